@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.moved import install
-
 if TYPE_CHECKING:
     from crawl4llm.base.errors import InputError, PageError
     from crawl4llm.tools.opened_run import OpenedRun, Page, open_run
@@ -28,8 +26,6 @@ _PLACES: Final = {
     "simulate": "tools.simulating",
 }
 """The module that each public name is in."""
-
-install()
 
 
 def __getattr__(name: str) -> Any:

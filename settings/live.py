@@ -6,8 +6,7 @@ from .base import *  # noqa: F403
 # USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
 USER_AGENT = "crawl4llm"
 
-# Scored by what is known before the fetch: what was learnt from the pages crawled so far (docs/policies.md). A crawl
-# that was begun with `parent_first`, the default of earlier versions, goes on so.
+# Scored by what is known before the fetch: what was learnt from the pages crawled so far (docs/policies.md).
 URL_POLICY = "link"
 
 # What by its URL leads into a trap is not asked for (docs/traps.md).

@@ -6,5 +6,3 @@
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
 ``demo``: a small made-up web for first steps.
 """
-
-import crawl4llm as crawl4llm  # its import makes old names known (crawl4llm.moved)

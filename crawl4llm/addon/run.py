@@ -22,7 +22,7 @@ from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
-from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, write_json
+from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
@@ -196,7 +196,7 @@ class AddonRun:
         workers.start()
         self.workers = PageTasks(workers, html_task(text=keeps_text, signature=signature))
         crawl_id = uuid.uuid4()
-        write_json(output / SETTINGS, self._settings(crawl_id, options))
+        write_settings(output, self._settings(crawl_id, options))
         self.log = CrawlLog(output)
         opened.callback(self.log.close)
         self.archive = self._archive(output / WARC, crawl_id, options)

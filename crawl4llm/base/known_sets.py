@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
 
 if TYPE_CHECKING:
@@ -112,11 +113,9 @@ class KnownSet:
     """A file of one kind of known things, open. It must not be written to in place: whoever makes another set puts it
     in its place by renaming it."""
 
-    def __init__(
-        self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True, former: str | None = None
-    ) -> None:
+    def __init__(self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True) -> None:
         """Open it, and with ``whole`` read it to the end once, which checks it. ``named_by``: the setting or option
-        that names it; ``former``: another scheme that it may have. Raises InputError where it cannot be used."""
+        that names it. Raises InputError where it cannot be used."""
         self.path = path
         told = f"{named_by} {path}"
         try:
@@ -128,12 +127,8 @@ class KnownSet:
             raise InputError(f"{told} cannot be read: {error.strerror}") from None
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
-        self.is_former = head.scheme == former
-        """True if its scheme is the former one."""
-        if head.scheme != scheme and not self.is_former:
-            raise InputError(
-                f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}, as is known here; make it anew"
-            )
+        if head.scheme != scheme:
+            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it anew: {_making()}")
         if size != head.size:
             raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy or make it anew")
         if whole and self._digest() != head.sha256:
@@ -183,7 +178,11 @@ def _starts(name: str) -> str:
 
 def make_known(to: object = "OUT", *sources: object) -> str:
     """Return the advice to make a set, with the command."""
-    return f"make one: {command('corpus', 'known', to, *(sources or ['SOURCE...']))}"
+    return f"make one: {_making(to, *sources)}"
+
+
+def _making(to: object = "OUT", *sources: object) -> str:
+    return command("corpus", "known", to, *(sources or ["SOURCE..."]))
 
 
 def is_known_set(path: Path) -> bool:
@@ -203,10 +202,7 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
     head: Head | None
     try:
         values: dict[str, Any] = parse_json(said)
-        if (version := values.pop("format")) != FORMAT:
-            raise InputError(
-                f"{told} is of format {version!r:.20}; this version of crawl4llm reads {FORMAT}: make it anew"
-            )
+        require_format(told, values.pop("format"), FORMAT, _making())
         head = Head(**values)
     except (AttributeError, KeyError, TypeError, ValueError):
         head = None

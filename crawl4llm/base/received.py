@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.shapes import (
     FILE_NAME,
     FLAG,
@@ -130,8 +132,23 @@ SHAPES: Final[Mapping[str, Any]] = {
 }
 
 
+RUN_FORMAT: Final = 1
+"""Of a run folder, in its settings.json."""
+EXPORT_FORMAT: Final = 1
+"""Of an export, finished or not."""
+_FORMATS: Final = {
+    "settings.json": (RUN_FORMAT, ("crawl", "influence")),
+    "manifest.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
+    "request.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
+}
+"""Formats of files, and the commands that make them. What has no number was written by nobody who knows one."""
+
+
 def require_fit(path: Path, content: Any) -> None:
-    """Raise InputError, naming the file, if its JSON does not have the shape of files of that name."""
+    """Raise InputError, naming the file, if its JSON has another format, or not the shape of files of that name."""
+    if path.name in _FORMATS and isinstance(content, dict) and "format" in content:
+        read, words = _FORMATS[path.name]
+        require_format(path, content["format"], read, command(*words))
     shape = SHAPES.get(path.name)
     if shape is not None and not fits([content], shape):
         raise InputError(f"{path} is damaged: {misfit(content, shape)}; get it anew from its source")

@@ -10,7 +10,7 @@ from typing import Any
 from crawl4llm.base import input_files
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
-from crawl4llm.base.received import require_fit
+from crawl4llm.base.received import RUN_FORMAT, require_fit
 from crawl4llm.base.within import require_within
 
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
@@ -23,6 +23,11 @@ LIVE = "live"
 def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:
     """Write a JSON file as :func:`write_text` does."""
     write_text(path, json.dumps(content, indent=2, default=str) + "\n", fsync=fsync, private=private)
+
+
+def write_settings(output: Path, facts: Mapping[str, Any], *, fsync: bool = False) -> None:
+    """Write a run's settings.json, whose number is that of the whole folder, as :func:`write_text` does."""
+    write_json(output / SETTINGS, {"format": RUN_FORMAT, **facts}, fsync=fsync)
 
 
 def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:

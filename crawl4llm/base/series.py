@@ -10,6 +10,7 @@ import heapq
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -18,9 +19,9 @@ from typing import Any, Final
 
 import orjson
 
-from crawl4llm import __version__
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import PreadFile, read_input
 from crawl4llm.base.within import require_within
 
@@ -153,7 +154,7 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 def read_series(folder: Path) -> list[dict[str, Any]] | None:
     """Return the points of a crawl's series, which may be being written; None where it has none. Raises InputError: it
-    is damaged, or of a newer version."""
+    is damaged, or of another format."""
     path = folder / NAME
     require_within(folder, path)
     try:
@@ -164,11 +165,9 @@ def read_series(folder: Path) -> list[dict[str, Any]] | None:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         lines = [orjson.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
-        if lines and lines[0]["format"] != FORMAT:
-            raise InputError(
-                f"{path} has format {lines[0]['format']!r:.20}, and this crawl4llm ({__version__}) reads format "
-                f"{FORMAT}; use the version that the crawl ran with"
-            )
+        if lines:
+            make = f"rm {shlex.quote(str(path))}, and the crawl log is read in its place"
+            require_format(path, lines[0]["format"], FORMAT, make)
     except (LookupError, TypeError, ValueError):
         raise _damaged(path) from None
     if not all(map(_is_point, lines[1:])):

@@ -70,7 +70,7 @@ def normalise_url(url: str) -> str:
     """
     if (parsed := parse_url(url)) is not None:
         return parsed
-    key = key_by_rfc_3986(url)
+    key = _key_by_rfc_3986(url)
     return parse_url(key) or key
 
 
@@ -100,29 +100,17 @@ def parse_url(reference: str, base: str | None = None, charset: str = "utf-8") -
     return f"{scheme}://{_authority(authority, scheme)}{_encode(path, _IN_PATH)}{_encode(query, _IN_QUERY)}"
 
 
-def key_by_rfc_3986(url: str) -> str:
-    """Return the key of a URL without the URL Standard's parser, by RFC 3986 and 3490 alone.
-
-    All keys were once made so. Texts that the parser refuses still have such a key.
-    """
+def _key_by_rfc_3986(url: str) -> str:
+    """Return the key of a text that the URL Standard's parser refuses, by RFC 3986 and 3490 alone."""
     url = LINE_BREAKS.sub("", url.strip(BLANKS)).partition("#")[0]
     parts = _WEB_URL.fullmatch(url)
     if parts is None:
         other = _other_url(url)
-        return key_by_rfc_3986(other) if _WEB_URL.match(other) else other
+        return _key_by_rfc_3986(other) if _WEB_URL.match(other) else other
     scheme, authority, path, query = parts.groups()
     scheme = scheme.lower()
     path = _remove_dot_segments(_encode(path, _IN_PATH)) or "/"
     return f"{scheme}://{_authority(authority, scheme)}{path}{_encode(query or '', _IN_QUERY)}"
-
-
-def former_key(url: str) -> str:
-    """Return the key that a URL, given or as its document key, had when all were made by RFC 3986 and 3490 alone:
-    ``http://fass.de/`` of ``http://faß.de/`` and of ``http://xn--fa-hia.de/``."""
-    parts = _WEB_URL.fullmatch(url)
-    if parts is not None and "xn--" in parts[2]:
-        url = f"{parts[1]}://{_A_LABEL.sub(_u_label, parts[2])}{parts[3]}{parts[4] or ''}"
-    return key_by_rfc_3986(url)
 
 
 @lru_cache(maxsize=1024)
@@ -241,18 +229,6 @@ def _remove_dot_segments(path: str) -> str:
 
 
 _NO_NAME = re.compile(r"[\0-\x20/\\?#@:\[\]]")
-_A_LABEL = re.compile(r"(?<![^.@])xn--([a-z0-9-]{1,59})(?![^.:])")
-_DEVIATIONS: Final = frozenset("ß\u03c2\u200c\u200d")
-"""Characters that RFC 3490 takes for others, or for none, and UTS 46 does not (UTS 46, 4)."""
-
-
-def _u_label(label: re.Match[str]) -> str:
-    with suppress(UnicodeError):
-        if _DEVIATIONS.intersection(text := label[1].encode().decode("punycode")):
-            return text
-    return label[0]
-
-
 PLAIN_HOST: Final = re.compile(rf"https?://({_NAME})(?::[0-9]*)?[/?#]")
 """Hosts that need no parsing; most URLs have one, and finding it so takes a tenth of the time."""
 

@@ -24,6 +24,8 @@ from itertools import repeat
 from operator import neg
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.command_lines import command
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.pages import Link
 from crawl4llm.cluster.shapes import CRAWL as CRAWL_SHAPE
 from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
@@ -43,11 +45,7 @@ def read_crawl(storage: Storage) -> dict[str, Any] | None:
     data = storage.get_as_is(CRAWL)
     if data is None:
         return None
-    try:
-        packed = storage.unsealed(CRAWL, data)
-    except StorageError:
-        _check_format(storage, data)  # the first format had no checksums
-        raise
+    packed = storage.unsealed(CRAWL, data)
     _check_format(storage, packed)
     crawl: dict[str, Any] = read(storage, CRAWL, packed, CRAWL_SHAPE)
     return crawl
@@ -60,11 +58,9 @@ def _check_format(storage: Storage, packed: bytes) -> None:
     except StorageError:
         return
     found = crawl.get("format") if isinstance(crawl, dict) else None
-    if type(found) is int and found != FORMAT:
-        raise StorageError(
-            f"STORAGE {storage.url} has format {found}, and this version of crawl4llm reads format {FORMAT}: take the "
-            "version that began the crawl, or give an empty folder"
-        )
+    if type(found) is int:
+        make = f"{command('crawl', 'influence', CLUSTER='URL', STORAGE='FOLDER')} with an empty FOLDER"
+        require_format(f"STORAGE {storage.url}", found, FORMAT, make, error=StorageError)
 
 
 def folder(iteration: int) -> str:

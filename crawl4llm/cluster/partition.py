@@ -249,7 +249,7 @@ class Partition:
     @property
     def balance(self) -> Balance:
         counts = self._counters.counts + self._ended_before
-        return balance(self.crawl.visited, self._frontier, counts, None)._replace(hops_counted=True)
+        return balance(self.crawl.visited, self._frontier, counts, None)
 
     @property
     def is_merged(self) -> bool:

@@ -168,7 +168,7 @@ class WorkerCrawl(Driven, Generic[P]):
     def balance(self) -> Balance:
         """The states of the documents of this worker's partitions."""
         of_each = [one.balance for one in self._own.values()]
-        return Balance._make([*(sum(one[place] for one in of_each) for place in range(len(Balance._fields) - 1)), True])
+        return Balance._make(sum(one[place] for one in of_each) for place in range(len(Balance._fields)))
 
     def _figures(self) -> dict[str, float]:
         """Return the figures of the storage, which all workers tell."""

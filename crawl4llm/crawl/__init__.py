@@ -11,7 +11,3 @@
 - ``control``, ``inject_folder``: what the operator of a running crawl asks for; ``request_files``: the log of requests.
 - ``commits``, ``job``, ``jobdir``, ``store_check``, ``stored_crawl``: state that outlives the process, in JOBDIR.
 """
-
-from crawl4llm.moved import moved_objects
-
-__getattr__ = moved_objects(__name__)

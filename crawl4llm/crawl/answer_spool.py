@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, get_args
 from crawl4llm.base.errors import Why
 from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
-from crawl4llm.base.shapes import FLAG, LINE, If, Maybe, Where, fits, whole
+from crawl4llm.base.shapes import FLAG, LINE, Maybe, Where, fits, whole
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import Lease, Outcome
 
@@ -47,10 +47,10 @@ _CAPTURE: Final = {
     **{name: {str} for name in ("url", "date", "method", "reason")},
     "status": whole(),
     "exact_headers": FLAG,
-    "body_is_decoded": If(FLAG),
-    **dict.fromkeys(("protocol", "ip_address", "robots"), If(Maybe({str}))),
-    "truncated": If(Maybe(set(get_args(Truncation)))),
-    "milliseconds": If(Maybe(whole())),
+    "body_is_decoded": FLAG,
+    **dict.fromkeys(("protocol", "ip_address", "robots"), Maybe({str})),
+    "truncated": Maybe(set(get_args(Truncation))),
+    "milliseconds": Maybe(whole()),
     **dict.fromkeys(_HEADERS, _FIELDS),
     **dict.fromkeys(_BODIES, whole()),
 }
@@ -59,9 +59,9 @@ _PAGE: Final = Where(
         "key": {str},
         "url": {str},
         **dict.fromkeys(("date", "text", "language"), Maybe({str})),
-        "hops": If([{str}]),
-        "opt_outs": If({str}),
-        "follows": If(FLAG),
+        "hops": [{str}],
+        "opt_outs": {str},
+        "follows": FLAG,
         "outlinks": Maybe([({str}, Maybe({str}), {str}, FLAG)]),
         "html": Maybe({int, _SAME}),
         "captures": [_CAPTURE],
@@ -72,7 +72,7 @@ _ANSWER: Final = {
     "key": {str},
     "status": Maybe(whole()),
     "reason": Maybe(LINE),
-    "why": If(Maybe(({str}, Maybe({str}), Maybe({str})))),
+    "why": Maybe(({str}, Maybe({str}), Maybe({str}))),
     "outcome": Maybe({one.value for one in Outcome}),
     "size": whole(),
     "page": Maybe(_PAGE),
@@ -214,7 +214,7 @@ def _page(told: Mapping[str, Any], bodies: BytesIO) -> PageRecord:
     captures = tuple(_capture(one, bodies) for one in told["captures"])
     html = captures[-1].body if told["html"] == _SAME else None if told["html"] is None else bodies.read(told["html"])
     links = None if told["outlinks"] is None else [Link(*link) for link in told["outlinks"]]
-    given = {name: told[name] for name in _PLAIN_OF_PAGE if name in told}  # version 0.2 had not all of them
+    given = {name: told[name] for name in _PLAIN_OF_PAGE}
     return PageRecord(**given, html=html, outlinks=links, captures=captures)
 
 
@@ -229,7 +229,7 @@ def _capture_as_json(capture: Capture, bodies: list[bytes]) -> dict[str, Any]:
 
 
 def _capture(told: Mapping[str, Any], bodies: BytesIO) -> Capture:
-    given = {name: told[name] for name in _PLAIN if name in told}  # an earlier version may have known fewer
+    given = {name: told[name] for name in _PLAIN}
     for name in _HEADERS:
         given[name] = [(field.encode("latin-1"), value.encode("latin-1")) for field, value in told[name]]
     for name in _BODIES:

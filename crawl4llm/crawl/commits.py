@@ -121,7 +121,7 @@ def read_state(store: Store) -> State:
         return State(
             state.get("crawl"),
             store.get("state", _POLICY) or b"",
-            LogPosition(*map(index, state.get("log", (0, 0))[:2])),  # version 0.1.0 had a third log
+            LogPosition(*map(index, state.get("log", (0, 0)))),
             ArchivePosition(*map(index, (*state.get("archive", (0, 0, 0)), *state.get("texts", ())))),
             parse_json(seeds) if seeds else [],
             parse_json(purged) if purged else [],

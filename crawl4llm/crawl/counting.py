@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crawl4llm.frontier.visited import VisitedSet
 
 REDIRECTS = "redirects/followed"
-"""The count of redirect hops within a fetch; absent in a crawl that was begun by a version that did not count them."""
+"""The count of redirect hops within a fetch."""
 
 
 class Balance(NamedTuple):
@@ -31,8 +31,6 @@ class Balance(NamedTuple):
     leased: int
     parked: int
     """Of parked owners, or set aside because an owner or URL prefix has no budget, or a site never answered."""
-    hops_counted: bool = True
-    """False in a crawl that was begun by a version that did not count hops within a fetch."""
 
     def __str__(self) -> str:
         """Return the equation."""
@@ -42,10 +40,9 @@ class Balance(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """The fault, in one line; None where every document is accounted for. Where hops were not counted, more
-        documents may be discovered than are in a state."""
-        missing = self.discovered - sum(self[1:-1])
-        if not missing or (missing > 0 and not self.hops_counted):
+        """The fault, in one line; None if every document is accounted for."""
+        missing = self.discovered - sum(self[1:])
+        if not missing:
             return None
         what = f"{missing:,} documents are in no state" if missing > 0 else f"{-missing:,} documents are in two states"
         return f"{what}: {self} does not hold"
@@ -72,7 +69,6 @@ def balance(
         queued=len(frontier) - parked,
         leased=frontier.leased,
         parked=parked + set_aside,
-        hops_counted=REDIRECTS in counts,
     )
 
 

@@ -92,9 +92,9 @@ class Job:
         given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | fixed_settings(self._options)
         begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
-            f"{harmless(name)} was {value!r:.300}, is {given[name]!r:.300}"
+            f"{harmless(name)} was {value!r:.300}, is {given.get(name)!r:.300}"
             for name, value in begun.items()
-            if name in given and value != given[name]  # there may be settings that this version does not have
+            if value != given.get(name)
         ]
         if different:
             raise InputError(

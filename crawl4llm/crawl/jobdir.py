@@ -18,16 +18,17 @@ from uuid import UUID
 
 from crawl4llm import __version__
 from crawl4llm.base import received
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.shapes import fits
-from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import answer_spool as answers
 from crawl4llm.crawl import control
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import holds, store
 
-FORMAT = 1
+FORMAT = 2
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
 JOB, LOCK, FILTER, ROBOTS = "job.json", "lock", "visited.bloom", "robots.sqlite"
 _LONGEST_JOB, _DEEPEST = 1 << 20, 20
@@ -157,11 +158,8 @@ class JobDir:
         if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
             raise self._damaged("it is no job description")
         if job["format"] != FORMAT:
-            version = harmless(str(job.get("version"))[:20])
-            raise InputError(
-                f"JOBDIR {self.path} has format {job['format']}, of crawl4llm {version}, and this version "
-                f"({__version__}) reads format {FORMAT}; finish that crawl with that version, or begin it anew"
-            )
+            make = f"{command('crawl', 'influence', JOBDIR='DIR')} with an empty DIR"
+            require_format(f"JOBDIR {self.path}", job["format"], FORMAT, make)
         return job
 
     def _refuse_others(self, names: Iterable[str]) -> None:

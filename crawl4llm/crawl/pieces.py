@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any, Final
 
 from crawl4llm.base.own_json import from_json, to_json
@@ -62,11 +62,10 @@ class StoredMapping(MutableMapping[str, Any]):
         ``seldom_read``: none stays in memory when it is written."""
         self._store = store
         self._name = name
-        prefix = PREFIX + name.encode() + b"/"
         self._table = CURRENT if of_documents else _TABLE
-        self._prefix, self._suffix = (b"", _BESIDE + name.encode()) if of_documents else (prefix, b"")
-        if of_documents:
-            self._move_from(prefix)
+        self._prefix, self._suffix = (
+            (b"", _BESIDE + name.encode()) if of_documents else (PREFIX + name.encode() + b"/", b"")
+        )
         self._is_valid = is_valid
         self._seldom_read = seldom_read
         self._values: dict[str, Any] = {}
@@ -129,20 +128,10 @@ class StoredMapping(MutableMapping[str, Any]):
         self._is_whole = False
 
     def _stored(self) -> Iterator[tuple[bytes, bytes]]:
-        items = self._items(self._table, self._prefix)
+        items = takewhile(lambda item: item[0].startswith(self._prefix), self._store.items(self._table, self._prefix))
         if not self._suffix:
             return items
         return (item for item in items if item[0].endswith(self._suffix) and not is_document(item[1]))
-
-    def _items(self, table: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return takewhile(lambda item: item[0].startswith(prefix), self._store.items(table, prefix))
-
-    def _move_from(self, prefix: bytes) -> None:
-        """Bring values to their documents that earlier versions kept apart."""
-        while batch := list(islice(self._items(_TABLE, prefix), _MOST)):
-            for key, value in batch:
-                self._store.delete(_TABLE, key)
-                self._store.put(self._table, key[len(prefix) :] + self._suffix, value)
 
     def _key(self, name: str) -> bytes:
         data = name.encode("utf-8", "surrogatepass")

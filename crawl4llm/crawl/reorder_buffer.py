@@ -23,8 +23,7 @@ _FULL = _BYTES_IN_MEMORY // 2
 _LINK_BYTES = 200
 """Of a link besides its URL and anchor."""
 _OF_ENTRY = 6
-"""Fields of an entry that are kept of a page whose links wait: those behind are of no use any more, and not known to
-earlier versions."""
+"""Fields of an entry that are kept of a page whose links wait: those behind are of no use any more."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
-from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, write_json, write_text
+from crawl4llm.base.run_folder import ERRORS, SEEDS, STATS, WARC, write_json, write_settings, write_text
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
@@ -158,7 +158,7 @@ class Run:
             self._write_facts(fsync=fsync)
 
     def _write_facts(self, *, fsync: bool) -> None:
-        write_json(self.output / SETTINGS, self._facts, fsync=fsync)
+        write_settings(self.output, self._facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], opened: ExitStack) -> Driven:
@@ -372,8 +372,6 @@ def _clock(web: Web, options: Options) -> Clock | None:
 
 
 def _check_names(settings: BaseSettings) -> None:
-    """Raise InputError for a setting whose name is misspelt; warn of one that is not needed any more."""
-    if "EVALUATION_LOG" in settings:
-        logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
+    """Raise InputError for a setting whose name is misspelt."""
     for given, meant in misspelt(settings, read_options(settings).own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")

@@ -15,7 +15,6 @@ from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.engine.json_log import JSON
-from crawl4llm.moved import new_path
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 from crawl4llm.options import Options, setting_name
 
@@ -171,7 +170,7 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
         holds = getattr(row, profile)
         for name in row.names.split():
             value = settings.get(name)
-            if holds == REFUSED and (new_path(value) if isinstance(value, str) else value) not in _PROFILE:
+            if holds == REFUSED and value not in _PROFILE:
                 raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
             if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
                 logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")

@@ -20,7 +20,7 @@ from crawl4llm.frontier.indexed import (
     record_of,
 )
 from crawl4llm.frontier.owners import OwnerIndex
-from crawl4llm.frontier.runs import Record, decode
+from crawl4llm.frontier.runs import Record
 from crawl4llm.frontier.store import Store
 
 _OWNED, _OWNERS = "owned", "owners"
@@ -30,8 +30,6 @@ _COUNT_BYTES = 8
 _WHOLE_BYTES = 495
 """Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
 which together is as much as LMDB allows."""
-_BATCH = 65_536
-"""Records added to the runs at once, as many as a frontier keeps in memory."""
 _MOST_TIES = 10_000
 """Documents of one owner, with one score and long keys that begin alike, among which the best is looked for."""
 
@@ -115,9 +113,9 @@ class DurableOwnerFrontier(IndexedFrontier):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Take up what the store holds; its documents are indexed anew where that was no frontier of owners yet, or of
-        owners by other rules. Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the
-        holds file cannot be read."""
+        """Take up what the store holds; its documents are indexed anew if their owners were found by other rules.
+        Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the holds file cannot be
+        read."""
         holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
         self.owners = self._index(holds, clock, wall, patience)
         self._changed: set[str] = set()
@@ -126,10 +124,8 @@ class DurableOwnerFrontier(IndexedFrontier):
         state = store.stated(STATE, FRONTIER) or {"owned": self.owned}
         if state.get("owned") == self.owned:
             self._load()
-        elif state.get("indexed"):
-            self._index_anew()
         else:
-            self._convert()
+            self._index_anew()
 
     def _index(
         self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
@@ -245,15 +241,6 @@ class DurableOwnerFrontier(IndexedFrontier):
         self._store.clear(_OWNERS)
         for stored in self._documents():
             self._add_to_owner(decode_stored(stored), record_of(stored)[0])
-
-    def _convert(self) -> None:
-        """Give an index to what lies in the runs of a plain frontier; its records are stale from then on."""
-        self._by_key = True
-        for record in self._runs:
-            self._record(decode(record))
-        records = (record_of(stored) for stored in self._documents())
-        while batch := sorted(islice(records, _BATCH)):
-            self._runs.add(batch)
 
 
 def stored_frontier(store: Store) -> DurableFrontier:

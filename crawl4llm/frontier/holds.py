@@ -56,16 +56,12 @@ class Hold(NamedTuple):
 
 _SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), NUMBER)
 """Of the fields of a Hold; a delay that is doubled a hundred times is longer than any that is kept to."""
-_LEAST_FIELDS: Final = 3
-"""The fields that earlier versions wrote."""
 
 
 def hold_of(said: Any) -> Hold:
-    """Return the hold that JSON from a file or store says; fields that it lacks have their defaults.
-
-    Raises ValueError where it says none: the file may have come from anybody.
-    """
-    if isinstance(said, list) and len(said) >= _LEAST_FIELDS and fits([said], _SHAPES[: len(said)]):
+    """Return the hold that JSON from a file or store says. Raises ValueError where it says none: the file may have come
+    from anybody."""
+    if isinstance(said, list) and fits([said], _SHAPES):
         return Hold(*said)
     raise ValueError("no hold")
 

@@ -9,11 +9,11 @@ from hashlib import blake2b
 from crawl4llm.base.reasons import HOST_FULL
 from crawl4llm.base.urls import host_of
 from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, Evicted
-from crawl4llm.frontier.durable import STATE, DurableFrontier
+from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.runs import Record, decode, encode
 from crawl4llm.frontier.store import Store
 
-CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
+CURRENT, _HOSTS, _VERSION = "current", "hosts", b"version"
 """The table CURRENT holds the documents. Beside each may lie what a policy knows of it, which is JSON (crawl/pieces.py)
 and mostly changes with its score: so a commit writes one page of the file for both."""
 _DOCUMENT = b"\0"
@@ -37,9 +37,6 @@ class IndexedFrontier(DurableFrontier):
     def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
         super().__init__(store, caps)
         self._version = int.from_bytes(store.get("state", _VERSION) or b"", "big")
-        self._by_key = bool(store.get("state", _BY_KEY)) or store.get("state", STATE) is None
-        """Whether documents lie in the order of their keys, as neighbours of one host often change together; not in a
-        store of 0.1.0."""
         self._by_host = caps.per_host is not None or store.count(_HOSTS) > 0
         """Whether there is an index by host, which only the cap needs."""
 
@@ -68,8 +65,6 @@ class IndexedFrontier(DurableFrontier):
 
     def save(self) -> None:
         self._store.put("state", _VERSION, self._version.to_bytes(8, "big"))
-        if self._by_key:
-            self._store.put("state", _BY_KEY, b"1")
         super().save()
 
     def verify(self) -> None:
@@ -123,10 +118,8 @@ class IndexedFrontier(DurableFrontier):
             self._count_host(fingerprint(host)[:8], -1)
 
     def _place(self, key: str | bytes) -> bytes:
-        """Return the key under which a document lies."""
+        """Return the key under which a document lies, in the order of keys: neighbours of one host change together."""
         data = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
-        if not self._by_key:
-            return fingerprint(data)
         return data if len(data) < _KEY_BYTES and data else data[:_KEY_BYTES] + fingerprint(data)
 
     # -- hosts ----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from crawl4llm.frontier.store import Store, StoreError
 _HEAD = struct.Struct("<IIBI")
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
 _HOPS_AT, _HOPS = 3, 7
-"""Three bits of the flags from this one on are Entry.hops: 0 in what earlier versions wrote, which pass over them."""
+"""Three bits of the flags from this one on are Entry.hops."""
 _HAS_CELL, _CELL_BYTES = 1 << 6, 2
 """Then Entry.cell stands behind the head; only in a crawl with MIXTURE."""
 

@@ -31,8 +31,6 @@ from crawl4llm.base.shapes import fits, misfit
 
 NAME = "store.mdb"
 TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners", "aside")
-_LATER = {"owned", "owners", "aside"}
-"""Tables that stores of older versions lack: empty, where such a store is only read."""
 
 _CRC_BYTES = 4
 _LOCK_FILE_BYTES = 8192
@@ -83,11 +81,7 @@ class Store:
             self._check_lock_file()
             self._tables = {}
             for name in TABLES:
-                try:
-                    self._tables[name] = self._env.open_db(name.encode(), create=not self.readonly)
-                except lmdb.NotFoundError:
-                    if name not in _LATER:
-                        raise
+                self._tables[name] = self._env.open_db(name.encode(), create=not self.readonly)
             self._txn = self._env.begin(write=not self.readonly)
         except lmdb.MapResizedError:
             self._env.close()

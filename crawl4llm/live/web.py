@@ -21,7 +21,6 @@ from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.turns import RealClock
 from crawl4llm.crawl.web import Visit, load_rater
 from crawl4llm.live.addresses import Rules
-from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
@@ -108,7 +107,6 @@ class LiveWeb:
     def __init__(self, settings: BaseSettings) -> None:
         return_freed_memory()  # a live crawl runs for weeks
         self._settings = settings
-        settle_policy(settings)
         self.options = read_options(settings)
         check_identity(settings)
         self.clock = RealClock(settings.getfloat("DOWNLOAD_DELAY"))

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, row_of
-from crawl4llm.optouts.values import ALL, FIELDS, values_of
+from crawl4llm.optouts.values import ALL
 
 PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
@@ -59,20 +59,13 @@ def as_text(said: Iterable[Said]) -> str:
 
 
 def from_text(text: str) -> list[Said]:
-    """Return the signals of a line that :func:`as_text` has made. What is none is left out.
-
-    Older archives hold the fields of heads as they came: ``X-Robots-Tag: noai, noimageai; TDM-Reservation: 1``.
-    """
+    """Return the signals of a line that :func:`as_text` has made. What is none is left out."""
     found = []
     for entry in text.split(_BETWEEN):
         words = [unquote(word) for word in entry.split(" ")]
         if len(words) == 5 and words[0] in _PLACES:
             place, agent, scope, signal, value = words
             found.append(Said(signal, value, place, scope, agent))
-            continue
-        name, _, old = entry.partition(": ")
-        if signal := FIELDS.get(name.lower(), ""):
-            found += [Said(signal, value, HEADER, PAGE, agent) for agent, value in values_of(signal, old)]
     return found
 
 

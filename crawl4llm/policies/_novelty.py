@@ -24,8 +24,6 @@ _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked anew; the worst above that keep their score."""
-_OWN_STATE: Final = b"novelty "
-"""How its line of a saved state begins; earlier versions have none."""
 
 
 class _Waiting(NamedTuple):
@@ -116,13 +114,10 @@ class Novelty(Wrapper):
         """Return one line of its own, then what the policy inside saves."""
         waiting = self._waiting if self._stored is None else {}
         own = json.dumps([self._met, self._shares.save(), waiting])
-        return _OWN_STATE + own.encode() + b"\n" + super().save()
+        return own.encode() + b"\n" + super().save()
 
     def load(self, state: bytes) -> None:
-        if not state.startswith(_OWN_STATE):  # begun by a version that learnt nothing of new texts
-            super().load(state)
-            return
-        own, _, inner = state.removeprefix(_OWN_STATE).partition(b"\n")
+        own, _, inner = state.partition(b"\n")
         self._met, shares, waiting = saved_state(own, (FLAG, sums_by({int}), {...: ...}))
         if not all(map(_is_waiting, waiting.values())):
             raise ValueError("a document of another policy")

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from crawl4llm.base.shapes import Where, fits
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
 from crawl4llm.policies._means import MEAN, RunningMean
 
@@ -21,7 +20,7 @@ SEED_SCORE = 1.0
 
 S = TypeVar("S")
 """Type of what is kept of the links to one document, as JSON has it."""
-_STATE: Final = Where([...], lambda saved: fits([saved[:3]], (*MEAN, {...: ...})))
+_STATE: Final = (*MEAN, {...: ...})
 _NOT_QUEUED: Any = object()
 
 
@@ -92,7 +91,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        total, count, queued, *_ = saved_state(state, _STATE)  # version 0.1.0 saved one thing more
+        total, count, queued = saved_state(state, _STATE)
         if not all(known is None or self._is_known(known) for known in queued.values()):
             raise ValueError("a document of another policy")
         self._mean.total, self._mean.count = total, count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crawl4llm.base.shapes import NUMBER, If, whole
+from crawl4llm.base.shapes import NUMBER, whole
 from crawl4llm.policies import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
 from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, sums_by, worst_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # docs/policy-measurements.md says how these were chosen, and on what.
 _STATE: Final = {
-    "taught": If((whole(), [({str}, NUMBER)])),
+    "taught": (whole(), [({str}, NUMBER)]),
     "all": MEAN,
     "places": sums_by({int}),
     "siblings": sums_by({str}),
@@ -169,7 +169,7 @@ class Policy(PageByPagePolicy):
             raise ValueError("a document of another policy")
         if not are_shares(*saved["all"]):
             raise ValueError("no mean of targets")
-        self._lessons.load(*saved.get("taught", (0, ())))  # earlier versions kept no lessons: it learns anew
+        self._lessons.load(*saved["taught"])
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])
         self._siblings.load(saved["siblings"])

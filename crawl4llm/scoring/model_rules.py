@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm import __version__
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
 
-_FORMAT: Final = "crawl4llm model rules 1"
+_KIND: Final = "crawl4llm model rules"
+_FORMAT: Final = 1
 
 TEXT_RULE: Final = "dclm"
 """Name of the rule that :func:`crawl4llm.scoring.fasttext_scorer.one_line` implements."""
@@ -40,6 +43,7 @@ class ModelRules:
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""
         return {
+            "kind": _KIND,
             "format": _FORMAT,
             "label": self.label,
             "text_rule": self.text_rule,
@@ -55,10 +59,14 @@ def rules_path(model: Path) -> Path:
 
 
 def read_rules(model: Path) -> ModelRules | None:
-    """Return the rules beside a model file, if any. Raises InputError where they are damaged or too new."""
+    """Return the rules beside a model file, if any. Raises InputError if they are damaged or of another format."""
     path = rules_path(model)
     try:
-        rules = _parse(read_json(path))
+        content = read_json(path)
+        if isinstance(content, dict) and content.get("kind") == _KIND:
+            make = f"remove it and set SCORER_LABEL, or {command('trainscorer', '--help')}"
+            require_format(path, content.get("format"), _FORMAT, make)
+        rules = _parse(content)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -94,6 +102,6 @@ def _parse(content: dict[str, Any]) -> ModelRules:
     kind, digest = content["model_digest"].split(":")
     rules = ModelRules(content["label"], content["extractor"], digest, content["text_rule"])
     is_text = isinstance(rules.label, str) and isinstance(rules.extractor, str | None)
-    if content["format"] != _FORMAT or kind != "sha256" or not (is_text and rules.label):
+    if content["kind"] != _KIND or kind != "sha256" or not (is_text and rules.label):
         raise ValueError("not the rules of a model")
     return rules

@@ -15,7 +15,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.received import Given, refuse_code
-from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
+from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.controls import Controls
@@ -108,7 +108,7 @@ class _Merge:
         return merge.pages
 
     def _write_facts(self) -> None:
-        write_json(self._folder / SETTINGS, self._facts)
+        write_settings(self._folder, self._facts)
         storage = self._history.storage
         (self._folder / SEEDS).write_bytes(storage.get(objects.SEEDS) or b"")
         write_log(storage, self._folder)

@@ -4,7 +4,3 @@
 ``chunks``: the first pass, which reads pages. ``data_files``: the second and third, which write them and their links.
 ``pool``: the processes that do both. ``centrality``: harmonic centrality of a corpus's pages.
 """
-
-from crawl4llm.moved import moved_objects
-
-__getattr__ = moved_objects(__name__)

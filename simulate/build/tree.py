@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
@@ -141,7 +143,7 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
     """Return the digest of what must be equal for a build to go on."""
     given = _digest(manifest) if manifest else None
-    parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
+    parts = [source.name, source.identity(), options.text, options.default_date, given]
     if options.slim_links:
         parts.append("slim links")
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -169,6 +171,9 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
         raise InputError(f"{to}: not a folder; name another --to") from None
     except ValueError:
         state = None
+    if isinstance(state, dict):
+        make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
+        require_format(to / _STATE, state.get("format"), _FORMAT, f"{make} with an empty DIR")
     if not isinstance(state, dict) or state.get("identity") != identity:
         raise InputError(
             f"{to}: holds a build of another corpus, or with other settings or --manifest; name another --to, "
@@ -179,7 +184,7 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
 
 def _write_state(paths: Paths, state: Mapping[str, Any]) -> None:
     with replacing(paths.root / _STATE, paths.work / _STATE) as file:
-        file.write(f"{json.dumps(state, indent=1)}\n".encode())
+        file.write(f"{json.dumps({'format': _FORMAT, **state}, indent=1)}\n".encode())
 
 
 @contextmanager

@@ -5,7 +5,3 @@
 ``record_parser``: from the bytes of a record to text, links and HTML. ``tree_writer``: writes such a tree.
 ``url_index``: finds documents by URL.
 """
-
-from crawl4llm.moved import moved_objects
-
-__getattr__ = moved_objects(__name__)

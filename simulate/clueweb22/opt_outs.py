@@ -16,15 +16,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.optouts.said import as_text, from_text
 from simulate.clueweb22.record_parser import split_id
 
 NAME: Final = "opt_outs.tsv"
 
-_FORMAT: Final = {"format": "crawl4llm opt-outs", "version": 1}
+_KIND: Final = {"format": "crawl4llm opt-outs"}
+_VERSION: Final = 1
 _LONGEST_HEAD: Final = 1 << 12
 _LONGEST_LINE: Final = 1 << 14
 """Bytes of a line at most; the signals of a page take a thousand."""
@@ -32,7 +35,7 @@ _LONGEST_LINE: Final = 1 << 14
 
 def write_opt_outs(root: Path, parts: Sequence[Path], *, known: bool) -> None:
     """Write the file of a tree from files of lines, in their order. Raises OSError."""
-    head = {**_FORMAT, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
+    head = {**_KIND, "version": _VERSION, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
     with replacing(root / NAME, root / f".{NAME}.{os.getpid()}.tmp") as file:
         file.write(json.dumps(head).encode() + b"\n")
         for part in parts:
@@ -57,7 +60,7 @@ class OptOuts:
         except OSError as error:
             raise InputError(f"CORPUS {path}: cannot be read ({error.strerror})") from None
         self._start = len(head)
-        told = _parse(head)
+        told = _parse(head, path)
         if told is None or told["bytes"] != len(self._data) - self._start:
             raise self._damaged("cut short, or no file of opt-outs")
         self.known: bool = told["known"]
@@ -106,12 +109,14 @@ class OptOuts:
         return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")
 
 
-def _parse(head: bytes) -> dict[str, Any] | None:
+def _parse(head: bytes, path: Path) -> dict[str, Any] | None:
     try:
         told = parse_json(head)
     except ValueError:
         return None
-    if not isinstance(told, dict) or not told.items() >= _FORMAT.items():
+    if not isinstance(told, dict) or not told.items() >= _KIND.items():
         return None
+    make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
+    require_format(f"CORPUS {path}", told.get("version"), _VERSION, make)
     is_whole = isinstance(told.get("known"), bool) and type(told.get("bytes")) is int
     return told if is_whole else None

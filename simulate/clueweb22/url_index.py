@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.processes import KILLED_INDEXING
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
@@ -32,7 +33,7 @@ from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.base.within import is_within, within
 
 FORMAT: Final = 3
-"""Version of the index's files; an index of another version is made anew."""
+"""Version of the index's files; an index of another one is made anew."""
 MANIFEST: Final = "index.json"
 HASH_BYTES, PART_BYTES, ITEM_BYTES = 8, 3, 5
 ENTRY_BYTES: Final = HASH_BYTES + PART_BYTES + ITEM_BYTES
@@ -87,7 +88,7 @@ def source_digest(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def read_manifest(folder: Path, make: str = "scrapy corpus index") -> dict[str, Any]:
-    """Read ``index.json``. Raises InputError if the folder holds no index of this version; it names the command to
+    """Read ``index.json``. Raises InputError if the folder holds no index of this format; it names the command to
     ``make`` one."""
     path = folder / MANIFEST
     try:
@@ -96,15 +97,16 @@ def read_manifest(folder: Path, make: str = "scrapy corpus index") -> dict[str, 
         raise InputError(f"{path}: there is no URL index of the corpus; make it: {make}") from None
     except ValueError:
         manifest = None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{path}: a URL index of another version; make it anew: {make}")
+    if not isinstance(manifest, dict):
+        manifest = {}
+    require_format(path, manifest.get("format"), FORMAT, make)
     return manifest
 
 
 class UrlIndex:
     """The URL index of a corpus, opened for look-ups.
 
-    Raises InputError where the folder holds none, or one of another version or another corpus.
+    Raises InputError where the folder holds none, or one of another format or another corpus.
     """
 
     def __init__(self, folder: Path, source: UrlSource, make: str = "scrapy corpus index") -> None:

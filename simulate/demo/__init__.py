@@ -5,7 +5,3 @@
 - ``model``: the fastText model, trained on a web of its own; ``traits``: the figures of a web
 - ``write``: the files, made by several processes; ``demo``: where a demo web lies, and building it once
 """
-
-from crawl4llm.moved import moved_objects
-
-__getattr__ = moved_objects(__name__)

@@ -4,7 +4,3 @@
 ``scan`` finds the documents of one file, ``part`` keeps them, ``columns`` unites the parts into what ``index`` opens.
 Records are read by :mod:`crawl4llm.warc.reader`.
 """
-
-from crawl4llm.moved import moved_objects
-
-__getattr__ = moved_objects(__name__)

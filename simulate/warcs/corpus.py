@@ -17,7 +17,7 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHt
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.base.urls import former_key, key_by_rfc_3986, normalise_url
+from crawl4llm.base.urls import normalise_url
 from crawl4llm.optouts.html_meta import said_in_tree
 from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.warc.payload import wat_links
@@ -221,11 +221,10 @@ class WarcCorpus:
         """Return the key of the document at a URL, or with a WARC-TREC-ID.
 
         Forgiven is what :func:`~crawl4llm.base.urls.lookup_form` forgives, and a missing scheme. Redirects, revisits
-        and, where they are indexed, canonical links are followed. A document that is not held under its key may be
-        under its former one.
+        and, where they are indexed, canonical links are followed.
         """
         if "://" in url:
-            return self._at(normalise_url(url)) or self._at(former_key(url))
+            return self._at(normalise_url(url))
         named = self._named(hash64(url.encode()), url, TREC_ID)
         return named or self._follow(normalise_url(f"http://{url}"))
 
@@ -238,8 +237,7 @@ class WarcCorpus:
 
     def _link_target(self, url: str) -> str | None:
         if self._replay:
-            names = (url, former_key(url)) if "xn--" in url else (url,)
-            return next(filter(self._is_known, names), None)
+            return url if self._is_known(url) else None
         return self._follow(url)
 
     def _follow(self, key: str) -> str | None:
@@ -276,9 +274,6 @@ class WarcCorpus:
         while (number := self._index.find(at)) is None:
             target = self._index.alias(at) if self._replay and len(hops) < _MOST_HOPS else None
             if target is None:
-                if at == key and key == key_by_rfc_3986(key) != normalise_url(key):  # of a crawl by an earlier version
-                    at = normalise_url(key)
-                    continue
                 raise MissingRecord(f"CORPUS {self.given}: does not hold {key}")
             at, hops = target, (*hops, target)
         if self._index.kind(number) == FAILED:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.urls import lookup_form
 from crawl4llm.base.within import within
@@ -122,7 +123,7 @@ _NOTHING: Final = _Choice(None, None)
 
 
 class WarcIndex:
-    """An index, opened. Raises InputError where the folder holds none, or one of another version."""
+    """An index, opened. Raises InputError where the folder holds none, or one of another format."""
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
@@ -227,7 +228,7 @@ class WarcIndex:
 
 
 def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
-    """Return the manifest of an index. Raises InputError if the folder holds no index of this version; it names the
+    """Return the manifest of an index. Raises InputError if the folder holds no index of this format; it names the
     command to ``make`` one."""
     path = folder / MANIFEST
     try:
@@ -238,6 +239,9 @@ def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:
         manifest = None
-    if not isinstance(manifest, dict) or (manifest.get("format"), manifest.get("byteorder")) != (FORMAT, sys.byteorder):
-        raise InputError(f"{path}: an index of another version; make it anew: {make}")
+    if not isinstance(manifest, dict):
+        manifest = {}
+    require_format(path, manifest.get("format"), FORMAT, make)
+    if manifest.get("byteorder") != sys.byteorder:
+        raise InputError(f"{path}: an index of a machine with another byte order; make it anew: {make}")
     return manifest

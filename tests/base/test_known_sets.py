@@ -108,7 +108,7 @@ def test_sets_of_another_version_kind_or_scheme_are_refused(tmp_path: Path, monk
     said = {
         "texts": "is a set of known texts, not of known urls",
         "scheme": "was made by 'two', not by 'one'",
-        "later": "is of format 2; this version of crawl4llm reads 1: make it anew",
+        "later": "has format 2; this version reads format 1; make it anew: ",
     }
     for name, fault in said.items():
         with pytest.raises(InputError) as raised:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawl4llm.base.urls import former_key, host_named, host_of, lookup_form, normalise_url
+from crawl4llm.base.urls import host_named, host_of, lookup_form, normalise_url
 
 
 @pytest.mark.parametrize(
@@ -117,23 +117,6 @@ def test_lookups_forgive(one: str, other: str) -> None:
 )
 def test_lookups_tell_apart(one: str, other: str) -> None:
     assert lookup_form(one) != lookup_form(other)
-
-
-@pytest.mark.parametrize(
-    ("url", "former"),
-    [
-        ("http://faß.example/", "http://fass.example/"),
-        ("http://xn--fa-hia.example/a", "http://fass.example/a"),
-        ("http://www.xn--fa-hia.example:81", "http://www.fass.example:81/"),
-        ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
-        ("http://xn--a-ecp.example/", "http://xn--a-ecp.example/"),
-        ("http://h/xn--fa-hia", "http://h/xn--fa-hia"),
-        ("http://h/a\\b", "http://h/a%5Cb"),
-        ("http://h/a/../b", "http://h/b"),
-    ],
-)
-def test_former_keys(url: str, former: str) -> None:
-    assert former_key(url) == former
 
 
 @pytest.mark.parametrize(

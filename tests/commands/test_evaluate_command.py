@@ -29,16 +29,13 @@ PAGES = 300
 
 @pytest.fixture(scope="module")
 def runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Crawls by three policies, the last with a setting of version 0.1.0."""
+    """Crawls by three policies."""
     folder = tmp_path_factory.mktemp("runs")
     paths = {policy: folder / policy for policy in ("influence", "random", "pagerank")}
     for policy, path in paths.items():
         settings = {"URL_POLICY": policy, "CRAWL_MAX_PAGES": PAGES, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20}
-        result = crawl(
-            demo_web, path, WARC_ENABLED=0, **settings, **({"EVALUATION_LOG": 1} if policy == "pagerank" else {})
-        )
+        result = crawl(demo_web, path, WARC_ENABLED=0, **settings)
         assert result.returncode == 0, result.stderr
-        assert ("EVALUATION_LOG is not needed any more" in result.stderr) is (policy == "pagerank")
     return paths
 
 

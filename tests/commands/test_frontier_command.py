@@ -157,21 +157,6 @@ def test_a_document_in_two_states_is_noticed(paused: Paused) -> None:
     assert "1 documents are in two states" in error_in(paused, "--verify")
 
 
-def test_a_crawl_that_did_not_count_redirects_goes_on(paused: Paused) -> None:
-    """Of version 0.1.0: as many may be missing as it may have followed."""
-    change_state(paused, lambda counts: counts.pop("redirects/followed"))
-    assert out_of(paused, "--verify").startswith("sound: ")
-    paused.resume(PAGES + 10)
-    with paused.opened() as store:
-        assert "redirects/followed" not in (read_state(store).crawl or {})["counts"]
-        for key, _ in [*store.items(durable.LEASES)][:2]:
-            store.delete(durable.LEASES, key)
-        store.commit()
-    assert out_of(paused, "--verify").startswith("sound: ")
-    change_state(paused, lambda counts: counts.update({"failed/error": 10}))
-    assert "documents are in two states" in error_in(paused, "--verify")
-
-
 # -- looking --------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ import random
 import signal
 import subprocess
 import sys
-import zipfile
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -34,7 +33,6 @@ from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store, StoreError
 
 PROJECT = Path(__file__).resolve().parents[2]
-OLD_JOBDIRS = PROJECT / "tests/fixtures/jobdirs-0.1.0"
 
 
 class Stored:
@@ -331,26 +329,6 @@ def test_a_store_of_another_kind_is_taken_over(tmp_path: Path, kind: type[Durabl
     order = sorted(entries, key=lambda one: (-one.score, one.key))
     stored.reopen(commit=False)
     assert keys_of(Undelayed(stored.frontier).lease(999)) == [one.key for one in order[10:]]
-    stored.store.close()
-
-
-@pytest.mark.parametrize("name", ["parent_first-n0", "host-n0", "hosts-capped-n0", "demo"])
-def test_stores_of_0_1_0_open_as_what_they_are_and_as_owned(tmp_path: Path, name: str) -> None:
-    with zipfile.ZipFile(OLD_JOBDIRS / f"{name}.zip") as archive:
-        archive.extractall(tmp_path)
-    (path,) = tmp_path.rglob("store.mdb")
-    with closing(Store(path, readonly=True)) as store:
-        before = stored_frontier(store)
-        assert type(before) is not DurableOwnerFrontier
-        assert (store.count("owned"), [*store.items("owners")]) == (0, [])
-        queued = {one.key: one for one in before}
-        leased = before.leased
-        assert queued
-    stored = Stored(path.parent)
-    stored.reopen().verify()
-    assert (len(stored.frontier), stored.frontier.leased) == (len(queued), leased)
-    taken = Undelayed(stored.frontier).lease(10**6)
-    assert {lease.entry.key: lease.entry.score for lease in taken} == {key: one.score for key, one in queued.items()}
     stored.store.close()
 
 

@@ -236,12 +236,6 @@ def test_agents_in_x_robots_tag() -> None:
     assert [(one.agent, one.value) for one in found] == [("*", "noimageai"), (OURS, "nofollow"), (OURS, "noindex")]
 
 
-def test_a_line_of_an_older_archive() -> None:
-    found = from_text("X-Robots-Tag: noai, noimageai; TDM-Reservation: 1; Content-Usage: train-ai=n")
-    assert [one.value for one in found] == ["noai", "noimageai", "1", "train-ai=n"]
-    assert {one.place for one in found} == {HEADER}
-
-
 def test_a_long_line_keeps_what_forbids() -> None:
     licences = [Said("RSL", f"https://example.com/{'x' * 150}/{n}", HEADER) for n in range(20)]
     text = as_text([*licences, *head("TDM-Reservation", "1")])

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from driven_crawl import Driven, JobCrawl, pages_at_once, scored
+from driven_crawl import Driven, pages_at_once, scored
 from evaluation_helpers import FACTS
 from graph_corpus import NumberScorer
 
@@ -79,17 +79,3 @@ def test_links_are_followed_in_the_slices_of_the_crawl(tmp_path: Path, monkeypat
         driven, _, changes = replayed(tmp_path / "run", url_policy="backlink", crawl_batch_size=4)
     assert driven.batches == [["1", "7"], ["2", "3"], ["4", "5"], ["6"]]
     assert {change.crawled for change in changes} == {2, 4, 6}
-
-
-def test_a_jobdir_of_0_1_0_that_records_the_old_setting_goes_on(tmp_path: Path) -> None:
-    options = {"url_policy": "backlink", "crawl_batch_size": 1}
-    begun = JobCrawl(WEB, tmp_path, **options)
-    begun.start("1", "7")
-    begun.batch()
-    begun.close()
-    path = tmp_path / "job/job.json"
-    job = json.loads(path.read_text())
-    path.write_text(json.dumps({**job, "settings": {**job["settings"], "EVALUATION_LOG": True}}))
-    resumed = JobCrawl(WEB, tmp_path, **options)
-    assert resumed.run("1", "7").ids[:2] == ["1", "7"]
-    resumed.close()

@@ -33,11 +33,9 @@ def capture(url: str, body: bytes, date: str = LATER, status: int = 200, **heade
     return Capture(url, date, "GET", sent, b"", status, "OK", [*fields, (b"Content-Type", b"text/html")], True, body)
 
 
-def write(
-    run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]], opt_out: str = "obeyed"
-) -> Path:
+def write(run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]]) -> Path:
     """A crawl of pages of SITE with the signals that each has, and exchanges that are no page's."""
-    info = replace(INFO, fields={**INFO.fields, **AGENT, "opt-out": opt_out})
+    info = replace(INFO, fields={**INFO.fields, **AGENT, "opt-out": "obeyed"})
     archive = ArchiveWriter(run / "warc", info, 1 << 20)
     lines = []
     for order, (path, signals) in enumerate(pages.items()):
@@ -127,16 +125,6 @@ def test_a_robots_txt_that_leads_to_another_sites(tmp_path: Path) -> None:
     others.append((capture(f"{there}/robots.txt", ROBOTS), "robots.txt", {"site": there}))
     run_export(tmp_path / "out", write(tmp_path / "run", {"/private/a": "", "/x": ""}, *others), format="jsonl")
     assert ids(tmp_path / "out") == [f"{SITE}/x"]
-
-
-def test_older_archives_have_it_in_their_metadata_alone(tmp_path: Path) -> None:
-    """There the index has no signals; those of heads stand in the metadata as they came."""
-    opt_out = "signals in response heads are noted with each page"
-    run = write(tmp_path / "run", {"/a": "X-Robots-Tag: noai", "/b": ""}, opt_out=opt_out)
-    index = run / "warc/index.cdxj"
-    index.write_text(index.read_text().replace(', "opt-out-signals": "X-Robots-Tag: noai"', ""))
-    run_export(tmp_path / "out", run, format="jsonl")
-    assert ids(tmp_path / "out") == [f"{SITE}/b"]
 
 
 def test_pages_of_any_archive_say_so_in_their_heads(tmp_path: Path) -> None:

@@ -19,14 +19,12 @@ from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.terminal import harmless
-from crawl4llm.base.urls import former_key, normalise_url, parse_url
+from crawl4llm.base.urls import normalise_url, parse_url
 
 NAME: Final = "KNOWN_URLS"
 """The setting."""
 KIND: Final = "urls"
 URL_SCHEME: Final = "blake2b-64 of URLs by the URL Standard and RFC 3986"
-_FORMER_SCHEME: Final = "blake2b-64 of URLs by RFC 3986"
-"""Of older sets, which are asked for the keys that URLs had then."""
 MOST_LISTED: Final = 10_000_000
 """URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
 _MOST_ODD: Final = 100_000
@@ -73,22 +71,20 @@ class _KnownFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fault = ""
-        self._key_of = normalise_url
         self.fingerprints: Fingerprints | _Listed
         try:
             is_set = is_known_set(path)
         except OSError as error:
             raise InputError(f"{NAME} {path} cannot be read: {error.strerror}") from None
         if is_set:
-            found = KnownSet(path, KIND, URL_SCHEME, NAME, former=_FORMER_SCHEME)
+            found = KnownSet(path, KIND, URL_SCHEME, NAME)
             self.fingerprints, self.identity = Fingerprints(*found.table(KIND)), found.identity
-            self._key_of = former_key if found.is_former else normalise_url
         else:
             self.fingerprints, self.identity, self.fault = _read_list(path)
 
     def has(self, url: str) -> bool:
         """Return whether a URL is in it."""
-        return _fingerprint(self._key_of(url)) in self.fingerprints
+        return url_fingerprint(url) in self.fingerprints
 
 
 class _Listed:

@@ -8,12 +8,11 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from crawl4llm import __version__
 from crawl4llm.base import crawl_log, series
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import is_written
@@ -40,8 +39,8 @@ _ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
 
 
 def open_crawl(path: Path, settings: BaseSettings) -> Watch:
-    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError where it is neither, or of a newer
-    version."""
+    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError where it is neither, or of another
+    format."""
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
         assert job is not None
@@ -57,13 +56,12 @@ class Watch:
     """A crawl, as it is now. What is looked at by nobody is not read, but for a log without a series."""
 
     def __init__(self, output: Path, jobdir: Path | None) -> None:
-        """Raise InputError where files lead out of the folder, or are of a newer version."""
+        """Raise InputError where files lead out of the folder, or are of another format."""
         self.output, self._jobdir = output, jobdir
         require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
         self._facts = read_json(output / SETTINGS)
         given = self._facts.get("settings")
         self._settings: dict[str, Any] = given if isinstance(given, dict) else {}
-        _check_version(output, self._facts)
         threshold = self._settings.get("QUALITY_THRESHOLD")
         self._threshold = float(threshold) if _is_number(threshold) else None
         self._log: _LogReader | None = None
@@ -190,20 +188,6 @@ class Watch:
 def _is_number(value: object) -> TypeGuard[float]:
     """Return whether a value from a file is a number that JSON has."""
     return isinstance(value, int | float) and -1e300 < value < 1e300
-
-
-def _check_version(output: Path, facts: Mapping[str, Any]) -> None:
-    """Raise InputError where a crawl was run by a newer version."""
-    versions = facts.get("versions")
-    version = str(versions.get("crawl4llm", "")) if isinstance(versions, dict) else ""
-    if _numbers(version) > _numbers(__version__):
-        raise InputError(
-            f"{output} is of crawl4llm {harmless(version)[:20]}, and this is {__version__}; install that version"
-        )
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d{1,9}", version)[:3]]
 
 
 class _LogReader:

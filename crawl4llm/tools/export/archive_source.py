@@ -21,11 +21,10 @@ from crawl4llm.base.within import require_within
 from crawl4llm.crawl.control import read_blocked
 from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite
 from crawl4llm.optouts.robots_rules import product_token
-from crawl4llm.optouts.said import from_text
 from crawl4llm.parts.blocklists.lists import Blocklists, published
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools.export.opt_outs import judged
-from crawl4llm.tools.export.reading import Reader, locate
+from crawl4llm.tools.export.reading import locate
 from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file, warcinfo_of
 from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_NAME, parse_many
@@ -53,8 +52,6 @@ _Text = tuple[int, int, int, str, str | None]
 """A line of the index of texts: file, offset, length, digest; language, empty where its source tells none."""
 _Entry = tuple[bytes, str, str, str, str, str | None, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status, signals; file, offset, length."""
-_IN_METADATA_ONLY = "signals in response heads are noted with each page"
-"""What the warcinfo of archives says whose indexes do not have the signals: of version 0.2 and before."""
 _LINES_AT_ONCE = 256
 _PURPOSE, _SIGNALS = (f'"{name}": '.encode() for name in (PURPOSE, SIGNALS))
 
@@ -76,7 +73,6 @@ class ArchiveSource(Source):
         self._texts = folder / TEXT_INDEX_NAME
         self._blocked = frozenset(() if run is None else read_blocked(run))
         self._lists = Blocklists(()) if run is None else published(run)
-        self._first_file = 0
         paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
@@ -94,11 +90,8 @@ class ArchiveSource(Source):
         }
         told = warcinfo_of(self)
         self._crawler = product_token(told.get("http-header-user-agent", ""))
-        self._in_metadata = told.get("opt-out") == _IN_METADATA_ONLY
-        self._reader = Reader(self.files, Path())
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        self._first_file = first_file
         influences = Alongside(self._influences())
         texts = Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)
@@ -141,7 +134,7 @@ class ArchiveSource(Source):
                     reason,
                     signals=signals or "",
                 )
-                yield self._judged(row, next_at - end) if row.reason is None else row
+                yield judged(row) if row.reason is None else row
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
 
@@ -150,13 +143,6 @@ class ArchiveSource(Source):
         if is_below(url, self._blocked):
             return OPT_OUT
         return BLOCKLIST if self._lists.find(url) else None
-
-    def _judged(self, row: Row, behind: int) -> Row:
-        """Return a row with its signals, and the reason for which they leave it out, if they do."""
-        if self._in_metadata and behind > 0:
-            own = row._replace(file=row.file - self._first_file, after=behind)
-            row = judged(row, from_text(self._reader.about(own).signals))
-        return judged(row)
 
     def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.received import WRITTEN
+from crawl4llm.base.received import EXPORT_FORMAT, WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
@@ -72,8 +72,6 @@ class ExportFolder:
         if manifest:
             self._check_same(manifest, request)
             self._check_files(manifest)
-            if not (self.path / CARD).exists():  # an older version has made it
-                write_text(self.path / CARD, card(manifest, self.path / MANIFEST))
             shutil.rmtree(self.work, ignore_errors=True)
             yield True
             return
@@ -104,7 +102,7 @@ class ExportFolder:
         :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
-            write_json(self.work / _REQUEST, {**request, "state": state}, fsync=True)
+            write_json(self.work / _REQUEST, {"format": EXPORT_FORMAT, **request, "state": state}, fsync=True)
             return False
         self._check_same(begun, request)
         if begun["state"] != _plain(state):
@@ -154,7 +152,7 @@ class ExportFolder:
             if path.name not in names:
                 path.unlink()
         write_text(self.path / CARD, card(manifest, self.path / MANIFEST), fsync=True)
-        write_json(self.path / MANIFEST, manifest, fsync=True)
+        write_json(self.path / MANIFEST, {"format": EXPORT_FORMAT, **manifest}, fsync=True)
         shutil.rmtree(self.work, ignore_errors=True)
 
 

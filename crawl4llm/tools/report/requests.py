@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
-from crawl4llm.base import reasons
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LARGEST = 2**53
-_UNSENT = {reasons.CERTIFICATE, reasons.DNS, reasons.REFUSED, reasons.REFUSED_ADDRESS}
-"""Errors before which nothing goes out."""
 
 
 class Request(NamedTuple):
@@ -121,8 +118,6 @@ def _request(fields: Any) -> Request:
     """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
     names = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
     request = Request(*map(fields.get, names))
-    if "sent" not in fields:  # of an earlier version
-        request = request._replace(sent=request.error not in _UNSENT)
     texts = [request.time, request.owner, request.url, request.purpose]
     texts += [text or "" for text in (request.error, request.rule, request.price)]
     numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)

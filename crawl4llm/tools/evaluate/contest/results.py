@@ -10,14 +10,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_json
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.ranking import AREA, MOST_PAIRS, Paired, Standing, paired, standings
 from crawl4llm.tools.evaluate.contest.track import NAME
 from crawl4llm.tools.evaluate.figures import Cell
 
-FORMAT: Final = "crawl4llm contest 1"
+KIND: Final = "crawl4llm contest"
+FORMAT: Final = 1
 _LARGEST: Final = 1 << 26
 """Bytes of the file."""
 _LARGEST_NUMBER: Final = 1e15
@@ -102,6 +105,7 @@ def results_json(results: Results) -> str:
     """Return the file's text: the same results give the same bytes."""
     differences = results.differences()
     content = {
+        "kind": KIND,
         "format": FORMAT,
         **asdict(results),
         "ranking": [asdict(standing) for standing in results.standings(differences)],
@@ -116,10 +120,9 @@ def read_results(path: Path) -> Results | None:
         content = read_json(path, _LARGEST)
     except (OSError, ValueError):
         return None  # said by what reads a track
-    if not isinstance(content, dict) or "format" not in content:
+    if not isinstance(content, dict) or content.get("kind") != KIND:
         return None
-    if content["format"] != FORMAT:
-        raise InputError(f"{path}: its format is {content['format']!r:.100}, and this version reads {FORMAT!r}")
+    require_format(path, content.get("format"), FORMAT, command("evaluate", "contest", "TRACK"))
     try:
         return _checked(Results(**{name: _typed(content[name], kind) for name, kind in _PARTS.items()}))
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -1,0 +1,18 @@
+"""The numbers of file formats: docs/architecture.md lists them. A file of another number is refused in one line."""
+
+from __future__ import annotations
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import harmless
+
+_LONGEST: int = 40
+
+
+def require_format(
+    file: object, found: object, read: object, make: str, *, error: type[InputError] = InputError
+) -> None:
+    """Raise ``error`` if a file does not have the format that is read here. ``make``: how it is made anew, such as a
+    command."""
+    if found != read or type(found) is not type(read):
+        shown = "no number of a format" if found is None else f"format {harmless(str(found))[:_LONGEST]}"
+        raise error(f"{file} has {shown}; this version reads format {read}; make it anew: {make}")

@@ -1,1 +1,0 @@
-"""Scrapy profiles of this project: ``simulation`` (the default) and ``live``."""
