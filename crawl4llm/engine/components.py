@@ -1,8 +1,8 @@
 """The components of each profile, as a Scrapy add-on that its ``ADDONS`` names.
 
-They go into the ``_BASE`` of each setting, as Scrapy's own do. So what a project, a command line or a spider has in
-EXTENSIONS, DOWNLOADER_MIDDLEWARES and so on comes beside them, gives one of them another number, or switches it off by
-None. Other projects take :class:`crawl4llm.addon.Addon`.
+They go into the ``_BASE`` of each setting, as Scrapy's own do. So EXTENSIONS, DOWNLOADER_MIDDLEWARES and so on are left
+to the project, the command line and the spider. An entry there comes beside these, gives one of them another number, or
+switches it off by None. Other projects take :class:`crawl4llm.addon.Addon`.
 """
 
 from __future__ import annotations

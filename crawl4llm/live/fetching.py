@@ -54,7 +54,7 @@ class Fetching:
     web = LiveWeb
 
     def __init__(self, scope: Scope, opt_outs: OptOuts, reader: Reader) -> None:
-        """The arguments say where redirects may lead, what pages may be used for, and what is in them."""
+        """``scope`` judges targets of redirects, ``opt_outs`` what sites allow; ``reader`` rates pages."""
         self._scope, self._opt_outs, self._reader = scope, opt_outs, reader
 
     @classmethod

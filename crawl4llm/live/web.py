@@ -39,7 +39,7 @@ class LiveWeb(FetchedWeb):
 
     profile: ClassVar[str] = "live"
     reader: Reader
-    """What reads its pages, after :meth:`rating`."""
+    """The reader of its pages, after :meth:`rating`."""
     tells_sites_apart = keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -106,7 +106,8 @@ def _leak(settings: BaseSettings) -> str | None:
     from crawl4llm.live.wire import WireHandler
 
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
-    if not any(_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")):
+    guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
+    if not any(guards):
         return f"EXTENSIONS lacks {Network.__module__}.{Network.__qualname__}"
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):
