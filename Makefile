@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check audit bench map docs docs-check figures dist smoke clean
+.PHONY: crawl test oldest lint check audit bench map docs docs-check figures dist smoke clean
 
 # The main job on the default corpus: a random crawl, a crawl by influence, and the report that compares them.
 crawl: .venv/.crawl
@@ -19,6 +19,12 @@ crawl: .venv/.crawl
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+# Tests of engine, live crawls and add-on with the lowest versions of Scrapy and Twisted that pyproject.toml takes, in an
+# environment of its own: a CI job beside .ci/run, of some ten minutes on two cores.
+oldest: .venv/.oldest
+	.venv/oldest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q \
+	  tests/engine tests/live tests/addon $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -91,6 +97,13 @@ clean:
 
 .venv/.docs: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+.venv/.oldest: .venv/.python pyproject.toml
+	$(PYTHON) -m venv --clear .venv/oldest
+	sed -nE 's/^ *"(Scrapy|Twisted)>=([0-9.]+)",.*/\1==\2/p' pyproject.toml > .venv/oldest/floors.txt
+	.venv/oldest/bin/python -m pip install --quiet -r .venv/oldest/floors.txt --editable \
+	  '.[cluster,evaluate,export,live,metrics,test]'
 	touch $@
 
 .venv/.test: .venv/.crawl

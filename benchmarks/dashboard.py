@@ -37,7 +37,7 @@ sys.path.append(str(PROJECT / "tests/helpers"))
 SEEN = """new MutationObserver((_, it) => { if (document.querySelector('.curve')) { it.disconnect();
 requestAnimationFrame(() => { window.drawn = performance.now() }) } }).observe(document, {subtree: true,
 childList: true})"""
-WITHOUT = '{"crawl4llm.engine.series.Series": null, "scrapy.extensions.spiderstate.SpiderState": null}'
+WITHOUT = '{"crawl4llm.engine.series.Series": null}'
 
 
 def make_crawl(run: Path, lines: int) -> None:

@@ -9,4 +9,4 @@ DELAY_FACTOR = 0
 IP_RATE = 0
 URL_BUDGET = 0
 CONCURRENT_REQUESTS = 128
-EXTENSIONS = {**EXTENSIONS, "benchmarks.live_runs.Meter": 0}  # noqa: F405
+EXTENSIONS = {"benchmarks.live_runs.Meter": 0}

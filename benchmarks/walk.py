@@ -21,13 +21,12 @@ from types import FrameType
 from typing import Any
 
 from scrapy.cmdline import execute
-from scrapy.utils.project import get_project_settings
 
 PROJECT = Path.cwd()
 """The checkout that is watched: the one that this was started in."""
 ROOMS = ("crawl4llm/", "simulate/")
 LEFT_OUT = ("__init__.py", "progress.py", "summary.py")
-LOOK_ON = (".Progress", ".Series")
+LOOK_ON = ("crawl4llm.engine.progress.Progress", "crawl4llm.engine.series.Series")
 SHARED = PROJECT.parent / "shared"
 
 
@@ -62,10 +61,9 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=SHARED / "scorers/prose.bin", help="a fastText classifier")
     args = parser.parse_args()
     walk = Walk()
-    extensions = dict(get_project_settings()["EXTENSIONS"])
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "EXTENSIONS": json.dumps({name: extensions[name] for name in extensions if not name.endswith(LOOK_ON)}),
+            "EXTENSIONS": json.dumps(dict.fromkeys(LOOK_ON)),
             "CORPUS": args.corpus,
             "SCORER_MODEL": args.model,
             "SCORING_WORKERS": 0,

@@ -4,21 +4,9 @@ BOT_NAME = "crawl4llm"
 SPIDER_MODULES = ["crawl4llm.spiders"]
 COMMANDS_MODULE = "crawl4llm.commands"
 
-# The frontier replaces Scrapy's queues and its duplicate filter.
-SCHEDULER = "crawl4llm.engine.scheduler.InfluenceScheduler"
-
 # Algorithm 1 (Craw4LLM): n pages an iteration, N in all.
 CRAWL_BATCH_SIZE = 100
 CRAWL_MAX_PAGES = 4000
-
-# SpiderState would unpickle a file of JOBDIR, and so run what somebody put there.
-EXTENSIONS = {
-    "crawl4llm.engine.progress.Progress": 0,
-    "crawl4llm.engine.live_logging.LiveLogging": 0,
-    "crawl4llm.engine.series.Series": 0,
-    "crawl4llm.engine.metrics.Metrics": 0,
-    "scrapy.extensions.spiderstate.SpiderState": None,
-}
 
 # Larger pages are dropped, downloaded or not: they take a multiple of it in memory.
 DOWNLOAD_MAXSIZE = 10_000_000

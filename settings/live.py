@@ -2,6 +2,10 @@
 
 from .base import *  # noqa: F403
 
+# What fetches politely, archives, and is steered. Components of your own go into EXTENSIONS, DOWNLOADER_MIDDLEWARES and
+# so on, beside these; None switches one of them off: EXTENSIONS = {"crawl4llm.live.sitemaps.Sitemaps": None}.
+ADDONS = {"crawl4llm.engine.components.LiveComponents": 0}
+
 # Whom the webmaster of a site meets. Refused as it stands: say who you are and how to reach you, by
 # USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
 USER_AGENT = "crawl4llm"
@@ -57,43 +61,9 @@ METAREFRESH_ENABLED = False
 HTTPPROXY_ENABLED = False
 DNS_TIMEOUT = 20
 
-# Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds. Where nothing is fetched for a
-# while, a line says why. With JOBDIR or STORAGE the crawl is steered by what its operator puts there, and notes what it
-# sends.
-EXTENSIONS = {
-    **EXTENSIONS,  # noqa: F405
-    "crawl4llm.live.network.Network": 0,
-    "crawl4llm.live.stopping.Stopping": 0,
-    "crawl4llm.live.stalls.Stalls": 0,
-    "crawl4llm.live.steering.Steering": 0,
-    "crawl4llm.live.request_log.RequestLog": 0,
-    "crawl4llm.live.sitemaps.Sitemaps": 0,
-}
-
-# The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at
-# BODY_LIMIT bytes, or at a head that says it is no page, and Pace lets each request wait for its turn.
-DOWNLOADER_MIDDLEWARES = {
-    "crawl4llm.live.fetching.Fetching": 25,
-    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "crawl4llm.live.robots.Robots": 100,
-    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "crawl4llm.live.bodies.Decompressing": 590,
-    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "crawl4llm.live.middlewares.Redirecting": 600,
-    "crawl4llm.live.capturing.Capturing": 950,
-    "crawl4llm.live.bodies.Bodies": 955,
-    "crawl4llm.live.pace.Pace": 960,
-}
-DOWNLOAD_HANDLERS = {
-    "http": "crawl4llm.live.wire.WireHandler",
-    "https": "crawl4llm.live.wire.WireHandler",
-}
-
-# The crawl itself takes what was fetched, errors included; Scrapy starts so many tasks for each response.
-SPIDER_MIDDLEWARES_BASE: dict[str, int] = {}
-SPIDER_MIDDLEWARES = {"scrapy.spidermiddlewares.referer.RefererMiddleware": 700}  # redirects ask for it
-REFERRER_POLICY = "no-referrer"
+# Scrapy starts so many tasks for each response; the spider yields nothing that would need them.
 CONCURRENT_ITEMS = 1
+REFERRER_POLICY = "no-referrer"
 
 # What cannot be fetched is counted, and is in failures.jsonl.
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"

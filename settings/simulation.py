@@ -2,6 +2,10 @@
 
 from .base import *  # noqa: F403
 
+# The corpus in the place of the downloader. Components of your own go into EXTENSIONS and so on, beside these; None
+# switches one of them off: EXTENSIONS = {"crawl4llm.engine.series.Series": None}.
+ADDONS = {"crawl4llm.engine.components.SimulationComponents": 0}
+
 # `demo`, the root of a ClueWeb22 tree, or WARC files.
 CORPUS = "demo"
 
@@ -14,13 +18,3 @@ CONCURRENT_REQUESTS = 32
 
 # Links of any length, as the corpus has them.
 URLLENGTH_LIMIT = 0
-
-# Nothing is downloaded; Scrapy would load what it downloads with, which takes a tenth of the start.
-DOWNLOAD_HANDLERS_BASE: dict[str, str] = {}
-
-# FetchPages. What Scrapy's own middlewares do is done, or not wanted, when nothing is downloaded, and each takes its
-# time for every page.
-DOWNLOADER_MIDDLEWARES_BASE: dict[str, int] = {}
-DOWNLOADER_MIDDLEWARES = {"simulate.middleware.SimulationMiddleware": 0}
-SPIDER_MIDDLEWARES_BASE: dict[str, int] = {}
-EXTENSIONS_BASE = {"scrapy.extensions.corestats.CoreStats": 0}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawl4llm.base.errors import MissingRecord
-from crawl4llm.base.pages import Corpus, PageRecord
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.reorder_buffer import (
     Found,
     attach_page,
@@ -16,7 +19,11 @@ from crawl4llm.crawl.reorder_buffer import (
     lease_of,
     leases_of,
 )
-from simulate.web import LookUp, SimulatedWeb
+from crawl4llm.crawl.web import crawl_on
+from simulate.web import LookUp, SimulatedWeb, Visited
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 
 class SimulationMiddleware:
@@ -30,16 +37,26 @@ class SimulationMiddleware:
     takes_several = True
     """That a request may be for several documents."""
 
-    def __init__(self, given: tuple[Corpus, LookUp]) -> None:
-        self._corpus, self._look_up = given
+    def __init__(self, resolve: Callable[[str], str | None], page: LookUp, look_up: LookUp) -> None:
+        """``look_up`` gives the pages of a request for several documents."""
+        self._resolve, self._page, self._look_up = resolve, page, look_up
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SimulationMiddleware:
+        """Return one for the corpus of the crawl that a crawler runs, or else for the corpus of its settings."""
+        if (found := crawl_on(SimulatedWeb, crawler)) is None:
+            visited = Visited(crawler.settings)
+            return cls(visited.resolve, visited.page, visited.page)
+        web, crawl = found
+        return cls(web.corpus.resolve, web.corpus.page, web.look_up(crawl))
 
     def process_request(self, request: Request) -> Response:
         """Look up leased documents by their keys, any other request by its URL."""
         if is_for_several(request):
             attach_pages(request, (self._page_or_error(lease.entry.key) for lease in leases_of(request)))
             return Response(request.url, request=request)
-        key = lease_of(request).entry.key if is_leased(request) else self._corpus.resolve(request.url)
-        page = None if key is None else _found(self._corpus.page, key)
+        key = lease_of(request).entry.key if is_leased(request) else self._resolve(request.url)
+        page = None if key is None else _found(self._page, key)
         if page is None:
             return Response(request.url, status=404, request=request)
         attach_page(request, page)

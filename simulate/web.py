@@ -17,7 +17,7 @@ from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.turns import Clock
-from crawl4llm.crawl.web import Visit, load_rater
+from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.optouts.said import UNKNOWN
 from crawl4llm.optouts.table import TABLE_DATE
@@ -45,6 +45,8 @@ NOTED = (
     "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
 """The archive's note on opt-outs for a corpus that tells them."""
+_ASKED_FOR = "VISITED_DOCUMENT"
+"""Setting by which :meth:`SimulatedWeb.visit` tells :class:`Visited` of a document: few corpora find any by its URL."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
 
@@ -78,13 +80,21 @@ class SimulatedWeb:
             )
 
     @classmethod
-    def visit(cls, settings: BaseSettings) -> Visit:
-        """Return the corpus, whose documents are also known by the URLs under which they were asked for."""
+    def visit(cls, settings: BaseSettings, given: str | None) -> str | None:
+        """Return the URL of a document, and note in the settings which one is asked for under it."""
         cls(settings)  # says what is wrong with the settings
         corpus = open_corpus(settings)
-        corpus.check()
-        visited = _Visited(corpus)
-        return Visit((visited, corpus.page), visited.url_of)
+        try:
+            corpus.check()
+            if given is None:
+                return None
+            key = find_document(corpus, given)
+            if key not in corpus:
+                raise not_held(corpus, key)
+            settings.set(_ASKED_FOR, key, priority="cmdline")
+            return corpus.page(key).url
+        finally:
+            corpus.close()
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Do nothing: any document can be looked up."""
@@ -109,13 +119,13 @@ class SimulatedWeb:
             return self.corpus.page(key).url
         return ""
 
-    def middleware_argument(self, crawl: Driven) -> tuple[Corpus, LookUp]:
-        """Return the corpus, and what looks up pages for the crawl: without content where the corpus can leave it out,
-        nothing is archived, and each page was scored before, so that its content is known to be sound."""
+    def look_up(self, crawl: Driven) -> LookUp:
+        """Return what looks up pages for the crawl: without content if the corpus can leave it out, nothing is
+        archived, and each page was scored before, so that its content is known to be sound."""
         outline = getattr(self.corpus, "outline", None)
         if outline is None or self.options.warc_enabled or not crawl.policy.scores_influence:
-            return self.corpus, self.corpus.page
-        return self.corpus, partial(outline, part="text" if self.text == "corpus" else "html")
+            return self.corpus.page
+        return partial(outline, part="text" if self.text == "corpus" else "html")
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return the same UUID for equal crawls."""
@@ -133,25 +143,18 @@ class SimulatedWeb:
         }
 
 
-class _Visited:
-    """A corpus in which documents are found by URLs."""
+class Visited:
+    """The corpus as requests see it that belong to no crawl: documents are found by URLs."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.page = corpus.page
-        self._corpus = corpus
-        self._keys: dict[str, str] = {}
-
-    def url_of(self, given: str) -> str:
-        """Return the URL of a document. Raises InputError or PageError if the document is missing or damaged."""
-        key = find_document(self._corpus, given)
-        if key not in self._corpus:
-            raise not_held(self._corpus, key)
-        url = self._corpus.page(key).url
-        self._keys[url] = key
-        return url
+    def __init__(self, settings: BaseSettings) -> None:
+        """Open the corpus. Raises InputError and PageError."""
+        self._corpus = open_corpus(settings)
+        self.page = self._corpus.page
+        asked_for = settings.get(_ASKED_FOR)
+        self._keys = {} if asked_for is None else {self.page(asked_for).url: asked_for}
 
     def resolve(self, url: str) -> str | None:
-        """Return the key of a document that was asked for under this URL, or has it."""
+        """Return the key of the document that was asked for under this URL, or has it."""
         try:
             return self._keys.get(url) or self._corpus.resolve(url)
         except InputError as error:  # such as one that has no index of URLs

@@ -26,12 +26,13 @@ from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
-from crawl4llm.live.web import LiveCorpus, from_the_network
+from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task

@@ -7,7 +7,8 @@
   ``known_urls``: what is known and not fetched again.
 - ``budgets``: what owners and URL prefixes may have fetched; ``budgeted_frontier`` heeds it; ``linked_twice``: by which
   they tell sites from mazes.
-- ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from.
+- ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from; ``fetched_web``: a base for
+  webs of which no page is known before its fetch.
 - ``control``, ``inject_folder``: what the operator of a running crawl asks for; ``request_files``: the log of requests.
 - ``commits``, ``job``, ``jobdir``, ``store_check``, ``stored_crawl``: state that outlives the process, in JOBDIR.
 """

@@ -1,9 +1,12 @@
-"""The web of a run, from which it fetches its pages: simulations and live crawls differ in this one object."""
+"""The web of a run, from which it fetches its pages: simulations and live crawls differ in this one object.
+
+A *fetcher*, the downloader middleware with the attribute ``web``, answers requests by it. docs/extending.md has one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring import load_scorer, load_scorers
@@ -11,25 +14,16 @@ from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.control import Control
-    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.score_cache import ScoreCache
     from crawl4llm.scoring.workers import PageWorkers
-
-
-class Visit(NamedTuple):
-    """The web as requests see it that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
-
-    argument: Any
-    """The argument that the web's downloader middleware is made with."""
-    url_of: Callable[[str], str]
-    """Returns the URL under which a document is asked for, by its id or URL. Raises InputError and PageError."""
 
 
 class Web(Protocol):
@@ -67,8 +61,12 @@ class Web(Protocol):
         another web."""
 
     @classmethod
-    def visit(cls, settings: BaseSettings) -> Visit:
-        """Return the web for requests without a crawl. Raises InputError if the web may only be asked by a crawl."""
+    def visit(cls, settings: BaseSettings, given: str | None) -> str | None:
+        """Prepare settings for requests that belong to no crawl, but to ``scrapy fetch``, or a spider of one's own.
+
+        Return the URL under which the document ``given`` by id or URL is asked for, if one is. Raises InputError, also
+        if the web may only be asked by a crawl, and PageError for a document that it does not hold.
+        """
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""
@@ -87,14 +85,24 @@ class Web(Protocol):
         """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked
         up."""
 
-    def middleware_argument(self, crawl: Driven) -> Any:
-        """Return the argument that its downloader middleware is made with."""
-
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return a UUID for a new crawl; ``identity``: settings and digests that decide its pages and their order."""
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the fields of the archive's warcinfo records that say where the pages come from."""
+
+
+W = TypeVar("W")
+
+
+def crawl_on(web: type[W], crawler: Crawler) -> tuple[W, Driven] | None:
+    """Return the web of the crawl that a crawler runs, and the crawl, for a fetcher's ``from_crawler``.
+
+    None if the crawler runs something else: ``scrapy shell``, a spider of somebody else.
+    """
+    run: Any = getattr(crawler.spider, "run", None)  # of other people's spiders it may be anything
+    found = getattr(run, "web", None)
+    return (found, run.crawl) if isinstance(found, web) else None
 
 
 def load_rater(

@@ -1,6 +1,7 @@
 """Engine: how Scrapy drives a crawl.
 
 - ``run``: opens all parts of a crawl, and closes them.
+- ``components``: the Scrapy add-ons by which each profile gets its components.
 - ``webs``: finds the web that the settings are for.
 - ``scheduler``: hands out what Algorithm 1 takes from the frontier.
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Final
 from scrapy.settings import default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.webs import hand_in, web_class
+from crawl4llm.engine.components import NO_SPIDER_STATE
+from crawl4llm.engine.webs import web_class
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 OURS: Final = "influence"
-_SCRAPYS: Final = "SCHEDULER", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE"
-"""Settings of the profiles that are made for our spider."""
+_SCRAPYS: Final = {
+    "SCHEDULER": default_settings.SCHEDULER,
+    "SPIDER_MIDDLEWARES_BASE": default_settings.SPIDER_MIDDLEWARES_BASE,
+    "EXTENSIONS_BASE": {**default_settings.EXTENSIONS_BASE, **NO_SPIDER_STATE},
+}
+"""Settings of the profiles that are made for our spider, as they are for others."""
 
 
 def prepare(settings: BaseSettings, given: str | None = None, spider: str | None = None) -> str | None:
@@ -25,8 +30,6 @@ def prepare(settings: BaseSettings, given: str | None = None, spider: str | None
     """
     if spider == OURS:
         raise InputError(f"the spider {OURS} takes pages of its own crawl alone; name another, or run `crawl {OURS}`")
-    visit = web_class(settings).visit(settings)
-    hand_in(settings, visit.argument)
-    for name in _SCRAPYS:
-        settings.set(name, getattr(default_settings, name), priority="project")
-    return None if given is None else visit.url_of(given)
+    url = web_class(settings).visit(settings, given)
+    settings.setdict(_SCRAPYS, priority="project")
+    return url

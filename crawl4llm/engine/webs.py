@@ -1,4 +1,4 @@
-"""The web of the settings: finds it, and gives its downloader middleware what it works with."""
+"""The web of the settings: the one that their downloader middlewares fetch from."""
 
 from __future__ import annotations
 
@@ -17,33 +17,23 @@ _MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
 
 
 def web_class(settings: BaseSettings) -> type[Web]:
-    """Return the web whose middleware the settings have. Raises InputError where they have none."""
-    return cast("type[Web]", _middleware(settings)[1].web)
+    """Return the web whose middleware the settings have. Raises InputError if they have none, or two."""
+    given = settings.getwithbase(_MIDDLEWARES).items()
+    orders = {_loaded(path): order for path, order in given if not str(path).startswith("scrapy.")}
+    fetchers = [one for one, order in orders.items() if order is not None and hasattr(one, "web")]
+    if not fetchers:
+        raise InputError(
+            f"{_MIDDLEWARES} has nothing that fetches pages; begin with a profile of this project, "
+            "settings/simulation.py or settings/live.py, and keep its ADDONS"
+        )
+    if len(fetchers) > 1:
+        both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in fetchers)
+        raise InputError(f"{_MIDDLEWARES}: {both} fetch pages, and one may; switch the other off with None")
+    return cast("type[Web]", fetchers[0].web)
 
 
-def hand_in(settings: BaseSettings, argument: Any) -> None:
-    """Let Scrapy make the web's middleware of what it works with; the settings must not be frozen yet."""
-    path, middleware = _middleware(settings)
-
-    def make() -> Any:
-        return middleware(argument)
-
-    middlewares: dict[Any, Any] = dict(settings.getdict(_MIDDLEWARES))
-    middlewares = {make if key == path else key: order for key, order in middlewares.items()}
-    settings.set(_MIDDLEWARES, middlewares, priority=settings.getpriority(_MIDDLEWARES) or "spider")
-
-
-def _middleware(settings: BaseSettings) -> tuple[Any, Any]:
-    """Return the web's middleware, as the settings name it and as a class."""
-    used = {path: order for path, order in settings.getdict(_MIDDLEWARES).items() if order is not None}
-    for path in sorted(used, key=lambda path: used[path]):
-        try:
-            found = load_object(path)
-        except (ImportError, NameError, ValueError) as error:
-            raise InputError(f"{_MIDDLEWARES}: {path} cannot be loaded ({error})") from None
-        if hasattr(found, "web"):
-            return path, found
-    raise InputError(
-        f"{_MIDDLEWARES} has nothing that fetches pages; begin with a profile of this project, settings/simulation.py "
-        "or settings/live.py"
-    )
+def _loaded(path: Any) -> Any:
+    try:
+        return load_object(path)
+    except (ImportError, NameError, ValueError) as error:
+        raise InputError(f"{_MIDDLEWARES}: {path} cannot be loaded ({error})") from None

@@ -10,6 +10,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import BAD_URL, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
+from crawl4llm.crawl.web import crawl_on
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scrapy import Request
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from crawl4llm.base.pages import Capture
@@ -51,9 +53,18 @@ class Fetching:
 
     web = LiveWeb
 
-    def __init__(self, parts: tuple[Scope, OptOuts, Reader]) -> None:
-        """``parts`` say where redirects may lead, what pages may be used for, and what is in them."""
-        self._scope, self._opt_outs, self._reader = parts
+    def __init__(self, scope: Scope, opt_outs: OptOuts, reader: Reader) -> None:
+        """``scope`` judges targets of redirects, ``opt_outs`` what sites allow; ``reader`` rates pages."""
+        self._scope, self._opt_outs, self._reader = scope, opt_outs, reader
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Fetching:
+        """Return one for the crawl that a crawler runs. Raises InputError if it runs none."""
+        if (found := crawl_on(LiveWeb, crawler)) is None:
+            LiveWeb.visit(crawler.settings, None)
+        web, crawl = found
+        crawl.lag = web.reader.lag
+        return cls(crawl.scope, OptOuts(crawler.settings), web.reader)
 
     def process_request(self, request: Request) -> None:
         """Raise NoPage for a URL without a host, of a domain that is blocked, and for a redirect to where the crawl

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from scrapy.utils.misc import load_object
 
-from crawl4llm.base.errors import InputError, MissingRecord
-from crawl4llm.base.pages import Corpus, utc_date
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import return_freed_memory
-from crawl4llm.base.run_folder import LIVE
-from crawl4llm.base.urls import parse_url
-from crawl4llm.crawl.control import CONTROL, Control, read_control
+from crawl4llm.crawl.control import CONTROL, read_control
+from crawl4llm.crawl.fetched_web import FetchedWeb
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.turns import RealClock
-from crawl4llm.crawl.web import Visit, load_rater
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
-from crawl4llm.options import read_options
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.warc.series import host_name
@@ -32,100 +27,38 @@ from crawl4llm.warc.series import host_name
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
-    from crawl4llm.crawl.scope import Scope
-    from crawl4llm.policies import Policy
     from crawl4llm.scoring.workers import PageWorkers
 
 logger = logging.getLogger(__name__)
 
 
-class LiveCorpus:
-    """Any http or https URL is a document, its normalised URL the key; nothing can be looked up."""
-
-    name = LIVE
-
-    def is_key(self, text: str) -> bool:
-        """Return whether ``text`` is a normalised URL of the web."""
-        return parse_url(text) == text
-
-    def url(self, key: str) -> str:
-        """Return the URL of a key, which is one."""
-        return key
-
-    def resolve(self, url: str) -> str | None:
-        """Return the key of a URL; None for one that is not of the web."""
-        return parse_url(url)
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.is_key(key)
-
-    def identity(self) -> str:
-        """Return the name: there is but one live web."""
-        return self.name
-
-    def check(self) -> None:
-        """Check nothing."""
-
-    def require(self, *parts: str) -> None:
-        """Raise InputError for anything but what each page brings."""
-        for part in parts:
-            if part not in {"html", "outlinks"}:
-                raise InputError(f"a live crawl cannot know the {part} of a page before it is fetched")
-
-    def close(self) -> None:
-        """Close nothing."""
-
-    def __len__(self) -> int:
-        return 0
-
-    def keys(self) -> Iterator[str]:
-        """Yield no keys: none are known."""
-        return iter(())
-
-    def sample(self, n: int, seed: int) -> list[str]:
-        """Raise InputError: nobody can draw from the web."""
-        raise InputError("a live crawl needs seeds; give a file with one URL a line: -a seeds=FILE")
-
-    def page(self, key: str) -> NoReturn:
-        """Raise MissingRecord, as all look-ups do."""
-        raise MissingRecord(f"{key} is on the live web; it can only be fetched")
-
-    text = html = outlinks = inlinks = page
-
-
-class LiveWeb:
+class LiveWeb(FetchedWeb):
     """The web itself; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "live"
-    corpus: Corpus
-    scores = None
-    text = "extracted"
+    reader: Reader
+    """The reader of its pages, after :meth:`rating`."""
     tells_sites_apart = keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
         return_freed_memory()  # a live crawl runs for weeks
         self._settings = settings
-        self.options = read_options(settings)
+        super().__init__(settings)
         check_identity(settings)
         self.clock = RealClock(settings.getfloat("DOWNLOAD_DELAY"))
-        self.corpus = LiveCorpus()
-        self.start_date = utc_date()
         self.host = host_name()
         Rules.of(self.options)  # says what is wrong before anything is opened
         if leak := _leak(settings):
             logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
         if self.options.corpus:
             raise InputError(f"CORPUS {self.options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
-
-        self.control = Control()
         self._injected: InjectFolder | None = None
         if jobdir := settings.get("JOBDIR"):
             self._heed(Path(jobdir))
 
     @classmethod
-    def visit(cls, settings: BaseSettings) -> Visit:
+    def visit(cls, settings: BaseSettings, given: str | None) -> NoReturn:
         """Raise InputError: whatever asks the web passes robots.txt, the waits of its owner and its opt-outs first."""
         raise InputError(
             "the live profile asks the web by `crawl influence` alone, which obeys robots.txt and waits; look at pages "
@@ -139,49 +72,16 @@ class LiveWeb:
             logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", jobdir / CONTROL, most)
             self.options = replace(self.options, crawl_max_pages=most)
 
-    def check_policy(self, policy: type[Policy]) -> None:
-        """Raise InputError for an order that needs to look pages up."""
-        if self.options.hot_queue_topic:
-            raise InputError(
-                "HOT_QUEUE_TOPIC looks pages up after they were crawled, and a live crawl cannot; leave it out"
-            )
-        if policy.looks_ahead:
-            why = "scores a page by what is on it, before it is fetched"
-        elif needed := [part for part in policy.corpus_parts if part not in {"html", "outlinks"}]:
-            why = f"needs the {' and '.join(needed)} of pages before they are fetched"
-        else:
-            return
-        raise InputError(
-            f"URL_POLICY {self.options.url_policy} {why}, and a live crawl cannot; choose another, such as parent_first"
-        )
-
-    def open(self, others: Collection[str] = ()) -> PageRater:
-        """Open the scorer; there is nothing else to open."""
-        return load_rater(LiveCorpus, self.options, self.options.text_extractor, others)
-
     def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives pages the ratings that they got when they were fetched."""
         unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
         of_pages = OptOuts(self._settings).of_pages
-        self._reader = Reader(workers, unpacking, of_pages, text=text, signature=signature)
-        return self._reader.ratings
+        self.reader = Reader(workers, unpacking, of_pages, text=text, signature=signature)
+        return self.reader.ratings
 
     def seeds_wait(self) -> bool:
         """Return whether there are files in JOBDIR/inject."""
         return self._injected is not None and bool(self._injected.waiting())
-
-    def url_of_seed(self, key: str) -> str:
-        """Return an empty string: keys are URLs."""
-        return ""
-
-    def middleware_argument(self, crawl: Driven) -> tuple[Scope, OptOuts, Reader]:
-        """Return what says where redirects may lead, what pages may be used for, and what is in them."""
-        crawl.lag = self._reader.lag
-        return crawl.scope, OptOuts(self._settings), self._reader
-
-    def crawl_id(self, identity: Mapping[str, Any]) -> str:
-        """Return a new UUID: no two crawls of the web are equal."""
-        return str(uuid.uuid4())
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the fields of the archive on pages from the network."""
@@ -204,7 +104,8 @@ def _leak(settings: BaseSettings) -> str | None:
     from crawl4llm.live.wire import WireHandler
 
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
-    if not any(_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")):
+    guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
+    if not any(guards):
         return f"EXTENSIONS lacks {Network.__module__}.{Network.__qualname__}"
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):

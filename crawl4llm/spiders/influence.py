@@ -16,7 +16,6 @@ from crawl4llm.base.reasons import BOMB, ERROR, ROBOTS_UNKNOWN
 from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
-from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Lease, Outcome
 
 
@@ -38,9 +37,7 @@ class InfluenceSpider(Spider):
     def from_crawler(
         cls, crawler: Crawler, *args: Any, run: Run | None = None, seeds: str | None = None, **kwargs: Any
     ) -> InfluenceSpider:
-        run = run or Run(crawler.settings, seeds)
-        hand_in(crawler.settings, run.web.middleware_argument(run.crawl))
-        return super().from_crawler(crawler, *args, run=run, **kwargs)
+        return super().from_crawler(crawler, *args, run=run or Run(crawler.settings, seeds), **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield no requests: the scheduler begins with the seeds."""

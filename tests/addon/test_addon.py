@@ -29,7 +29,7 @@ from crawl4llm.addon.middlewares import LinkScoring, PageRecording
 from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import is_documented
-from crawl4llm.live.web import LiveCorpus
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.live.wire import WireHandler
 from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, html_task
 from crawl4llm.scoring.text import EXTRACTORS

@@ -15,12 +15,12 @@ from driven_crawl import Driven, JobCrawl, scored
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.control import Control, publish_blocked, read_blocked, read_control, set_blocked
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.seeds import Seeds
 from crawl4llm.crawl.steering import Injected
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-from crawl4llm.live.web import LiveCorpus
 
 A, B = "http://www.a.example/", "http://b.example/"
 WEB = scored({f"{A}9": [], f"{A}8": [], f"{B}7": [], f"{B}5": []})

@@ -15,7 +15,7 @@ from crawl4llm.options import read_options
 
 LOG = "LOOK_UPS"
 """Environment variable with the path of the file that gets a host a line."""
-EXTENSIONS = '{"changing_dns.ChangingDns": 0, "crawl4llm.live.stopping.Stopping": 0}'
+EXTENSIONS = '{"changing_dns.ChangingDns": 0, "crawl4llm.live.network.Network": null}'
 """The setting that puts it in the place of crawl4llm.live.network.Network."""
 FIRST, LATER = "127.0.0.1", "127.0.0.2"
 """Addresses of ``rebinding.test``."""

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from crawl4llm.live.robots import Robots
-from settings.live import DOWNLOADER_MIDDLEWARES
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,10 +30,7 @@ class FastRobots(Robots):
 
 def faster(rate: float) -> tuple[Mapping[str, str], dict[str, str]]:
     """The environment and the settings of a live crawl whose clock for robots.txt is faster."""
-    middlewares = {
-        path.replace("crawl4llm.live.robots.Robots", f"{__name__}.FastRobots"): order
-        for path, order in DOWNLOADER_MIDDLEWARES.items()
-    }
+    middlewares = {"crawl4llm.live.robots.Robots": None, f"{__name__}.FastRobots": 100}
     return {_RATE: str(rate)}, {"DOWNLOADER_MIDDLEWARES": json.dumps(middlewares)}
 
 

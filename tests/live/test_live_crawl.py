@@ -20,8 +20,8 @@ from warcio.recordloader import ArcWarcRecord
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import is_documented
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.engine.run import Run
-from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.warc import cdxj
 

@@ -349,10 +349,10 @@ def test_broken_hosts_file_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_profile_without_the_network_says_so(tmp_path: Path, site: Site) -> None:
-    """Such as one of before, or one with other extensions or handlers in the place of all others."""
+    """Such as one that switches the extension off, or has another handler."""
     plain = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
     profiles = {
-        "EXTENSIONS lacks crawl4llm.live.network.Network": {"EXTENSIONS": '{"crawl4llm.live.stopping.Stopping": 0}'},
+        "EXTENSIONS lacks crawl4llm.live.network.Network": {"EXTENSIONS": '{"crawl4llm.live.network.Network": null}'},
         f"DOWNLOAD_HANDLERS has {plain} for http": {"DOWNLOAD_HANDLERS": f'{{"http": "{plain}"}}'},
     }
     for number, (said, settings) in enumerate(profiles.items()):

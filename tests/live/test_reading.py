@@ -15,8 +15,8 @@ from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.live.reading import FetchedPage, OfPages, Reader, Unpacking
-from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.length import LengthScorer
 from crawl4llm.scoring.rating import PageRater, RatedText, Rating
 from crawl4llm.scoring.signatures import signature_of

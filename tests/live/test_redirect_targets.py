@@ -10,9 +10,9 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
+from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.live.middlewares import Redirecting
 from crawl4llm.live.sitemap_files import read_sitemap
-from crawl4llm.live.web import LiveCorpus
 from crawl4llm.optouts.heard import of_site
 from crawl4llm.optouts.patterns import Pattern, path_of
 from crawl4llm.optouts.table import ROBOTS_TXT
