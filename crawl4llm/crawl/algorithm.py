@@ -69,9 +69,8 @@ class Algorithm:
         self.iteration: int | None = None
         """As log and archive tell it; None in continuous order."""
         self.refused: list[FailureLine] = []
-        """To be logged with the next candidates that are queued."""
+        """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
-        """Of redirects to other owners, to be queued with them."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._found = self.parts.having("crawled"), self.parts.having("found")
         self._place = self.parts.having("place")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError, Why
@@ -16,29 +15,16 @@ from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWE
 from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.steering import Arrivals, Blocking, Injected
 from crawl4llm.crawl.turns import Clock
-from crawl4llm.frontier import MOST_HOPS, Lease, Outcome, OwnerFrontier
+from crawl4llm.frontier import MOST_HOPS, Lease, Outcome
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, CrawledPage
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.commits import Commits
-    from crawl4llm.crawl.gate import Gate
-    from crawl4llm.crawl.sited_frontier import SitedFrontier
+    from crawl4llm.crawl.gate import Layers
 
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
-
-
-@dataclass
-class Waits:
-    """What tells when documents may be asked for: nothing unless the frontier goes by owners."""
-
-    by_owners: OwnerFrontier | None = None
-    clock: Clock | None = None
-    sites: SitedFrontier | None = None
-    """Tells the sites of an owner apart."""
-    gate: Gate | None = None
-    """Sets documents aside that parts keep back."""
 
 
 class Crawl(Driven):
@@ -55,25 +41,26 @@ class Crawl(Driven):
         options: Options,
         algorithm: Algorithm,
         commits: Commits,
-        waits: Waits,
+        layers: Layers,
         *,
+        clock: Clock | None = None,
         concurrent_leases: int = 1,
         spool: Spool | None = None,
         url_of_seed: Callable[[str], str] | None = None,
     ) -> None:
         """``url_of_seed`` returns a seed's URL, which tells its owner, if its key does not."""
-        owners = None if waits.by_owners is None else waits.by_owners.owners
+        owners = None if layers.owned is None else layers.owned.owners
         facts = options, algorithm.policy, algorithm.scope, algorithm.counters, algorithm.parts
-        super().__init__(*facts, owners, waits.clock, concurrent_leases)
+        super().__init__(*facts, owners, clock, concurrent_leases)
         self.algorithm, self.frontier = algorithm, algorithm.frontier
-        self.sites = waits.sites
+        self.sites = layers.sites
         self.buffer = ReorderBuffer(spool, in_order=owners is None)
         self.granted: int | None = None
         """Pages that it may begin with in all; None: N."""
         self.held_back = RaisedN()
         self.arrivals = Arrivals()
-        self._commits, self._gate, self._url_of_seed = commits, waits.gate, url_of_seed
-        self._blocking = None if waits.by_owners is None else Blocking(self.scope, waits.by_owners, algorithm.log)
+        self._commits, self._gate, self._url_of_seed = commits, layers.gate, url_of_seed
+        self._blocking = None if layers.owned is None else Blocking(self.scope, layers.owned, algorithm.log)
         self._merging = 0
         """Answers that advance() has taken and not merged yet."""
         self._begun = False
@@ -88,11 +75,7 @@ class Crawl(Driven):
     # -- the loop of Algorithm 1 --------------------------------------------------------------------------------------
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
-        """Visit the seeds (lines 1 to 4); all of them form the first batch, whatever n.
-
-        A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more, and takes
-        only the seeds that were ``added`` to it.
-        """
+        """A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more."""
         if not self._begun:
             self._begun = True
             self.counters.counts[REDIRECTS] = 0
@@ -112,7 +95,6 @@ class Crawl(Driven):
         return self.algorithm.visit_seeds([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
 
     def dequeue(self) -> list[Lease]:
-        """Lease the best documents of the frontier (line 15), never more than are missing to N."""
         if self.is_full or self._is_over:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         wanted = self.missing
@@ -134,11 +116,6 @@ class Crawl(Driven):
         return leases
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Merge the pages that were fetched into P, extract their links, and enqueue those not visited (lines 7 to 14).
-
-        ``expand=False`` leaves the links alone, as it is when the crawl has its N pages. Raises InputError if log or
-        archive cannot be written; what they held before can still be read.
-        """
         may_be_last = not expand or self.crawled + len(self.buffer) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
         answers = self.buffer.take(None if self.continuous else self.pages_at_once)
@@ -190,14 +167,11 @@ class Crawl(Driven):
     # -- answers (line 6) ---------------------------------------------------------------------------------------------
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
-        """Take the page of a document."""
         if answer := self._answer(lease, None):
             answer.page, answer.status = page, status
             self._hold(answer)
 
     def redirected(self, lease: Lease, page: PageRecord) -> None:
-        """End a document that redirects led from to another owner's, which is queued in its place. Only if the frontier
-        goes by owners. The ``page`` has no content, the exchanges so far, and that document's key as its last hop."""
         if lease.entry.hops >= MOST_HOPS:
             self.failed(lease, TOO_MANY_REDIRECTS)
         elif answer := self._answer(lease, None):
@@ -205,32 +179,26 @@ class Crawl(Driven):
             self._hold(answer)
 
     def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
-        """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
         answer = self._answer(lease, reason, why)
         if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
             answer.outcome = Outcome.FAILED
 
     def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
-        """End a document that is not wanted."""
         if answer := self._answer(lease, reason, why):
             answer.outcome = Outcome.DROPPED
 
     def give_back(self, lease: Lease) -> None:
-        """Queue a document again that was not asked for."""
         if self.buffer.withdraw(lease):
             self.frontier.give_back(lease, attempted=False)
             self._lease_ended(lease, asked=False)
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:
-        """Note where redirects led before the fetch was broken off; another process can go on there."""
         self.buffer.redirected(lease, hop)
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Return where to go on with a fetch that another process has broken off."""
         return self.buffer.hop_of(lease)
 
     def unanswered(self) -> list[Lease]:
-        """Return the leases without an answer, in the order of their hand-out."""
         return self.buffer.unanswered()
 
     def _answer(self, lease: Lease, reason: str | None, why: Why | None = None) -> Answer | None:
@@ -257,8 +225,6 @@ class Crawl(Driven):
     # -- what is no page's ------------------------------------------------------------------------------------------
 
     def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
-        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
-        stands before all pages that are merged later, and lasts with the next commit, as they do."""
         try:
             self.algorithm.writer.archive_exchange(capture, purpose, about)
         except InputError as error:
@@ -267,22 +233,15 @@ class Crawl(Driven):
     # -- steering ---------------------------------------------------------------------------------------------------
 
     def block(self, domains: Sequence[str]) -> None:
-        """Drop the documents of these domains, and let in those of others that were blocked before.
-
-        New ones never enter the frontier; those queued leave it in time, if they are all of an owner's, or when their
-        turn comes.
-        """
         self.scope.block(domains)
         if self._blocking is not None:
             self._blocking.look_at(domains)
 
     def lists_changed(self) -> None:
-        """Drop what is queued, in time, for owners that block lists have now."""
         if self._blocking is not None:
             self._blocking.look_at_all()
 
     def drop_blocked(self) -> bool:
-        """Drop some queued documents of owners that are blocked; return whether there may be more."""
         try:
             return self._blocking is not None and self._blocking.drop_some(self.pages_at_once)
         except InputError as error:
@@ -290,24 +249,19 @@ class Crawl(Driven):
             return False
 
     def inject(self, injected: Injected) -> None:
-        """Let :meth:`advance` visit more seeds."""
         self.arrivals.inject(injected)
 
     def follow(self, links: CrawledPage) -> None:
-        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
-        they are those of a page without an influence score."""
         self.arrivals.lists.append(links)
 
     # -- how it stands ------------------------------------------------------------------------------------------------
 
     @property
     def may_lease(self) -> bool:
-        """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
         return self.in_flight < self.concurrent_leases and self.missing > 0 and not self.lag()
 
     @property
     def in_flight(self) -> int:
-        """Leases without an answer."""
         return self.buffer.in_flight
 
     @property
@@ -320,22 +274,18 @@ class Crawl(Driven):
 
     @property
     def lasting(self) -> bool:
-        """Whether another process can go on where this one ends."""
         return self._commits.lasting
 
     @property
     def crawled(self) -> int:
-        r"""Pages crawled so far (\|P\|)."""
         return self.counters.crawled
 
     @property
     def answered(self) -> int:
-        """Answered leases that :meth:`advance` has not consumed yet."""
         return self.buffer.answered
 
     @property
     def can_advance(self) -> bool:
-        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
         waiting = self.buffer
         if (self._seeds_wait or self.arrivals.lists) and not self.is_full:
             return True
@@ -349,12 +299,10 @@ class Crawl(Driven):
 
     @property
     def must_wait(self) -> bool:
-        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
         return self.buffer.answered >= 2 * self.pages_at_once or self.buffer.is_full
 
     @property
     def finished(self) -> str | None:
-        """Why the crawl is over; None while it is not (line 5)."""
         if self.is_full:
             return MAX_PAGES
         if (reason := self._is_over) and not self.buffer:
@@ -362,14 +310,11 @@ class Crawl(Driven):
         waits = self._seeds_wait or self.arrivals.lists or self.expects or self.unanswered_sites
         if self.buffer or self.held_back or waits or len(self.frontier):
             return None
-        if self.set_aside:
-            return next((part.spent for part in self.parts if part.spent), FRONTIER_EMPTY)
-        return FRONTIER_EMPTY
+        spent = (part.spent for part in self.parts if self.set_aside and part.spent)
+        return next(spent, FRONTIER_EMPTY)
 
     @property
     def waits_only(self) -> str | None:
-        """ONLY_PARKED if the crawl waits for parked owners alone; UNANSWERED if for sites that never answered, perhaps
-        with parked owners; else None."""
         if self.owners is None or self.held_back:
             return None
         if self.sites is not None and self.sites.only_unanswered:
@@ -383,7 +328,6 @@ class Crawl(Driven):
 
     @property
     def set_aside(self) -> int:
-        """Documents that parts have set aside."""
         return 0 if self._gate is None else self._gate.set_aside
 
     @property
@@ -393,12 +337,10 @@ class Crawl(Driven):
 
     @property
     def balance(self) -> Balance:
-        """The states of its documents; sound between two calls of :meth:`advance`."""
         aside = self.set_aside + self.unanswered_sites
         return balance(self.visited, self.frontier, self.counters.counts, self.owners, aside)
 
     def statistics(self) -> dict[str, float | None]:
-        """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
         figures = self.counters.figures(self.frontier)
         states = self.balance
         figures["pages/visited"] = states.discovered

@@ -9,7 +9,7 @@ from crawl4llm.base.crawl_log import LogWriter
 from crawl4llm.base.domains import Domain
 from crawl4llm.crawl.algorithm import Algorithm, Neighbours
 from crawl4llm.crawl.counting import Counters
-from crawl4llm.crawl.crawl import Crawl, Waits
+from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.page_writer import PageWriter, RatePages
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
@@ -82,7 +82,8 @@ def open_crawl(
         options,
         algorithm,
         commits,
-        Waits(layers.owned, clock, layers.sites, layers.gate),
+        layers,
+        clock=clock,
         concurrent_leases=concurrent_leases,
         spool=spool,
         url_of_seed=url_of_seed,

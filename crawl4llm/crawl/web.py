@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.control import Control
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options

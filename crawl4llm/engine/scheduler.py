@@ -51,7 +51,7 @@ iteration_done = object()
 
 
 class InfluenceScheduler(BaseScheduler):
-    """Drives a :class:`crawl4llm.crawl.algorithm.Crawl` from within Scrapy's engine.
+    """Drives a :class:`crawl4llm.crawl.driven.Driven` from within Scrapy's engine.
 
     The engine asks for requests; when the crawl can advance, that runs as a task of its own, during which the engine is
     told that more is pending. A request that Scrapy drops without a word ends its lease when the engine has run dry.
@@ -253,9 +253,10 @@ class InfluenceScheduler(BaseScheduler):
             await self._crawl.advance()
         except InputError as error:
             self._stop(BAD_INPUT, str(error))
-        except Exception:
+        except Exception as error:
             logger.exception("Cannot go on")
-            self._stop(INTERNAL_ERROR, "an internal error, see errors.log in the output")
+            self._crawl.counters.counts["errors"] += 1
+            self._stop(INTERNAL_ERROR, f"{self._whose(error)}, see errors.log in the output")
         else:
             if not self._ending:
                 self._dequeue()
@@ -273,6 +274,12 @@ class InfluenceScheduler(BaseScheduler):
             self._wake_engine()
         elif finished := self._crawl.finished:
             self._close(finished)
+
+    def _whose(self, error: Exception) -> str:
+        """Return what raised an error, and what it says, in short."""
+        if (part := self._crawl.parts.raised(error.__traceback__)) is None:
+            return "an internal error"
+        return f"the part {part.name} raised {type(error).__name__}: {harmless(str(error))[:200]}"
 
     def _wake_engine(self) -> None:
         """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""
@@ -342,9 +349,10 @@ class InfluenceScheduler(BaseScheduler):
                 await self._crawl.wind_up()
             except InputError as error:
                 self._crawl.failure = str(error)
-            except Exception:
+            except Exception as error:
                 logger.exception("Cannot save the crawl")
-                self._crawl.failure = "an internal error while the crawl was saved (errors.log); its last commit stands"
+                whose = self._whose(error)
+                self._crawl.failure = f"{whose} while the crawl was saved (errors.log); its last commit stands"
         self._publish()
 
     def _publish(self) -> None:

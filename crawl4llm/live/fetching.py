@@ -40,7 +40,7 @@ class Elsewhere(Exception):
     lease."""
 
     def __init__(self, page: PageRecord) -> None:
-        """``page``: as :meth:`crawl4llm.crawl.algorithm.Crawl.redirected` takes it."""
+        """``page``: as :meth:`crawl4llm.crawl.driven.Driven.redirected` takes it."""
         super().__init__(f"{page.key}: redirected to {page.hops[-1]}")
         self.page = page
 

@@ -46,7 +46,7 @@ def merge(history: History, folder: Path, out: Path, settings: Given, *, index_o
 
 
 class _Merge:
-    """Follows the history of a crawl, as :class:`crawl4llm.crawl.algorithm.Crawl` would have gone through it."""
+    """Follows the history of a crawl, as :class:`crawl4llm.crawl.crawl.Crawl` would have gone through it."""
 
     def __init__(
         self,
