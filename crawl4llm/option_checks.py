@@ -12,6 +12,7 @@ from dataclasses import field
 from datetime import datetime, timezone
 from functools import partial
 from ipaddress import ip_address, ip_network
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
@@ -306,18 +307,22 @@ _CHECKS: dict[type, Check] = {
 """The check of a setting that a class of somebody else names, by the type of its default."""
 
 
-def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | None:
-    """Return the settings that a policy and scorers of somebody else name in ``SETTINGS``; None where there are none.
+def own_settings(
+    settings: BaseSettings, options: Options, others: Mapping[str, Callable[[str], type]] = MappingProxyType({})
+) -> dict[str, Any] | None:
+    """Return the settings that classes of somebody else name in ``SETTINGS``; None if there are none. These are policy,
+    scorers, and ``others``: what loads the class, by dotted path.
 
     A value is what was given by its name, else what OWN_SETTINGS has (of a run that is taken up), else the default.
     Raises InputError.
     """
     names = [options.scorer, options.url_policy.removeprefix(SCORER_PREFIX)]
     names += parse_weights(options.ensemble_weights) if options.ensemble_weights else []
+    names += others
     recorded = options.own_settings or {}
     own: dict[str, Any] = {}
     for owner in dict.fromkeys(filter(is_dotted, names)):
-        load = load_policy if owner == options.url_policy else load_scorer_class
+        load = others.get(owner) or (load_policy if owner == options.url_policy else load_scorer_class)
         try:
             defaults = getattr(load(owner), "SETTINGS", {})
         except InputError:

@@ -44,6 +44,7 @@ from crawl4llm.option_checks import (
     whole,
 )
 from crawl4llm.parts import Settings as PartsOptions
+from crawl4llm.parts import load_part
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.normalisers import NORMALISERS
 from crawl4llm.scoring.text import EXTRACTORS
@@ -274,8 +275,7 @@ class Options(LiveOptions, PartsOptions, ClusterOptions):
     crawl_parts: tuple[str, ...] = fixed(
         (),
         terms,
-        "Dotted paths of parts of your own, divided by commas ([extending.md](extending.md#a-part)).",
-        imports=bool,
+        "Dotted paths of parts of your own, divided by commas ([extending.md](extending.md#part)).",
     )
     output_dir: str | None = option(
         None,
@@ -381,7 +381,10 @@ def read_options(settings: BaseSettings) -> Options:
         except ValueError as error:
             raise InputError(f"{name} = {entry.metadata['shown'](value)!r:.300} {error}") from None
     options = Options(**values)
-    return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
+    return follow_rules(
+        replace(options, own_settings=own_settings(settings, options, dict.fromkeys(options.crawl_parts, load_part))),
+        given,
+    )
 
 
 def reference() -> str:

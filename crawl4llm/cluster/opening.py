@@ -20,7 +20,7 @@ from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
-from crawl4llm.parts import ALONE, EVERYWHERE, ORDER
+from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, load_part
 from crawl4llm.policies import NO, Policy
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
             alone = part.partitioned == ALONE
             what = part.setting if alone else f"{part.setting} in batch order"
             refused[what] = part.asked(options) and (alone or in_batches)
-    return {**refused, "CRAWL_PARTS": bool(options.crawl_parts)}
+    for path in options.crawl_parts:
+        kind = load_part(path).partitioned
+        refused[f"the part {path}"] = kind == ALONE or (kind != EVERYWHERE and in_batches)
+    return refused
 
 
 def check_lease(options: Options, timeout: float) -> None:

@@ -27,8 +27,9 @@ from crawl4llm.base.shapes import (
 )
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
-from crawl4llm.crawl.ends import DONE
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Outcome
+from crawl4llm.parts import ENDS
 from crawl4llm.warc.page_records import is_utc_date
 
 
@@ -122,7 +123,7 @@ MAIL: Final = Where(
 QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
 """Of what is beside its tables."""
-END: Final = {"reason": set(DONE), "iteration": _WHOLE, "crawled": _WHOLE}
+END: Final = {"reason": {MAX_PAGES, FRONTIER_EMPTY, *ENDS}, "iteration": _WHOLE, "crawled": _WHOLE}
 CRAWL: Final = {
     "format": _WHOLE,
     "id": IDENTIFIER,

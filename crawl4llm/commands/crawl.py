@@ -189,7 +189,7 @@ class Command(Visiting, ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.ends import DONE, LIMITS, ONLY_PARKED, UNANSWERED
+        from crawl4llm.crawl.ends import LIMITS, ONLY_PARKED, UNANSWERED, is_done
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
@@ -205,7 +205,7 @@ class Command(Visiting, ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif reason not in (*DONE, UNANSWERED, *LIMITS[:-1]):
+        elif not (is_done(reason) or reason in (UNANSWERED, *LIMITS[:-1])):
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return

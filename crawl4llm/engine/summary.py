@@ -18,11 +18,10 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.ends import DONE, FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED, UNANSWERED
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED, UNANSWERED, is_done
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import Options
-from crawl4llm.parts.budgets import BUDGETS_SPENT
-from crawl4llm.parts.known_texts import ALL_KNOWN, KNOWN_AT_FIRST
+from crawl4llm.parts import ENDS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _REASONS = {
     MAX_PAGES: "all that were asked for",
     FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
-    BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget",
-    ALL_KNOWN: f"the first {KNOWN_AT_FIRST:,} pages beyond the seeds have no new text: KNOWN_TEXTS has them all",
     ONLY_PARKED: "only documents of parked owners remain",
     UNANSWERED: "only documents of sites that never answered remain",
     **{reason: f"the limit {reason.upper()}" for reason in LIMITS},
@@ -74,7 +71,7 @@ def summary(
     if crawl.options.storage is not None:
         return _of_worker(crawl, reason, output, figures)
     known = int(figures.get(f"dropped/{KNOWN_URL}") or 0)
-    why = _REASONS.get(reason, reason)
+    why = _meaning(reason)
     if reason == FRONTIER_EMPTY and known:
         why = f"the frontier is empty: of what it led to, KNOWN_URLS has {known:,} documents"
         if known == len(crawl.visited) - crawl.seeds:
@@ -106,9 +103,13 @@ def summary(
     return "\n".join(lines)
 
 
+def _meaning(reason: str) -> str:
+    return _REASONS.get(reason) or ENDS.get(reason, reason)
+
+
 def _next(crawl: Driven, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
     """Yield what to do next, if there is something."""
-    if crawl.lasting and reason not in DONE:
+    if crawl.lasting and not is_done(reason):
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
         yield f"Next: the same command resumes it{greater}"
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
@@ -138,10 +139,10 @@ def begun_again(settings: BaseSettings, seeds: str | None) -> Again:
 
 def _of_worker(crawl: Driven, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
     """Return the summary of a worker's part in a crawl by several."""
-    storage, done = crawl.options.storage, reason in DONE
+    storage, done = crawl.options.storage, is_done(reason)
     pages = f"{crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages"
     lines = [
-        f"Crawled {pages} by {crawl.policy.name}, all workers together ({_REASONS.get(reason, reason)})",
+        f"Crawled {pages} by {crawl.policy.name}, all workers together ({_meaning(reason)})",
         f"  this worker      {int(figures.get('pages/crawled') or 0):,} pages",
         f"  output           {output}: settings.json, stats.json",
         f"Next: {merge_command(str(storage))}" if done else "Next: the same command goes on with it",

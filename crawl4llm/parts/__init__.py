@@ -14,6 +14,7 @@ CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
@@ -69,9 +70,19 @@ class Settings(
     """The settings of all parts."""
 
 
+ENDS: Final[dict[str, str]] = {}
+"""Reasons for which parts end a crawl that has done what it was to do, with their meanings."""
+
+
+def _note(dropped: Mapping[str, str], counts: Mapping[str, str], ends: Mapping[str, str]) -> None:
+    """Put what a part declares into the tables of all."""
+    reasons.DROPPED.update(dropped)
+    stats.KEYS.update(counts)
+    ENDS.update(ends)
+
+
 for _declared in ORDER:
-    reasons.DROPPED.update(_declared.reasons)
-    stats.KEYS.update(_declared.counts)
+    _note(_declared.reasons, _declared.counts, _declared.ends)
 
 
 def open_parts(options: Any) -> Parts:
@@ -89,4 +100,5 @@ def load_part(dotted: str) -> type[Part]:
         raise InputError(f"CRAWL_PARTS = {dotted!r} cannot be loaded ({error})") from None
     if not (isinstance(found, type) and issubclass(found, Part)):
         raise InputError(f"CRAWL_PARTS = {dotted!r} is no part: it does not inherit crawl4llm.parts.Part")
+    _note(found.REASONS, found.COUNTS, found.ENDS)
     return found

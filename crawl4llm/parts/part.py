@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from crawl4llm.base.errors import Why
 
@@ -36,6 +36,8 @@ class Declaration(NamedTuple):
     """Reasons for which it drops documents, with their meanings."""
     counts: Mapping[str, str] = {}
     """Its figures, by their keys in the stats, with their meanings."""
+    ends: Mapping[str, str] = {}
+    """Reasons for which it ends a crawl that has done what it was to do, with their meanings."""
     partitioned: str = EVERYWHERE
 
 
@@ -108,6 +110,13 @@ class Part:
 
     name: str
     """The key of its saved state."""
+    SETTINGS: ClassVar[Mapping[str, Any]] = {}
+    """Of somebody else's part: its settings with their defaults, whose values are in ``options.own``."""
+    REASONS: ClassVar[Mapping[str, str]] = {}
+    COUNTS: ClassVar[Mapping[str, str]] = {}
+    ENDS: ClassVar[Mapping[str, str]] = {}
+    """Of somebody else's part: as in :class:`Declaration`, and so is ``partitioned``."""
+    partitioned: ClassVar[str] = ALONE
     counts: Counter[str]
     """The figures of the crawl, for its own ones, after :meth:`begin`."""
     shelf: Shelf

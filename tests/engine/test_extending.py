@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from addon_site import serve
@@ -168,3 +170,19 @@ def test_what_the_project_sets_itself_stays(addon: str) -> None:
         assert settings.getpriority(name) == 0
         assert settings.get_component_priority_dict_with_base(name)
         assert all(load_object(path) for path in settings[f"{name}_BASE"])
+
+
+def test_the_part_of_the_guide_in_two_lives(project: Path) -> None:
+    (project / "host_quota.py").write_text(code_with("class HostQuota"))
+    given = {"CRAWL_PARTS": "host_quota.HostQuota", "HOST_QUOTA": 3, "URL_POLICY": "random", "JOBDIR": project / "job"}
+    first = crawl_args(None, project / "out", None, CORPUS="demo", CRAWL_SEEDS=30, CRAWL_MAX_PAGES=40, **given)
+    run(project, *first, SCRAPY_PROJECT="plain")
+    assert len(crawl_log(project / "out")) == 40
+    said, _ = run(project, *first, "-s", "CRAWL_MAX_PAGES=4000", SCRAPY_PROJECT="plain")
+    hosts = Counter(urlsplit(line["url"]).hostname for line in crawl_log(project / "out"))
+    assert max(hosts.values()) == 3
+    assert f"host quotas      {len(hosts):,} hosts" in said
+    assert "(all that is left is of hosts that have given HOST_QUOTA documents)" in said
+    more = "-s", "CRAWL_PARTS=", "-s", "CRAWL_MAX_PAGES=4000"
+    refused = scrapy(*first, *more, cwd=project, env={"SCRAPY_PROJECT": "plain", "PYTHONPATH": str(project)})
+    assert "CRAWL_PARTS" in error_of(refused)

@@ -30,5 +30,6 @@ DECLARED: Final = Declaration(
     "crawl4llm.parts.budgets.work.BudgetsPart",
     asked=lambda options: bool(options.url_budget),
     counts={"parked/budget": "documents for which an owner or URL prefix has no budget left (URL_BUDGET)"},
+    ends={BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget"},
     partitioned=CONTINUOUS,
 )

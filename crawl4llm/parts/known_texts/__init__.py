@@ -33,5 +33,6 @@ DECLARED: Final = Declaration(
     "crawl4llm.parts.known_texts.work.KnownTextsPart",
     asked=lambda options: options.known_texts is not None,
     counts={"pages/known_text": "crawled pages whose text is a known one, word for word or nearly (KNOWN_TEXTS)"},
+    ends={ALL_KNOWN: f"the first {KNOWN_AT_FIRST:,} pages beyond the seeds have no new text: KNOWN_TEXTS has them all"},
     partitioned=ALONE,
 )

@@ -21,7 +21,7 @@ from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.ends import DONE
+from crawl4llm.crawl.ends import is_done
 from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stored
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
@@ -218,4 +218,4 @@ def _why_unfinished(path: Path) -> str | None:
         return f"its {STATS} cannot be read"
     require_fit(path / STATS, stats)
     reason = stats.get("finish_reason")
-    return None if reason in DONE else f"it ended by {reason}"
+    return None if is_done(reason) else f"it ended by {reason}"
