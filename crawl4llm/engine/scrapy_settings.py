@@ -123,8 +123,6 @@ def check_values(settings: BaseSettings) -> None:
                 check(value)
             elif _names_a_class(name, default):
                 _check_module(value)
-            elif isinstance(default, dict):
-                settings.getdict(name)
             elif isinstance(default, list) and default and isinstance(default[0], int):
                 [int(one) for one in settings.getlist(name)]
         except (ImportError, LookupError, TypeError, ValueError) as error:

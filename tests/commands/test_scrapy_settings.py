@@ -14,6 +14,7 @@ from addon_site import Answer, serve
 from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy, stats
 from live_helpers import crawl_live, small_web
 from scrapy import version_info
+from scrapy.addons import AddonManager
 from scrapy.settings import Settings, default_settings
 
 from crawl4llm.base.errors import InputError
@@ -159,6 +160,7 @@ def test_what_is_refused(live: bool) -> None:
     for name in names(**kind):
         settings = Settings()
         settings.setmodule(f"settings.{'live' if live else 'simulation'}")
+        AddonManager.load_pre_crawler_settings(settings)
         check_mode(settings, "live" if live else "simulation")
         settings.set(name, "1", priority="cmdline")
         with pytest.raises(InputError, match=rf"^{name} = '1' does not go here: .*; leave it out$"):
@@ -200,6 +202,8 @@ def test_odd_values(name: str, value: str, words: str) -> None:
 def test_values_of_the_profiles(profile: str) -> None:
     settings = Settings()
     settings.setmodule(f"settings.{profile}")
+    check_values(settings)
+    AddonManager.load_pre_crawler_settings(settings)
     check_values(settings)
     check_mode(settings, profile)
     settings.setdict({"DOWNLOAD_DELAY": "0.5", "LOG_LEVEL": 10, "TELNETCONSOLE_ENABLED": "False"}, priority="cmdline")
