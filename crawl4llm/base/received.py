@@ -141,7 +141,7 @@ _FORMATS: Final = {
     "manifest.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
     "request.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
 }
-"""Formats of files, and the commands that make them. What has no number was written by nobody who knows one."""
+"""Formats of files, and the commands that make them. A file without a number says nothing of its format."""
 
 
 def require_fit(path: Path, content: Any) -> None:

@@ -113,7 +113,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Take up what the store holds; its documents are indexed anew if their owners were found by other rules.
+        """Take up what the store holds; its documents are indexed again if their owners were found by other rules.
         Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the holds file cannot be
         read."""
         holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)

@@ -59,7 +59,7 @@ def as_text(said: Iterable[Said]) -> str:
 
 
 def from_text(text: str) -> list[Said]:
-    """Return the signals of a line that :func:`as_text` has made. What is none is left out."""
+    """Return the signals of a line that :func:`as_text` has made. Other text is left out."""
     found = []
     for entry in text.split(_BETWEEN):
         words = [unquote(word) for word in entry.split(" ")]

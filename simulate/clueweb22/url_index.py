@@ -33,7 +33,7 @@ from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.base.within import is_within, within
 
 FORMAT: Final = 3
-"""Version of the index's files; an index of another one is made anew."""
+"""Version of the index's files; an index of another one is built again."""
 MANIFEST: Final = "index.json"
 HASH_BYTES, PART_BYTES, ITEM_BYTES = 8, 3, 5
 ENTRY_BYTES: Final = HASH_BYTES + PART_BYTES + ITEM_BYTES

@@ -243,5 +243,5 @@ def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
         manifest = {}
     require_format(path, manifest.get("format"), FORMAT, make)
     if manifest.get("byteorder") != sys.byteorder:
-        raise InputError(f"{path}: an index of a machine with another byte order; make it anew: {make}")
+        raise InputError(f"{path}: an index of a machine with another byte order; run {make}")
     return manifest

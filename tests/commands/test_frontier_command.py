@@ -622,8 +622,8 @@ def test_what_is_no_jobdir_is_left_alone(tmp_path: Path, action: list[str]) -> N
 
 def test_another_format(paused: Paused) -> None:
     job = json.loads((paused.job / "job.json").read_text())
-    (paused.job / "job.json").write_text(json.dumps({**job, "format": 0, "version": "0.0.1"}))
-    assert "format 0, of crawl4llm 0.0.1" in error_in(paused)
+    (paused.job / "job.json").write_text(json.dumps({**job, "format": 0}))
+    assert "has format 0; this version reads format 2; make it anew: " in error_in(paused)
 
 
 def test_crawl_that_has_not_begun(paused: Paused, tmp_path: Path) -> None:

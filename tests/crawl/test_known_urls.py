@@ -7,13 +7,11 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import SetWriter
-from crawl4llm.parts.known_urls.urls import KIND, URL_SCHEME, KnownUrls, url_fingerprint
+from crawl4llm.parts.known_urls.urls import KnownUrls
 
 SEEDS = 20
 
@@ -151,20 +149,3 @@ def test_a_list_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("crawl4llm.parts.known_urls.urls.MOST_LISTED", 1)
     with pytest.raises(InputError, match=r"more than 1 URLs; make one: .*scrapy corpus known \S+/list.set \S+/list$"):
         KnownUrls([str(tmp_path / "list")])
-
-
-def test_an_older_set_is_asked_for_the_keys_of_then(tmp_path: Path) -> None:
-    for name, scheme in (("older", "blake2b-64 of URLs by RFC 3986"), ("set", URL_SCHEME)):
-        with (tmp_path / name).open("xb") as file:
-            writer = SetWriter(file)
-            writer.fingerprints(KIND, 1, [np.array([url_fingerprint("http://fass.example/")], dtype="<u8")])
-            writer.finish(KIND, scheme, 1)
-    older, new = (KnownUrls([str(tmp_path / name)]) for name in ("older", "set"))
-    urls = (
-        "http://fass.example/",
-        "http://faß.example/",
-        "http://xn--fa-hia.example/",
-        "http://xn--mnchen-3ya.example/",
-    )
-    assert [older.why(url) is not None for url in urls] == [True, True, True, False]
-    assert [new.why(url) is not None for url in urls] == [True, False, False, False]

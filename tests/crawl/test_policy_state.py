@@ -25,7 +25,7 @@ IN_PIECES = ["backlink", "host", "link", "parent_mean", "parent_min"]
 
 
 class Own(BasePolicy):
-    """Somebody else's policy, as 0.1.0 had it: it keeps its state itself."""
+    """Somebody else's policy that keeps its state itself."""
 
     name = "own"
 
@@ -133,32 +133,6 @@ def test_state_of_an_older_version_is_taken_apart(
     once = stored(tmp_path / "old")
     assert len(once) > 10
     assert len(once[b"policy"]) < 100 or policy == "link"
-    with closing(new_crawl("old", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
-        assert driven.lines == whole
-
-
-@pytest.mark.parametrize("policy", ["backlink", "parent_mean", "parent_min"])
-def test_pieces_that_lay_apart_come_to_their_documents(
-    new_crawl: Callable[..., JobCrawl], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str
-) -> None:
-    with closing(new_crawl("whole", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
-        whole = driven.lines
-    mapping = StoredPieces.mapping
-    with monkeypatch.context() as older:
-        older.setattr(StoredPieces, "mapping", lambda self, name, is_valid, **_: mapping(self, name, is_valid))
-        with closing(new_crawl("old", policy, crawl_batch_size=4)) as driven:
-            driven.start(*SEEDS)
-            for _ in range(4):
-                driven.batch()
-    apart = stored(tmp_path / "old")
-    assert all(key.startswith(b"policy") for key in apart)
-    assert len(apart) > 10
-    monkeypatch.setattr(pieces, "_MOST", 3)
-    with closing(new_crawl("old", policy, crawl_batch_size=4)) as driven:
-        driven.crawl._commits.commit_now(driven.crawl)
-    beside = stored(tmp_path / "old")
-    names = {key.removeprefix(b"policy/queued/") + b"\0\xffqueued" for key in apart} - {b"policy\0\xffqueued"}
-    assert beside.keys() == names | {b"policy"}
     with closing(new_crawl("old", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
         assert driven.lines == whole
 

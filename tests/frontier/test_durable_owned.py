@@ -26,7 +26,6 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Outcome, OwnerCounts, OwnerFrontier
-from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
 from crawl4llm.frontier.holds import FAILURES_KEPT, NAME, hold_of
 from crawl4llm.frontier.indexed import IndexedFrontier
@@ -159,13 +158,6 @@ def test_owners_are_unparked_where_no_more_is_asked_for(stored: Stored) -> None:
     assert dict(frontier.owners.parked()) == {"one": 400, "two": 3600, "three": 0}
     assert frontier.owners.unpark_within(400) == 1
     assert dict(stored.reopen(commit=False).owners.parked()) == {"two": 3600, "three": 0}
-
-
-def test_lines_of_the_holds_file_may_lack_what_is_new(stored: Stored) -> None:
-    content = b'["one", 9e9, 60.0, true]'
-    stored.store.path.with_name(NAME).write_bytes(b"%08x %b\n" % (zlib.crc32(content), content))
-    owners = stored.reopen(commit=False).owners
-    assert (owners.is_parked("one"), owners.failures("one"), dict(owners.parked())) == (True, 0, {"one": 0.0})
 
 
 @pytest.mark.parametrize(
@@ -306,30 +298,6 @@ def test_power_cut_at_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 # -- stores of other kinds ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [DurableFrontier, IndexedFrontier])
-def test_a_store_of_another_kind_is_taken_over(tmp_path: Path, kind: type[DurableFrontier]) -> None:
-    entries = some(7, 300)
-    with closing(Store(tmp_path / "store.mdb")) as store:
-        before = kind(store)
-        before.push(entries[:200])
-        before.save()
-        before.push(entries[200:])
-        first = before.lease(10)
-        before.save()
-        store.commit()
-    stored = Stored(tmp_path)
-    for _ in range(2):
-        assert (len(stored.frontier), stored.frontier.leased) == (290, 10)
-        assert sum(stored.frontier.owners.documents) == 290
-        stored.reopen().verify()
-    assert type(stored_frontier(stored.store)) is DurableOwnerFrontier
-    assert sorted(keys_of(first) + keys_of(Undelayed(stored.frontier).lease(999))) == [one.key for one in entries]
-    order = sorted(entries, key=lambda one: (-one.score, one.key))
-    stored.reopen(commit=False)
-    assert keys_of(Undelayed(stored.frontier).lease(999)) == [one.key for one in order[10:]]
-    stored.store.close()
 
 
 def test_owners_by_other_rules_are_found_anew(stored: Stored) -> None:

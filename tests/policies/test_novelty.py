@@ -157,16 +157,3 @@ def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.Monkey
     told.pages(page("a.example/page", 0.5)._replace(novel=False), page("b.example/page", 0.5)._replace(novel=False))
     assert {told.scores[f"a.example/{number}"] for number in range(8)} == {0.9 * KNOWN}
     assert {told.scores[f"b.example/{number}"] for number in range(8)} == {0.1, 0.1 * KNOWN}
-
-
-def test_a_state_of_an_earlier_version_is_taken_up() -> None:
-    plain, compared = (
-        Told(url_policy="parent_mean"),
-        Told(url_policy="parent_mean", near_duplicates="follow", known_texts="given"),
-    )
-    plain.seeds("seed.example/")
-    plain.pages(page("seed.example/", 0.9, "a.example/1"))
-    compared.policy.load(plain.policy.save())
-    compared.scores = dict(plain.scores)
-    compared.pages(page("x.example/", 0.1, "a.example/1"))
-    assert compared.scores["a.example/1"] == 0.5

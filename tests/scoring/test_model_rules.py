@@ -103,7 +103,7 @@ def test_rules_of_another_model_are_refused(model: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [
-        ({"format": "another 2"}, "is damaged, or no file of `scrapy trainscorer`"),
+        ({"kind": "another"}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"label": 5}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"extractor": []}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"model_digest": "0" * 64}, "is damaged, or no file of `scrapy trainscorer`"),

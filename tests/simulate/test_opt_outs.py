@@ -115,7 +115,6 @@ DAMAGED = {
     "array": b"[]\n",
     "endless-head": b'{"a": "' + b"x" * 10_000,
     "deep": b"[" * 100_000,
-    "another-format": side_file(LINE, version=2),
     "known-is-text": side_file(LINE, known="yes"),
     "bytes-is-text": side_file(LINE, bytes="40"),
     "cut-short": side_file(LINE)[:-1],
