@@ -1,11 +1,15 @@
 """Polite stops at random moments: what a crawl with JOBDIR loses by them, which must be nothing.
 
-    python -m benchmarks.stopping [--stops 200] [-n N] [--pages 10000] [--seed 0] [--corpus PATH --model PATH]
+    python -m benchmarks.stopping [--stops 200] [-n N] [--pages 10000] [--seed 0] [--parts] [--kill]
+                                  [--corpus PATH --model PATH]
 
 Crawls with n = 1, 100, 1,000, 5,000 and n = 0 get SIGINT or SIGTERM at random moments, and are resumed, stopped again
 and resumed to their end. After each stop ``scrapy frontier --verify`` must find every visited document in exactly one
 state. At the end a crawl in batches must have written the bytes of one that was never stopped; one in continuous order,
 which runs until its frontier is empty, must have archived the same documents, none of them twice.
+
+``--parts``: every part of a crawl is on (scope, block list, traps, known URLs and texts, near duplicates, quality,
+budgets, mixture). ``--kill``: they get SIGKILL instead.
 
 Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost.
 The peer is the crawl that was not stopped.
@@ -75,12 +79,38 @@ def finish(command: list[str]) -> None:
         raise RuntimeError(f"status {process.returncode}: {err[-2000:]}")
 
 
-def stop(command: list[str], folder: Path, total: int, draw: random.Random) -> bool:
-    """Stop a crawl politely at a random moment; whether it was still running. Raises RuntimeError where it fails.
+def with_parts(folder: Path, model: Path) -> list[str]:
+    """Return settings that ask for every part, and write the files that they name."""
+    text = {"text": "A page that somebody has already. " * 20, "url": "http://have.example/"}
+    (folder / "have.jsonl").write_text(json.dumps(text) + "\n")
+    known = ["corpus", "known", str(folder / "known"), str(folder / "have.jsonl")]
+    finish([sys.executable, "-m", "scrapy", *known])
+    (folder / "blocked.txt").write_text("blocked.example\n")
+    classes = {"quality": {"model": str(model), "shares": {"__label__hq": 0.5, "*": 0.5}}}
+    (folder / "mixture.json").write_text(json.dumps(classes))
+    settings = {
+        "SCOPE_SKIPPED_TYPES": "images,media,archives",
+        "BLOCKLISTS": folder / "blocked.txt",
+        "URL_TRAPS": "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters",
+        "KNOWN_URLS": folder / "known/urls.known",
+        "KNOWN_TEXTS": folder / "known/texts.known",
+        "NEAR_DUPLICATES": "leave",
+        "QUALITY_THRESHOLD": 0.5,
+        "URL_BUDGET": 5,
+        "MIXTURE": folder / "mixture.json",
+        "URL_POLICY": "parent_first",
+    }
+    return [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+
+
+def stop(
+    command: list[str], folder: Path, total: int, draw: random.Random, signals: tuple[signal.Signals, ...]
+) -> bool:
+    """Stop a crawl at a random moment; whether it was still running. Raises RuntimeError where it fails.
 
     One in ten is stopped while it starts, the others anywhere in the first half of what is left to be crawled.
     """
-    signum = draw.choice([signal.SIGINT, signal.SIGTERM])
+    signum = draw.choice(signals)
     begun = pages(folder)
     wanted = begun + draw.uniform(0, 0.5) * (total - begun)
     starting = draw.random() < 0.1
@@ -95,7 +125,7 @@ def stop(command: list[str], folder: Path, total: int, draw: random.Random) -> b
     # Before Scrapy has loaded the command, and after the crawl has ended, Python itself answers a signal.
     if process.returncode not in {0, _INTERRUPTED, -signum} or "ERROR" in err:
         raise RuntimeError(f"status {process.returncode} after {signum.name}: {err[-2000:]}")
-    return process.returncode == _INTERRUPTED
+    return process.returncode in {_INTERRUPTED, -signal.SIGKILL}
 
 
 def pages(folder: Path) -> int:
@@ -129,12 +159,14 @@ def difference(whole: Path, stopped: Path, *, ordered: bool) -> str | None:
     return None if set(logs[0]) == set(logs[1]) else f"{len(set(logs[0]) ^ set(logs[1]))} other documents"
 
 
-def trial(case: Case, folder: Path, given: list[str], draw: random.Random, total: int) -> int:
+def trial(
+    case: Case, folder: Path, given: list[str], draw: random.Random, total: int, signals: tuple[signal.Signals, ...]
+) -> int:
     """Stop a crawl a few times, and let it end; returns how often it was running."""
     command = case.command(folder, given)
     running = 0
     for _ in range(draw.choice([1, 2, 4])):
-        running += stop(command, folder, total, draw)
+        running += stop(command, folder, total, draw, signals)
         verify(folder)
     finish(command)
     verify(folder)
@@ -149,7 +181,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--corpus", type=Path, default=SHARED / "clueweb22-real")
     parser.add_argument("--model", type=Path, default=SHARED / "scorers/prose.bin")
+    parser.add_argument("--parts", action="store_true", help="with every part of a crawl on")
+    parser.add_argument("--kill", action="store_true", help="kill -9 instead of polite stops")
     args = parser.parse_args()
+    signals = (signal.SIGKILL,) if args.kill else (signal.SIGINT, signal.SIGTERM)
     given = ["-s", f"CORPUS={args.corpus}", "-s", f"SCORER_MODEL={args.model}"]
     cases = [
         Case(1, 500, seeds=50),
@@ -162,6 +197,8 @@ def main() -> int:
     lost = 0
     print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'crawls':>6}  {'lost':>4}", flush=True)
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
+        if args.parts:
+            given += with_parts(Path(scratch), args.model)
         for case in cases if args.n is None else [case for case in cases if case.batch_size in args.n]:
             whole = Path(scratch, f"whole-{case.batch_size}")
             whole.mkdir()
@@ -172,7 +209,7 @@ def main() -> int:
                 folder = Path(scratch, f"stopped-{case.batch_size}-{crawls}")
                 folder.mkdir()
                 try:
-                    stops += trial(case, folder, given, draw, total)
+                    stops += trial(case, folder, given, draw, total, signals)
                     problem = difference(whole / "run", folder / "run", ordered=case.batch_size > 0)
                 except RuntimeError as error:
                     stops, problem = stops + 1, str(error)
