@@ -103,7 +103,7 @@ clean:
 	$(PYTHON) -m venv --clear .venv/oldest
 	sed -nE 's/^ *"(Scrapy|Twisted)>=([0-9.]+)",.*/\1==\2/p' pyproject.toml > .venv/oldest/floors.txt
 	.venv/oldest/bin/python -m pip install --quiet -r .venv/oldest/floors.txt --editable \
-	  '.[cluster,evaluate,export,live,metrics,test]'
+	  '.[all,test]'
 	touch $@
 
 .venv/.test: .venv/.crawl
