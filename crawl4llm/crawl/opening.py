@@ -58,7 +58,7 @@ def open_crawl(
     sent, and who sends them counts them. Other arguments are as those who use them have them.
     """
     counters = Counters()
-    layers = layered(frontier, by_owners, parts, aside or MemoryAside(), sites=tells_sites_apart)
+    layers = layered(frontier, by_owners, parts, MemoryAside() if aside is None else aside, sites=tells_sites_apart)
     parts = parts.begun(counters.counts, layers.gate)
     if layers.gate is not None:
         layers.gate.ask(parts)
