@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from crawl4llm.crawl.budgeted_frontier import layered
-
 from crawl4llm.base.urls import site_of
+from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.sited_frontier import TURNS_A_TRY, SitedFrontier
 from crawl4llm.frontier import Caps, Entry, Lease, Outcome
 from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-from crawl4llm.parts.budgets.accounts import Budgets
+from crawl4llm.options import Options
+from crawl4llm.parts import Parts
+from crawl4llm.parts.budgets.work import BudgetsPart
 
 OWNER = "a.test"
 GOOD = "http://a.test/"
@@ -147,9 +149,12 @@ def test_a_parked_owner_keeps_what_was_set_aside() -> None:
 def test_tries_that_fail_cost_an_owner_no_budget() -> None:
     """Twenty links to dead hosts, and a budget of ten fetches."""
     within = MemoryOwnerFrontier()
-    layers = layered(within, within, Budgets(10), MemoryAside(), sites=True)
+    parts = Parts([BudgetsPart(Options(url_budget=10, crawl_batch_size=0))])
+    layers = layered(within, within, parts, MemoryAside(), sites=True)
     assert layers.owned is not None
     assert layers.sites is not None
+    assert layers.gate is not None
+    layers.gate.ask(parts.begun(Counter(), layers.gate))
     urls = [f"http://dead-{number}.a.test/" for number in range(20)]
     layers.frontier.push([Entry(url, url, 1.0, 0, "http://b.test/") for url in urls])
     failed = []

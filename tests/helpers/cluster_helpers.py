@@ -23,7 +23,7 @@ from crawl4llm.cluster.storage import Storage
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.scope import NO_LIMITS
 from crawl4llm.options import Options
-from crawl4llm.parts import Parts
+from crawl4llm.parts import open_parts
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
@@ -106,7 +106,7 @@ class Worker(Driven):
             rate=rate,
             provenance={"corpus": "graph"},
             limits=NO_LIMITS,
-            parts=Parts(),
+            parts=open_parts(options),
             url_of_seed=None,
             info=INFO,
             seeds=self._seeds,

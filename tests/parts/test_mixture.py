@@ -18,6 +18,7 @@ from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, 
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.reorder_buffer import RaisedN
 from crawl4llm.frontier import Entry
+from crawl4llm.options import Options
 from crawl4llm.parts.mixture.work import Mixture
 from crawl4llm.policies import CrawledPage
 from crawl4llm.policies._classes import ClassGuesses
@@ -164,7 +165,7 @@ SHARES = {HQ: 0.5, "*": 0.5}
 def test_a_file_that_asks_for_nothing_that_can_be(mixture: Path, content: object, told: str) -> None:
     path = write(mixture.with_name("wrong.json"), content)
     with pytest.raises(InputError) as error:
-        Mixture(read_classifiers(path))
+        Mixture(Options(mixture=str(path)))
     assert str(error.value).startswith("MIXTURE ")
     assert told in str(error.value)
     assert "\n" not in str(error.value)

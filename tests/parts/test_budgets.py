@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from driven_crawl import Driven, JobCrawl
 from graph_corpus import GraphCorpus
 from hypothesis import given
@@ -18,15 +18,19 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import NOT_HTML, OPT_OUT, ROBOTS
 from crawl4llm.crawl.ends import FRONTIER_EMPTY
+from crawl4llm.crawl.gate import Gate, layered
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.store import Store
+from crawl4llm.options import Options
+from crawl4llm.parts import Parts, Rated
 from crawl4llm.parts.budgets import BUDGETS_SPENT
 from crawl4llm.parts.budgets.accounts import Budgets, RunningMedian, scopes_of
 from crawl4llm.parts.budgets.linked_twice import LinkedTwice
+from crawl4llm.parts.budgets.work import BudgetsPart
 from crawl4llm.policies import Candidate, CrawledPage
 
 SITE, MAZE = "http://site.example/", "http://maze.example/"
@@ -162,110 +166,123 @@ def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
 # -- the frontier ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[False, True])
-def frontier(request: pytest.FixtureRequest) -> BudgetedFrontier:
-    owned = MemoryOwnerFrontier() if request.param else None
+class Budgeted(NamedTuple):
+    """A frontier, and the part that says what is leased."""
+
+    gate: Gate
+    part: BudgetsPart
+    budgets: Budgets
+    owned: MemoryOwnerFrontier | None
+
+    def lease_all(self) -> list[str]:
+        """Take and archive one document after the other."""
+        keys = []
+        while leases := self.gate.lease(1):
+            for lease in leases:
+                keys.append(lease.entry.key)
+                self.gate.settle(lease, Outcome.ARCHIVED)
+                self.release(lease.entry)
+        return keys
+
+    def release(self, entry: Entry) -> None:
+        if self.owned is not None:
+            self.owned.owners.release(owner_of(entry.url), 0)
+
+
+def budgeted(*, by_owners: bool) -> Budgeted:
+    """Budgets of two fetches."""
+    owned = MemoryOwnerFrontier() if by_owners else None
     if owned is not None:
         owned.owners.tick(0)
-    return BudgetedFrontier(owned or MemoryFrontier(), owned, Budgets(2), MemoryAside())
+    parts = Parts([BudgetsPart(Options(url_budget=2, crawl_batch_size=0))])
+    gate = layered(MemoryFrontier() if owned is None else owned, owned, parts, MemoryAside(), sites=False).gate
+    assert gate is not None
+    parts = parts.begun(Counter(), gate)
+    gate.ask(parts)
+    (part,) = parts
+    assert isinstance(part, BudgetsPart)
+    return Budgeted(gate, part, part._budgets, owned)
 
 
-def lease_all(frontier: BudgetedFrontier, most: int = 99) -> list[str]:
-    """Take and archive one document after the other."""
-    keys = []
-    for _ in range(most):
-        for lease in (leases := frontier.lease(1)):
-            keys.append(lease.entry.key)
-            frontier.settle(lease, Outcome.ARCHIVED)
-            release(frontier, lease.entry)
-        if not leases:
-            break
-    return keys
+@pytest.fixture(params=[False, True])
+def frontier(request: pytest.FixtureRequest) -> Budgeted:
+    return budgeted(by_owners=request.param)
 
 
-def release(frontier: BudgetedFrontier, entry: Entry) -> None:
-    if frontier._owned is not None:
-        frontier.owners.release(owner_of(entry.url), 0)
-
-
-def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: BudgetedFrontier) -> None:
+def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: Budgeted) -> None:
     keys = [f"http://a.example/x/{number}" for number in range(6)]
-    frontier.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
+    frontier.gate.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
     other = "http://b.example/"
-    frontier.push([Entry(other, other, 0.1, 1, "p")])
-    assert lease_all(frontier) == [*keys[:2], other]
-    assert (len(frontier), frontier.set_aside, frontier.leased) == (0, 4, 0)
+    frontier.gate.push([Entry(other, other, 0.1, 1, "p")])
+    assert frontier.lease_all() == [*keys[:2], other]
+    assert (len(frontier.gate), frontier.gate.set_aside, frontier.gate.leased) == (0, 4, 0)
     for number in range(9):
         frontier.budgets.earn([], str(number), 0.5, new_text=True)
-    frontier.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), 0.9, new_text=True)
-    assert (len(frontier), frontier.set_aside) == (1, 3)
-    assert lease_all(frontier) == [keys[2]]
-    frontier.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), 0.9, new_text=False)
-    assert lease_all(frontier) == []
-    assert frontier.set_aside == 3
+    frontier.part.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), Rated(0.9))
+    assert (len(frontier.gate), frontier.gate.set_aside) == (1, 3)
+    assert frontier.lease_all() == [keys[2]]
+    frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), Rated(0.9, has_new_text=False))
+    assert frontier.lease_all() == []
+    assert frontier.gate.set_aside == 3
 
 
-def test_what_was_not_fetched_is_not_spent(frontier: BudgetedFrontier) -> None:
+def test_what_was_not_fetched_is_not_spent(frontier: Budgeted) -> None:
     keys = [f"http://a.example/x/{number}" for number in range(6)]
-    frontier.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
+    frontier.gate.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
     for reason, key in ((ROBOTS, keys[0]), (OPT_OUT, keys[1]), (NOT_HTML, keys[2])):
-        (lease,) = frontier.lease(1)
+        (lease,) = frontier.gate.lease(1)
         assert lease.entry.key == key
-        frontier.settle(lease, Outcome.DROPPED, reason)
-        release(frontier, lease.entry)
-    (lease,) = frontier.lease(1)
-    assert frontier.give_back(lease, attempted=True)
-    release(frontier, lease.entry)
-    (lease,) = frontier.lease(1)
+        frontier.gate.settle(lease, Outcome.DROPPED, reason)
+        frontier.release(lease.entry)
+    (lease,) = frontier.gate.lease(1)
+    assert frontier.gate.give_back(lease, attempted=True)
+    frontier.release(lease.entry)
+    (lease,) = frontier.gate.lease(1)
     assert (lease.entry.key, lease.entry.attempts) == (keys[3], 2)
-    assert frontier.lease(9) == []
-    release(frontier, lease.entry)
-    assert frontier.lease(9) == []
-    assert frontier.set_aside == 2
-    assert frontier.give_back(lease, attempted=False)
-    assert lease_all(frontier) == [keys[3]]
-    assert frontier.set_aside == 2
+    assert frontier.gate.lease(9) == []
+    frontier.release(lease.entry)
+    assert frontier.gate.lease(9) == []
+    assert frontier.gate.set_aside == 2
+    assert frontier.gate.give_back(lease, attempted=False)
+    assert frontier.lease_all() == [keys[3]]
+    assert frontier.gate.set_aside == 2
 
 
 @pytest.mark.parametrize(
     ("source", "number", "fetched"), [("b.example", 5, 60), ("b.example", 4, 6), ("a.example", 9, 6)]
 )
-def test_what_a_page_elsewhere_lists_is_trusted(
-    frontier: BudgetedFrontier, source: str, number: int, fetched: int
-) -> None:
+def test_what_a_page_elsewhere_lists_is_trusted(frontier: Budgeted, source: str, number: int, fetched: int) -> None:
     """Pages that are as good as they could be, none of them linked to twice."""
     for place in range(99):
         frontier.budgets.earn([], str(place), 0.5, new_text=True)
     urls = [f"http://a.example/{place}" for place in range(60)]
     page = f"http://{source}/list"
     new = [Candidate(url, url, 1, page) for url in urls[:number]]
-    frontier.push(Entry(url, url, 0.5, 1, page) for url in urls)
+    frontier.gate.push(Entry(url, url, 0.5, 1, page) for url in urls)
     found = 0
     for _ in range(60):
-        for lease in frontier.lease(1):
+        for lease in frontier.gate.lease(1):
             found += 1
-            frontier.settle(lease, Outcome.ARCHIVED)
-            release(frontier, lease.entry)
-            frontier.crawled(lease.entry, 0.9, new_text=True)
+            frontier.gate.settle(lease, Outcome.ARCHIVED)
+            frontier.release(lease.entry)
+            frontier.part.crawled(lease.entry, Rated(0.9))
         if found == 6:  # by then all are set aside, and go on
             links = [Link(url, url, "", False) for url in urls]
-            frontier.linked(CrawledPage(Entry(page, page, 0.5, 0, None), 0.5, links[:number]), new)
+            frontier.part.found(CrawledPage(Entry(page, page, 0.5, 0, None), 0.5, links[:number]), new)
     assert found == fetched
 
 
 def test_an_owner_that_is_dropped_is_dropped_whole() -> None:
-    owned = MemoryOwnerFrontier()
-    owned.owners.tick(0)
-    frontier = BudgetedFrontier(owned, owned, Budgets(2), MemoryAside())
+    frontier = budgeted(by_owners=True)
     keys = [f"http://a.example/x/{number}" for number in range(6)]
-    frontier.push(Entry(key, key, 0.9, 1, "p") for key in keys)
-    assert lease_all(frontier) == keys[:2]
-    frontier.push([Entry("http://a.example/y", "http://a.example/y", 0.9, 1, "p")])
-    dropped = frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
-    dropped += frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
+    frontier.gate.push(Entry(key, key, 0.9, 1, "p") for key in keys)
+    assert frontier.lease_all() == keys[:2]
+    frontier.gate.push([Entry("http://a.example/y", "http://a.example/y", 0.9, 1, "p")])
+    dropped = frontier.gate.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
+    dropped += frontier.gate.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
     assert sorted(entry.key for entry in dropped) == [*keys[2:], "http://a.example/y"]
-    assert (len(frontier), frontier.set_aside) == (0, 0)
-    assert frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3) == []
+    assert (len(frontier.gate), frontier.gate.set_aside) == (0, 0)
+    assert frontier.gate.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3) == []
 
 
 # -- the crawl ------------------------------------------------------------------------------------------------------

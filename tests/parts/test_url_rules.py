@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from dataclasses import replace
@@ -15,13 +16,24 @@ from graph_corpus import GraphCorpus
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.crawl.scope import Scope
+from crawl4llm.frontier import Entry
+from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.options import Options
+from crawl4llm.parts import open_parts
 from crawl4llm.parts.scope import FILE_TYPES
 from crawl4llm.parts.scope.rules import UrlRules
 
 
 def rules(**settings: object) -> UrlRules:
     return UrlRules(Options(**settings))
+
+
+def scope_of(**settings: object) -> Scope:
+    return Scope(MemoryVisited(), parts=open_parts(Options(**settings)).begun(Counter()))
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -69,9 +81,10 @@ def test_domains_and_suffixes(tmp_path: Path) -> None:
 def test_each_refusal_can_be_explained(tmp_path: Path) -> None:
     path = tmp_path / "spam.txt"
     path.write_text("\nspam.example\n")
-    some = rules(
+    scope = scope_of(
         blocklists=(str(path),), scope_https_only=True, scope_skipped_types=("images",), scope_domains=("example",)
     )
+    source = Entry("https://a.example/", "https://a.example/", 0.5, 0, None)
     given = (
         "https://www.spam.example/",
         "http://a.example/",
@@ -79,9 +92,9 @@ def test_each_refusal_can_be_explained(tmp_path: Path) -> None:
         "https://b.org/",
         "https://b.example/",
     )
-    found = [some.why(url) for url in given]
+    found = [refusal and refusal.why for refusal in (scope.refusal(source, url) for url in given)]
     assert [one and one.rule for one in found] == [
-        f"BLOCKLISTS spam.txt, line 2 (sha256:{some.identity['blocklists'][0]})",
+        f"BLOCKLISTS spam.txt, line 2 (sha256:{digest_of(path)})",
         "SCOPE_HTTPS_ONLY",
         "SCOPE_SKIPPED_TYPES .gif",
         "SCOPE_DOMAINS",
@@ -117,15 +130,16 @@ def test_a_crawl_counts_links_and_documents_that_it_leaves_alone(tmp_path: Path)
         "h": "https://good.example/h.gif",
     }
     links: dict[str, list[str | None]] = {"a": ["b", "c", "d", "e", "f", None], "f": ["b", "d", "a"], "g": [], "h": []}
-    given = rules(
+    driven = Driven(
+        UrlGraph(urls, links),
+        tmp_path,
+        url_policy="breadth_first",
         blocklists=(str(tmp_path / "list"),),
         scope_https_only=True,
         scope_skipped_types=("images",),
         scope_domains=("good.example", "spam.example"),
     )
-    driven = Driven(UrlGraph(urls, links), tmp_path, url_policy="breadth_first")
     crawl = driven.crawl
-    crawl.scope = Scope("web", crawl.visited, (), rules=given)
     crawl._url_of_seed = urls.__getitem__
     driven.run("a", "g", "h")
     assert driven.ids == ["a", "f"]
@@ -134,8 +148,7 @@ def test_a_crawl_counts_links_and_documents_that_it_leaves_alone(tmp_path: Path)
         ("h", "dropped", "off_scope"),
         ("d", "dropped", "blocklist"),
     ]
-    digest = given.identity["blocklists"][0]
-    by_list = f"BLOCKLISTS list, line 1 (sha256:{digest})"
+    by_list = f"BLOCKLISTS list, line 1 (sha256:{digest_of(tmp_path / 'list')})"
     assert [line["rule"] for line in driven.failures] == [by_list, "SCOPE_SKIPPED_TYPES .gif", by_list]
     names = ("links/scheme", "links/file_type", "links/domain", "links/new", "links/seen", "links/without_key")
     assert [driven.figures.get(name) for name in names] == [2, 1, 1, 2, 9, 1]
@@ -165,8 +178,8 @@ def test_a_simulation_heeds_them_and_says_which_lists_held(tmp_path: Path) -> No
     assert (runs[0] / "crawl.jsonl").read_bytes() == (runs[1] / "crawl.jsonl").read_bytes()
     facts = [json.loads((run / "settings.json").read_text()) for run in (*runs, tmp_path / "free")]
     assert facts[0]["crawl_id"] == facts[1]["crawl_id"] != facts[2]["crawl_id"]
-    assert [path.name for path in (runs[0] / "blocklists").iterdir()] == facts[0]["url_rules"]["blocklists"]
-    assert "url_rules" not in facts[2]
+    assert [path.name for path in (runs[0] / "blocklists").iterdir()] == facts[0]["blocklists"]
+    assert not {"url_rules", "blocklists"} & facts[2].keys()
     stats = json.loads((runs[0] / "stats.json").read_text())
     assert stats["crawl4llm/dropped/blocklist"] > 0
 
@@ -179,4 +192,4 @@ def test_a_list_that_cannot_be_read_starts_no_crawl(tmp_path: Path, setting: str
     assert error_of(result) == f"{setting} {tmp_path}/none cannot be read: No such file or directory"
     assert not (tmp_path / "run").exists()
     with pytest.raises(InputError):
-        rules(**{setting.lower(): (f"{tmp_path}/none",)})
+        open_parts(Options(**{setting.lower(): (f"{tmp_path}/none",)}))
