@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawl4llm.option_checks import (
-    flag,
     networks,
     option,
     optional_text,
@@ -73,12 +72,6 @@ class LiveOptions:
         "Live crawls: bytes of a body that are taken, as they come over the wire. The page is cut there, and archived "
         "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
         "([live.md](live.md#what-is-taken-of-an-answer)).",
-    )
-    request_log: bool = option(
-        True,
-        flag,
-        "Live crawls with `JOBDIR` or `STORAGE`: whether each request that is sent is noted in `JOBDIR/requests/`, or "
-        "in the storage, for `scrapy report`.",
     )
     sitemaps: int = option(
         0,

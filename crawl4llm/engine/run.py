@@ -116,9 +116,7 @@ class Run:
             self._mixture = _mixture(options)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
-            self.workers = opened.enter_context(
-                PageWorkers(rater, options.workers, options.text_time_limit, self.web.scores)
-            )
+            self.workers = opened.enter_context(PageWorkers(rater, options.workers, scores=self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
                 from crawl4llm.cluster.opening import divided
