@@ -32,8 +32,8 @@ Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of
 when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
 slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
 brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
-[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`, `crawl4llm/engine/scrapy_settings.py`
-and `settings/` by `python -m crawl4llm.commands.reference`.
+[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
+`crawl4llm/engine/scrapy_settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 

@@ -42,6 +42,7 @@ class Policy(ScorerPolicy):
         return {
             **super().identity(),
             "ensemble_weights": self._weights,
+            "ensemble_normaliser": "zscore",
         }
 
     def save(self) -> bytes:

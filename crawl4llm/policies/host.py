@@ -85,6 +85,9 @@ class Policy(PageByPagePolicy):
         self._all = _Mean()
         self._moved: dict[str, None] = {}
 
+    def identity(self) -> Mapping[str, object]:
+        return {"host_exploration": EXPLORATION}
+
     def keep_in(self, pieces: Pieces) -> None:
         self._hosts = pieces.mapping("hosts", _is_host)
         self._queued = pieces.mapping("queued", _are_keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +39,9 @@ class Policy(BasePolicy):
         self._ranks: list[float] = []
         """IR by the number of the document in the graph."""
         self._changed: dict[int, None] = {}
+
+    def identity(self) -> Mapping[str, object]:
+        return {"pagerank_damping": DAMPING, "pagerank_interval": INTERVAL}
 
     def crawled(self, page: CrawledPage) -> None:
         number = self._graph.add(page.entry.key, targets_of(page.links))

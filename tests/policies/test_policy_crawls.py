@@ -32,7 +32,11 @@ def test_hot_queue_around_pagerank(demo_web: Web, tmp_path: Path) -> None:
     lines, facts = run(demo_web, tmp_path / "run", **settings)
     assert len(lines) == 150
     assert facts["policy"] == "hot_queue(pagerank)"
-    assert facts["policy_settings"] == {"hot_queue_topic": ["comet", "telescope"]}
+    assert facts["policy_settings"] == {
+        "pagerank_damping": 0.9,
+        "pagerank_interval": 100,
+        "hot_queue_topic": ["comet", "telescope"],
+    }
     assert stats(tmp_path / "run")["frontier/reranked"] > 100
     hot = [line for line in lines if line["priority"] > 1e30]
     assert hot
