@@ -47,7 +47,7 @@ DOCUMENTS = "COMPUTED_WEB_DOCUMENTS"
 MOST_GROWTH = 1.15
 MOST_BYTES = 1.1
 """Of a queued URL at the end, by those after the first part."""
-SETTINGS = {"VISITED_CACHE": 100_000, "VISITED_FILTER_BYTES": 4 << 20}
+SETTINGS = {"VISITED_CACHE": 100_000}
 MOST_MEMORY = 150
 """MiB besides those of a crawl of the seeds: 40 by these settings and the frontier, the rest for batches, snapshots."""
 PARTITIONS, SEEDS, LINKS, PARTS = 16, 100, 11, 3

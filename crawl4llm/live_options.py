@@ -74,12 +74,6 @@ class LiveOptions:
         "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
         "([live.md](live.md#what-is-taken-of-an-answer)).",
     )
-    request_log: bool = option(
-        True,
-        flag,
-        "Live crawls with `JOBDIR` or `STORAGE`: whether each request that is sent is noted in `JOBDIR/requests/`, or "
-        "in the storage, for `scrapy report`.",
-    )
     sitemaps: int = option(
         0,
         whole(0),

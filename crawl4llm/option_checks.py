@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from datetime import datetime, timezone
 from functools import partial
 from ipaddress import ip_address, ip_network
 from types import MappingProxyType
@@ -222,18 +221,6 @@ def scorer_weights(value: Any) -> str:
     if value != "":
         parse_weights(str(value))
     return str(value)
-
-
-def date_time(value: Any) -> str:
-    """Take a W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
-    try:
-        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        moment = moment.astimezone(timezone.utc)
-    except (ValueError, OverflowError):  # in UTC, what is at the edge of the calendar may lie beyond it
-        raise ValueError("must be a date like 2022-08-01T00:00:00Z, from the year 1 to 9999 in UTC") from None
-    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def one_of(*known: str) -> Check:

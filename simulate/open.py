@@ -13,12 +13,14 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.option_checks import is_corpus_class
 from crawl4llm.options import read_options
+from crawl4llm.scoring.workers import PAGE_SECONDS
 from simulate.build.centrality import page_ranks
 from simulate.clueweb22.record_parser import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, ensure_demo
 from simulate.demo.traits import describe
 from simulate.opening import (
+    NO_DATE,
     clueweb22_in,
     data_dir,
     demo_web,
@@ -74,7 +76,7 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
     else:
         records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
         yield "documents", str(records.documents)
-        yield "duplicates", f"{records.duplicates} (of one URL, the {options.corpus_duplicates} is held)"
+        yield "duplicates", f"{records.duplicates} (of one URL, the first is held)"
         yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))
         yield from (("left out", why) for why in records.unreadable)
         yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
@@ -99,8 +101,8 @@ def build_corpus(
     source.check()
     build_options = BuildOptions(
         TextOptions(options.text_extractor, always_extract=options.simulation_text == "extracted"),
-        default_date=options.simulation_date,
-        time_limit=options.text_time_limit,
+        default_date=NO_DATE,
+        time_limit=PAGE_SECONDS,
         slim_links=slim_links,
     )
     counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts

@@ -100,6 +100,11 @@ def place_of(options: Options) -> Path:
     return demo_web().corpus if options.corpus == DEMO else given_path(options.corpus)
 
 
+NO_DATE: Final = "2022-08-01T00:00:00Z"
+"""Date of archive records of pages whose capture date the corpus does not hold: no clock enters a simulation, and
+ClueWeb22 was crawled until then."""
+
+
 def is_clueweb22(place: Path) -> bool:
     """Return whether a folder holds one of ClueWeb22's folders."""
     return any(os.path.isdir(place / kind) for kind in KINDS)  # noqa: PTH112 - Path.is_dir fails at names too long
@@ -109,7 +114,6 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
     """Return the corpus of the tree in ``root``, with the options for its links. Raises InputError."""
     return ClueWeb22Corpus(
         root,
-        link_id_position=options.clueweb22_link_id_position,
         target_prefix=options.clueweb22_target_prefix,
         url_index=index_folder(root),
         largest=largest,
@@ -120,4 +124,4 @@ def warc_options(options: Options) -> IndexOptions:
     """Return the options by which WARC files are indexed."""
     from simulate.warcs.index_build import IndexOptions
 
-    return IndexOptions(options.corpus_duplicates, options.corpus_canonical_links)
+    return IndexOptions(options.corpus_canonical_links)

@@ -24,7 +24,7 @@ from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.score_cache import ScoreCache, score_cache
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.opening import data_dir, demo_web, open_corpus
+from simulate.opening import NO_DATE, data_dir, demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class SimulatedWeb:
                 )
             self.clock = VirtualClock(options.simulation_owner_delay, options.simulation_capacity)
         self.text = self.options.simulation_text
-        self.start_date = self.options.simulation_date
+        self.start_date = NO_DATE
         if not self.options.corpus:
             raise InputError(
                 "CORPUS is not set; set CORPUS=demo, or a path; to crawl the live web, start with SCRAPY_PROJECT=live"

@@ -220,13 +220,13 @@ def _clueweb(_: Path) -> Reader:
         url_at_start,
     )
 
-    full, slim = link_reader(5, ""), link_reader(0, "clueweb22-en")
+    plain, filtered = link_reader(""), link_reader("clueweb22-en")
 
     def read(data: bytes) -> None:
         url_at_start(HTML, data, _ID), url_at_start("txt", data, _ID)
         with suppress(MalformedRecordError):
             parse_html(data, _ID)
-        for reader in (full, slim):
+        for reader in (plain, filtered):
             with suppress(MalformedRecordError):
                 parse_links(data, _ID, "outlinks", reader)
         with suppress(MalformedRecordError):

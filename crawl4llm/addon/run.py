@@ -49,12 +49,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPTIONS = (
-    *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR", "TEXT_TIME_LIMIT"),
+    *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
     *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
-    *("WARC_REVISITS", "WARC_FSYNC", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
+    *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
+_WENT = ("TEXT_TIME_LIMIT", "WARC_FSYNC")
+"""Those that it does not have any more; each is told (crawl4llm.options.WENT)."""
 
 _DOORS = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
@@ -193,7 +195,7 @@ class AddonRun:
         if options.url_budget:
             self.budgets = RequestBudgets(options.url_budget)
         signature = self.budgets is not None
-        workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
+        workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
         self.workers = PageTasks(workers, html_task(text=keeps_text, signature=signature))
         crawl_id = uuid.uuid4()
@@ -240,4 +242,4 @@ def _read_options(settings: BaseSettings) -> Options:
     for given, meant in misspelt(settings).items():
         if ours := [name for name in meant if name in OPTIONS]:
             raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
-    return read_options(BaseSettings({name: settings[name] for name in OPTIONS if name in settings}))
+    return read_options(BaseSettings({name: settings[name] for name in (*OPTIONS, *_WENT) if name in settings}))

@@ -26,7 +26,7 @@ FAILED: Final = {
     "had none from 100 to 599",
     CORRUPT_RECORD: "the record of the corpus is damaged",
     NO_HTML: "the corpus holds only the text of it",
-    TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in TEXT_TIME_LIMIT",
+    TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in 30 seconds",
     KILLED: "the worker process died of it, also in the attempts after the first",
     ERROR: "an error that nobody foresaw; it is in errors.log in full",
     DNS: "live: the host has no address",
@@ -65,7 +65,7 @@ REDIRECTED: Final = {
 """Documents that ended with a redirect to another owner, and what became of its target."""
 UNSCORED: Final = {
     NOT_HTML: "the response is not HTML",
-    TIMEOUT: "no text and score in TEXT_TIME_LIMIT",
+    TIMEOUT: "no text and score in 30 seconds",
     KILLED: "the worker process died of it",
     ERROR: "an error that nobody foresaw; it is in the log in full",
 }

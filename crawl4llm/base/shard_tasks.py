@@ -37,9 +37,9 @@ class Executor(NamedTuple):
         """Return an executor. Raises InputError where there is no number of tasks to submit, or of their processors."""
         processors = (options or {}).get("cpus_per_task", 1)
         if name != LOCAL and tasks is None:
-            raise InputError(f"EXECUTOR={name} needs a number of tasks: give --tasks N")
+            raise InputError("EXECUTOR needs a number of tasks: give --tasks N")
         if type(processors) is not int or processors < 1:
-            raise InputError(f"EXECUTOR_OPTIONS: cpus_per_task = {processors!r} must be a positive integer")
+            raise InputError(f"EXECUTOR: cpus_per_task = {processors!r} must be a positive integer")
         return cls(name, tasks, options)
 
     def processes(self, workers: int) -> int:

@@ -30,7 +30,7 @@ except ImportError:
 _ARRAY: Final = "array.json"
 """Note of what was submitted: the number of tasks, and the id of the last job."""
 _OURS: Final = {"self", "pipeline", "tasks", "logging_dir", "skip_completed", "depends", "job_id_retriever"}
-"""Parameters of the executor that are not for EXECUTOR_OPTIONS."""
+"""Parameters of the executor that are not for EXECUTOR."""
 _NEEDED: Final = ("partition", "time")
 _ENVIRONMENT: Final = ("env_command", "condaenv", "venv_path")
 _FIRST_WAIT, _LONGER, _LONGEST_WAIT = 0.5, 1.5, 60.0
@@ -97,11 +97,9 @@ def _array(shards: Shards[J, R], parts: Sequence[Sequence[J]], executor: Executo
     given = dict(executor.options or {})
     known = set(inspect.signature(SlurmPipelineExecutor.__init__).parameters) - _OURS
     if unknown := set(given) - known:
-        raise InputError(f"EXECUTOR_OPTIONS has {min(unknown)}; it takes {', '.join(sorted(known))}")
+        raise InputError(f"EXECUTOR has {min(unknown)}; it takes {', '.join(sorted(known))}")
     if missing := [name for name in _NEEDED if name not in given]:
-        raise InputError(
-            f"EXECUTOR_OPTIONS lacks {missing[0]}; set it like " + '{"partition": "cpu", "time": "8:00:00"}'
-        )
+        raise InputError(f"EXECUTOR lacks {missing[0]}; set it like " + '{"partition": "cpu", "time": "8:00:00"}')
     if not any(name in given for name in _ENVIRONMENT):
         given["env_command"] = f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
     given = {"job_name": f"crawl4llm-{label.replace(' ', '-')}", **given}
@@ -117,9 +115,9 @@ def _submit(array: _Array, folder: Path, executor: Executor) -> None:
         try:
             array.launch_job()
         except FileNotFoundError as error:
-            raise InputError(f"EXECUTOR={SLURM}: {error.filename} is not here; use a login node") from None
+            raise InputError(f"EXECUTOR: {error.filename} is not here; use a login node") from None
         except (TypeError, ValueError) as error:
-            raise InputError(f"EXECUTOR_OPTIONS has a wrong value: {error}") from None
+            raise InputError(f"EXECUTOR has a wrong value: {error}") from None
         except subprocess.CalledProcessError as error:
             raise InputError(f"sbatch ended with status {error.returncode}; what it said stands above") from None
     write_whole(folder / _ARRAY, json.dumps({"tasks": executor.tasks, "job": str(array.job_id)}).encode())

@@ -30,10 +30,10 @@ _SETTINGS = """# Settings
 For everybody who runs a crawl: all settings, with their defaults.
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
 when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
-slip (`crawl_max_pages`, `MAX_PAGES`). One on the command line that is for crawls of another kind brings a warning:
-`DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of [Scrapy's own](#scrapys-own-settings) hold
-is said below. This page is written from `crawl4llm/options.py`, `crawl4llm/engine/scrapy_settings.py`
-and `settings/` by `python -m crawl4llm.commands.reference`.
+slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
+brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
+[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
+`crawl4llm/engine/scrapy_settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 

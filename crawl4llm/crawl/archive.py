@@ -27,7 +27,6 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
         text=options.warc_text,
         revisits=options.warc_revisits if live else 0,
         max_age=options.warc_max_age if live else 0,
-        fsync=options.warc_fsync,
         credentials=options.archive_credentials,
     )
     return ArchiveWriter(directory, info, options.warc_max_bytes, at, form)

@@ -16,7 +16,7 @@ from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.frontier import Frontier, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
 from crawl4llm.options import Options
-from crawl4llm.parts import Parts
+from crawl4llm.parts import Needs, Parts
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
@@ -65,7 +65,13 @@ def open_crawl(
     owned = layers.owned is not None
     scope = Scope(visited, opted_out, limits, parts, partitions=options.partitions, by_owners=owned)
     writer = PageWriter(
-        archive, rate, visited=visited, counters=counters, provenance=provenance, rated=parts.having("rated")
+        archive,
+        rate,
+        visited=visited,
+        counters=counters,
+        provenance=provenance,
+        rated=parts.having("rated"),
+        reads=parts.needs() != Needs(),
     )
     algorithm = Algorithm(
         layers.frontier,

@@ -37,21 +37,23 @@ class PageWriter:
         counters: Counters,
         provenance: Mapping[str, str],
         rated: Sequence[Callable[[int, Rated], None]] = (),
+        reads: bool = False,
     ) -> None:
-        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`)."""
+        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`). ``reads``: parts need to know more of each page
+        than its score."""
         self._archive = archive
         self._rate = rate
         self._visited = visited
         self._counters = counters
         self._provenance = provenance
-        self._rated = rated
+        self._rated, self._reads = rated, reads
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
         """Rate the pages among ``answers``, which are archived in this order; return the results by the keys of their
         leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
-        if known and not self._archive.keeps_text and not self._rated:
+        if known and not (self._archive.keeps_text or self._rated or self._reads):
             return {entry.key: Rated(entry.score) for entry, _ in fetched}
         ratings = await self._rate([page for _, page in fetched])
         if not known:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _OF_THIS_PROCESS = {
     *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),
-    *("EXECUTOR", "EXECUTOR_OPTIONS", "CRAWL_PARTS"),
+    *("EXECUTOR", "CRAWL_PARTS"),
 }
 """Settings that do not say what a page is or what it scores."""
 

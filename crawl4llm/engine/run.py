@@ -105,9 +105,7 @@ class Run:
                 opened.push(self.job.close_start)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
-            self.workers = opened.enter_context(
-                PageWorkers(rater, options.workers, options.text_time_limit, self.web.scores)
-            )
+            self.workers = opened.enter_context(PageWorkers(rater, options.workers, scores=self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
                 from crawl4llm.cluster.opening import divided
@@ -310,6 +308,7 @@ class Run:
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **self.parts.identity(),
+            **({"parts": options.crawl_parts} if options.crawl_parts else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 

@@ -38,9 +38,9 @@ _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_d
 """What two runs must have in common for their mean influence to be compared."""
 _FEWEST_ASKED = 20
 _TO_CHECK = {
-    CorruptRecord.reason: "CORPUS, and the settings that say how it is laid out, such as CLUEWEB22_LINK_ID_POSITION",
+    CorruptRecord.reason: "CORPUS",
     NoHtml.reason: "SIMULATION_TEXT: `corpus` scores the text that CORPUS holds",
-    TIMEOUT: "TEXT_TIME_LIMIT, and in a live crawl the network and DOWNLOAD_TIMEOUT",
+    TIMEOUT: "the pages, and in a live crawl the network and DOWNLOAD_TIMEOUT",
     KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
     ERROR: "errors.log in the output, SCORER and TEXT_EXTRACTOR",
 }

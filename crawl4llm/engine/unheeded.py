@@ -44,8 +44,8 @@ def _of_policy(policy: str, *names: str) -> _Group:
 
 _LIVE_ONLY: Final = (*(entry.name.upper() for entry in fields(LiveOptions)), "OPT_OUT_FETCH", "WARC_REVISITS")
 _SIMULATION_ONLY: Final = (
-    *("CORPUS_DUPLICATES", "CORPUS_CANONICAL_LINKS", "CLUEWEB22_LINK_ID_POSITION", "CLUEWEB22_TARGET_PREFIX"),
-    *("SIMULATION_TEXT", "SIMULATION_DATE", "SIMULATION_OWNER_DELAY", "SIMULATION_CAPACITY", "SCORE_CACHE"),
+    *("CORPUS_CANONICAL_LINKS", "CLUEWEB22_TARGET_PREFIX"),
+    *("SIMULATION_TEXT", "SIMULATION_OWNER_DELAY", "SIMULATION_CAPACITY", "SCORE_CACHE"),
     "CRAWL_SEEDS",
 )
 _GROUPS: Final = (
@@ -55,14 +55,12 @@ _GROUPS: Final = (
     _Group(("CRAWL_PARTITIONS",), "crawls with STORAGE", lambda kind: kind.options.storage is not None),
     _Group(("CLUSTER_LEASE",), "crawls with CLUSTER", lambda kind: kind.options.cluster is not None),
     _Group(
-        ("VISITED_CACHE", "VISITED_FILTER_BYTES", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC"),
+        ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC"),
         "crawls with JOBDIR or STORAGE",
         lambda kind: kind.has_jobdir or kind.options.storage is not None,
     ),
-    _of_policy("pagerank", "PAGERANK_DAMPING", "PAGERANK_INTERVAL"),
     _of_policy("harmonic", "HARMONIC_RANKS"),
-    _of_policy("ensemble", "ENSEMBLE_WEIGHTS", "ENSEMBLE_NORMALISER"),
-    _of_policy("host", "HOST_EXPLORATION"),
+    _of_policy("ensemble", "ENSEMBLE_WEIGHTS"),
 )
 
 

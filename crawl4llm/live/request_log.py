@@ -20,7 +20,6 @@ from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.crawl.request_files import RequestFiles
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import verdict
-from crawl4llm.options import read_options
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -82,10 +81,10 @@ class RequestLog:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RequestLog:
-        """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for other crawls, and if REQUEST_LOG is
-        off. Raises InputError if the folder cannot be made."""
+        """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for other crawls, and InputError if the
+        folder cannot be made."""
         run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None or not read_options(crawler.settings).request_log:
+        if run is None:
             raise NotConfigured
         if run.job is not None:
             return cls(crawler, RequestFiles(Path(crawler.settings["JOBDIR"])))

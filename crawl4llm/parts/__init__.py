@@ -87,8 +87,14 @@ for _declared in ORDER:
 
 def open_parts(options: Any) -> Parts:
     """Return the parts that settings ask for. Raises InputError."""
-    paths = [declared.work for declared in ORDER if declared.asked(options)]
-    return Parts(load_part(path)(options) for path in [*paths, *options.crawl_parts])
+    kinds = [load_part(path) for path in options.crawl_parts]
+    names = [declared.name for declared in ORDER] + [kind.name for kind in kinds]
+    if twice := next((kind for kind in kinds if names.count(kind.name) > 1), None):
+        raise InputError(
+            f"CRAWL_PARTS: {twice.__module__}.{twice.__qualname__} has the name of another part, {twice.name}"
+        )
+    ours = [load_part(declared.work) for declared in ORDER if declared.asked(options)]
+    return Parts(kind(options) for kind in [*ours, *kinds])
 
 
 def load_part(dotted: str) -> type[Part]:
@@ -100,5 +106,7 @@ def load_part(dotted: str) -> type[Part]:
         raise InputError(f"CRAWL_PARTS = {dotted!r} cannot be loaded ({error})") from None
     if not (isinstance(found, type) and issubclass(found, Part)):
         raise InputError(f"CRAWL_PARTS = {dotted!r} is no part: it does not inherit crawl4llm.parts.Part")
+    if not isinstance(getattr(found, "name", None), str):
+        raise InputError(f"CRAWL_PARTS = {dotted!r} has no name, by which its state is saved")
     _note(found.REASONS, found.COUNTS, found.ENDS)
     return found

@@ -52,7 +52,7 @@ class Parts:
         return Needs(
             signature=any(one.signature for one in needs),
             known_texts=next((one.known_texts for one in needs if one.known_texts is not None), None),
-            classifiers=[classifier for one in needs for classifier in one.classifiers],
+            classifiers=tuple(classifier for one in needs for classifier in one.classifiers),
         )
 
     def identity(self) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from crawl4llm.base.shapes import NUMBER
 from crawl4llm.policies import NO, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
 from crawl4llm.scoring import parse_weights
-from crawl4llm.scoring.normalisers import NORMALISERS
+from crawl4llm.scoring.normalisers import ZScore
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
 
 
 class Policy(ScorerPolicy):
-    """ENSEMBLE_WEIGHTS of scores that ENSEMBLE_NORMALISER has put on one scale (see crawl4llm.scoring.normalisers).
+    """ENSEMBLE_WEIGHTS of scores that are put on one scale (see crawl4llm.scoring.normalisers).
 
     Looks at the page before it is crawled, as ``influence`` does.
     """
@@ -29,7 +29,7 @@ class Policy(ScorerPolicy):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._weights = list(parse_weights(self._options.ensemble_weights).values())
-        self._normalisers = [NORMALISERS[self._options.ensemble_normaliser]() for _ in self._weights]
+        self._normalisers = [ZScore() for _ in self._weights]
 
     @classmethod
     def scorers(cls, options: Options) -> list[str]:
@@ -42,7 +42,7 @@ class Policy(ScorerPolicy):
         return {
             **super().identity(),
             "ensemble_weights": self._weights,
-            "ensemble_normaliser": self._options.ensemble_normaliser,
+            "ensemble_normaliser": "zscore",
         }
 
     def save(self) -> bytes:

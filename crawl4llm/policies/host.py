@@ -25,6 +25,8 @@ _PRIOR_PAGES: Final = 5.0
 _LEAST_MOVE: Final = 0.01
 """A host's documents are ranked anew when its score has moved so far: the means of large hosts move ever less, so that
 each document is ranked anew a number of times that grows with the logarithm of the host's pages."""
+EXPLORATION: Final = 0.2
+"""The bonus of a host of which no page is crawled; it falls with the root of their number."""
 _IN_BUCKET: Final = 16
 """Keys that a bucket holds on average, at most."""
 _MOST_BUCKETS: Final = 1 << 20
@@ -64,7 +66,7 @@ class _Host(NamedTuple):
 class Policy(PageByPagePolicy):
     """A host's mean shrinks towards that of its registrable domain, and a domain's towards that of all pages.
 
-    The bonus is HOST_EXPLORATION divided by the root of the host's pages plus one: that of UCB1 (Auer et al. 2002)
+    The bonus is EXPLORATION divided by the root of the host's pages plus one: that of UCB1 (Auer et al. 2002)
     without the logarithm of all pages, which would change the score of every host at every page. All documents of a
     host have one score. Pages without an influence score say nothing.
     """
@@ -84,7 +86,7 @@ class Policy(PageByPagePolicy):
         self._moved: dict[str, None] = {}
 
     def identity(self) -> Mapping[str, object]:
-        return {"host_exploration": self._options.host_exploration}
+        return {"host_exploration": EXPLORATION}
 
     def keep_in(self, pieces: Pieces) -> None:
         self._hosts = pieces.mapping("hosts", _is_host)
@@ -153,7 +155,7 @@ class Policy(PageByPagePolicy):
 
     def _score_of(self, name: str, host: _Host) -> float:
         domain = _Mean(*self._domains.get(domain_of(name), ()))
-        bonus = self._options.host_exploration / math.sqrt(host.pages + 1)
+        bonus = EXPLORATION / math.sqrt(host.pages + 1)
         return _Mean(host.total, host.pages).shrunken(domain.shrunken(self._all.shrunken(_PRIOR_MEAN))) + bonus
 
     # -- documents in the frontier --------------------------------------------------------------------------------

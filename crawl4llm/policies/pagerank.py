@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating, saved
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 
+DAMPING: Final = 0.9
+"""d, the part of a page's IR that its links pass on, as of Cho et al."""
+INTERVAL: Final = 100
+"""Crawled pages after which the equations are solved again."""
 _TOLERANCE = 1e-9
 """The equations count as solved when a step changes a document's IR by no more, on average."""
 
@@ -21,8 +25,8 @@ _TOLERANCE = 1e-9
 class Policy(BasePolicy):
     """Unnormalised, as the paper has it: IR(P) = (1 - d) + d (IR(T1)/c1 + ... + IR(Tn)/cn).
 
-    d is PAGERANK_DAMPING. A crawled page without links counts as one that links to every document seen. The equations
-    are solved after each PAGERANK_INTERVAL pages, from the last solution on. In between, a page that is crawled passes
+    d is DAMPING. A crawled page without links counts as one that links to every document seen. The equations
+    are solved after each INTERVAL pages, from the last solution on. In between, a page that is crawled passes
     its IR on to what it links to, and no further.
     """
 
@@ -31,25 +35,23 @@ class Policy(BasePolicy):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._damping = self._options.pagerank_damping
-        self._interval = self._options.pagerank_interval
         self._graph = SeenGraph()
         self._ranks: list[float] = []
         """IR by the number of the document in the graph."""
         self._changed: dict[int, None] = {}
 
     def identity(self) -> Mapping[str, object]:
-        return {"pagerank_damping": self._damping, "pagerank_interval": self._interval}
+        return {"pagerank_damping": DAMPING, "pagerank_interval": INTERVAL}
 
     def crawled(self, page: CrawledPage) -> None:
         number = self._graph.add(page.entry.key, targets_of(page.links))
         self._start_ranks()
         targets = self._graph.targets(number)
-        passed_on = self._damping * self._ranks[number] / max(len(targets), 1)
+        passed_on = DAMPING * self._ranks[number] / max(len(targets), 1)
         for target in targets:
             self._ranks[target] += passed_on
             self._changed[target] = None
-        if len(self._graph.pages) % self._interval == 0:
+        if len(self._graph.pages) % INTERVAL == 0:
             self._solve()
             self._changed = dict.fromkeys(range(len(self._graph)))
 
@@ -73,7 +75,7 @@ class Policy(BasePolicy):
 
     def _start_ranks(self) -> None:
         """Give documents seen for the first time the IR of one to which no links are known."""
-        self._ranks.extend([1 - self._damping] * (len(self._graph) - len(self._ranks)))
+        self._ranks.extend([1 - DAMPING] * (len(self._graph) - len(self._ranks)))
 
     def _solve(self) -> None:
         """Solve the equations by the paper's iteration, whose steps shrink by the factor d."""
@@ -82,11 +84,11 @@ class Policy(BasePolicy):
         links = np.bincount(sources, minlength=size)
         crawled = np.array(self._graph.pages, dtype=np.int64)
         without_links = crawled[links[crawled] == 0]
-        share = self._damping / np.maximum(links, 1)
+        share = DAMPING / np.maximum(links, 1)
         ranks: NDArray[np.float64] = np.array(self._ranks)
         step = np.inf
         while step > _TOLERANCE * size:
-            of_everyone = 1 - self._damping + self._damping * ranks[without_links].sum() / size
+            of_everyone = 1 - DAMPING + DAMPING * ranks[without_links].sum() / size
             passed_on = np.bincount(targets, weights=(share * ranks)[sources], minlength=size)
             step = np.abs(of_everyone + passed_on - ranks).sum()
             ranks = of_everyone + passed_on

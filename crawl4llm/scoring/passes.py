@@ -148,7 +148,6 @@ class _Pass(Generic[T]):
     rater: PageRater
     store: BlockStore
     processes: int
-    time_limit: float
 
     def is_done(self, block: _Block) -> bool:
         """Return whether a block is in the folder, whole."""
@@ -156,7 +155,7 @@ class _Pass(Generic[T]):
 
     def compute(self, blocks: Sequence[_Block]) -> Iterator[None]:
         """Compute and save blocks, by ascending number."""
-        with PageWorkers(self.rater, self.processes, self.time_limit) as workers:
+        with PageWorkers(self.rater, self.processes) as workers:
             workers.start()
             for number, keys in _keys_of(self.pages.keys(), [block.number for block in blocks]):
                 self.store.save(number, self.task.pack(_answers(self.task, keys, workers)))
@@ -175,11 +174,11 @@ def run_pass(
     blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(blocks_of(pages.count))]
     show, unit = wants_bar(options.progress_bar), " pages"
     if executor.tasks is not None:
-        of_tasks = _Pass(task, pages, rater, store, executor.processes(options.workers), options.text_time_limit)
+        of_tasks = _Pass(task, pages, rater, store, executor.processes(options.workers))
         shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
         for _ in run_shards(shards, executor, options.workers, unit, KILLED, task.what, show):
             pass
-    own = _Pass(task, pages, rater, store, options.workers, options.text_time_limit)
+    own = _Pass(task, pages, rater, store, options.workers)
     missing = [block for block in blocks if not own.is_done(block)]
     if missing:
         begun = pages.count - sum(block.size for block in missing)

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -38,6 +38,10 @@ _ATTEMPTS = 3
 """Runs of a page by itself while the pool breaks under it."""
 _GRACE = 10.0
 """Seconds without any answer, on top of a chunk's time limit, after which a pool is given up."""
+
+PAGE_SECONDS: Final = 30.0
+"""Seconds that a page may take to look up, extract and score; over that it fails as ``timeout``. Real pages take
+milliseconds; the limit is for those at which an extractor hangs."""
 
 _rater: Any
 """The rater of a worker process; unset elsewhere."""
@@ -72,7 +76,9 @@ class PageWorkers(Generic[R]):
     there is a cache that holds influence scores, they are started by the first page whose score it lacks.
     """
 
-    def __init__(self, rater: R, processes: int, time_limit: float, scores: ScoreCache | None = None) -> None:
+    def __init__(
+        self, rater: R, processes: int, time_limit: float = PAGE_SECONDS, scores: ScoreCache | None = None
+    ) -> None:
         self.rater = rater
         self.scores = scores
         self.processes, self._time_limit = processes, time_limit

@@ -71,8 +71,6 @@ class ArchiveFormat:
     """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
     max_age: float = 0
     """Seconds after which a flush ends a file, where there is a host; 0: any age."""
-    fsync: bool = False
-    """Whether a flush or close that finishes files waits for the disk."""
     credentials: bool = False
     """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
 

@@ -122,11 +122,6 @@ class WarcFiles:
         return self._name
 
     @property
-    def any_full(self) -> bool:
-        """Whether the next flush finishes a file."""
-        return bool(self._full) or self._is_old()
-
-    @property
     def position(self) -> Position:
         """Position of the next record."""
         return Position(self._serial, self._file.size if self._file else 0)

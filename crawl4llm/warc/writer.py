@@ -89,7 +89,6 @@ class ArchiveWriter:
             self._pages.add(partial(self._exchange_of_no_page, capture, purpose, fields))
 
     def flush(self, *, fsync: bool = False) -> None:
-        fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
         for series in self._series:
             series.flush(fsync=fsync)
         if fsync:
@@ -99,7 +98,6 @@ class ArchiveWriter:
         return ArchivePosition(*(place for series in self._series for place in series.position))
 
     def close(self, *, fsync: bool = False) -> None:
-        fsync = fsync or self._form.fsync
         for series in self._series:
             series.close(fsync=fsync)
         if fsync:

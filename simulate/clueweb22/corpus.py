@@ -72,13 +72,12 @@ class ClueWeb22Corpus:
         self,
         root: str | Path,
         *,
-        link_id_position: int = FULL_ID_POSITION,
         target_prefix: str = "",
         url_index: Path | None = None,
         largest: int | None = None,
     ) -> None:
         self.root = Path(root)
-        self._link_options = (link_id_position, target_prefix)
+        self._target_prefix = target_prefix
         self._url_index_folder = url_index
         self._largest = largest
         self._url_index: UrlIndex | None = None
@@ -87,18 +86,16 @@ class ClueWeb22Corpus:
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
         self._files = RecordFiles(self.root)
-        reader = link_reader(link_id_position, target_prefix)
+        reader = link_reader(target_prefix)
         self._parse_links = {
             kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
-        position, prefix = self._link_options
         make = partial(
             type(self),
             self.root,
-            link_id_position=position,
-            target_prefix=prefix,
+            target_prefix=self._target_prefix,
             url_index=self._url_index_folder,
             largest=self._largest,
         )
@@ -223,7 +220,7 @@ class ClueWeb22Corpus:
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
-        digest = hashlib.sha256(repr(self._link_options).encode())
+        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._target_prefix)).encode())
         for kind, files in self._listing.items():
             for file_id, sizes in files.items():
                 digest.update(f"\n{data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())

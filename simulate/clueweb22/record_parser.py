@@ -185,18 +185,19 @@ def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRe
     return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
 
-def link_reader(id_position: int, target_prefix: str) -> LinkReader:
+def link_reader(target_prefix: str) -> LinkReader:
     """Return a function that reads a record's list of links.
 
-    A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. With another ``id_position`` than 5 it
-    is a slimmed copy, of which nothing but the id at that position is known: URL and anchor are read as empty. Ids that
-    do not start with ``target_prefix`` are read as None.
+    A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
+    of a slimmed copy, which the published implementation reads by default: the id comes first, and URL and anchor are
+    read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
 
-    def read_slim(links: list[Any]) -> list[Link]:
-        return _checked([_new_tuple(Link, ("", link[id_position], "", False)) for link in links])
+    def read(links: list[Any]) -> list[Link]:
+        if links and len(links[0]) <= FULL_ID_POSITION:
+            return _checked([_new_tuple(Link, ("", link[0], "", False)) for link in links])
+        return _read_full(links)
 
-    read = _read_full if id_position == FULL_ID_POSITION else read_slim
     if not target_prefix:
         return read
 

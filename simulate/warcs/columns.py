@@ -42,11 +42,11 @@ class Merged(NamedTuple):
     """Documents of which the files do not tell what was said of their uses."""
 
 
-def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard, *, keep_last: bool) -> Merged:
+def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> Merged:
     """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
 
-    Of documents with one key the first is held, or the last where ``keep_last``; but one with HTML in any case, and a
-    text rather than none. The text of a page that is held as HTML can be found by the page.
+    Of documents with one key the first is held; but one with HTML in any case, and a text rather than none. The text of
+    a page that is held as HTML can be found by the page.
     """
     items: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -58,7 +58,7 @@ def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard
     writer = _Writer(folder, items, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
     for part in parts():
         writer.add(part)
-    chosen = writer.finish(parts() if heard else (), heard, keep_last=keep_last)
+    chosen = writer.finish(parts() if heard else (), heard)
     return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts, unknown)
 
 
@@ -100,12 +100,12 @@ class _Writer:
         self._alias_forms.add(aliases, range(self._aliases, self._aliases + len(aliases)))
         self._aliases += len(aliases)
 
-    def finish(self, parts: Iterable[StoredPart], heard: Heard, *, keep_last: bool) -> _Duplicates:
+    def finish(self, parts: Iterable[StoredPart], heard: Heard) -> _Duplicates:
         """Write the tables and the columns known only at the end; returns the choice of documents."""
         array("Q", [self._documents]).tofile(self._files["file_starts"])
         for name in (*_COPIED, "key_ends"):
             self._files[name].flush()
-        duplicates = _Duplicates(Columns(self._folder), self._documents, keep_last)
+        duplicates = _Duplicates(Columns(self._folder), self._documents)
         self._forms.write(self._files["forms"], self._files["form_documents"], duplicates.choose)
         self._names.write(self._files["names"], self._files["name_documents"])
         self._alias_forms.write(self._files["alias_forms"], self._files["alias_numbers"])
@@ -141,9 +141,8 @@ class _Writer:
 class _Duplicates:
     """The choice of one document among those with one key."""
 
-    def __init__(self, columns: Columns, documents: int, keep_last: bool) -> None:
+    def __init__(self, columns: Columns, documents: int) -> None:
         self._columns = columns
-        self._keep_last = keep_last
         self.dropped = bytearray(documents)
         self.count = 0
         self.texts = 0
@@ -162,13 +161,12 @@ class _Duplicates:
 
     def _held(self, numbers: Sequence[int]) -> int:
         kinds = self._columns["kinds"]
-        place = -1 if self._keep_last else 0
         for wanted in ({HTML, REVISITED}, {TEXT}):
             if candidates := [number for number in numbers if kinds[number] in wanted]:
                 if TEXT not in wanted and (texts := [number for number in numbers if kinds[number] == TEXT]):
-                    self._note_text(candidates[place], texts[place])
-                return candidates[place]
-        return numbers[place]
+                    self._note_text(candidates[0], texts[0])
+                return candidates[0]
+        return numbers[0]
 
     def _note_text(self, number: int, text: int) -> None:
         if not self.text_numbers:

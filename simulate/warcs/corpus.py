@@ -208,7 +208,7 @@ class WarcCorpus:
 
     def identity(self) -> str:
         """Return the SHA-256 of names and sizes of all files and of the options that decide on documents."""
-        return hashlib.sha256(json.dumps([self._files, self._opened_with[3]]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self._files, self._opened_with[3].identity()]).encode()).hexdigest()
 
     def close(self) -> None:
         """Release file handles; a later look-up opens them again."""

@@ -29,23 +29,23 @@ from simulate.warcs.opt_outs import heard_of
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
 from simulate.warcs.scan import DAMAGED, PAGE, Source, scan_part
 
-FIRST, LAST = "first", "last"
-
 
 class IndexOptions(NamedTuple):
     """The options that decide, beside the files, on the content of an index."""
 
-    duplicates: str = FIRST
-    """Which of several documents with one key is held: FIRST or LAST in corpus order, of those with HTML if any has."""
     canonical_links: bool = False
     """Whether a page is also found under the URL that its canonical link names; indexing then takes half as long again.
 
     Only links in the first 16 KiB of a page that is not compressed are seen.
     """
 
+    def identity(self) -> tuple[str, bool]:
+        """Return what digests of a collection have of it: of several pages with one URL, the first is held."""
+        return "first", self.canonical_links
+
     def differing(self) -> dict[str, Any]:
         """Return the settings of options that are not as usual."""
-        settings = zip(("CORPUS_DUPLICATES", "CORPUS_CANONICAL_LINKS"), self, strict=True)
+        settings = zip(("CORPUS_CANONICAL_LINKS",), self, strict=True)
         return {name: value for (name, value), usual in zip(settings, DEFAULTS, strict=True) if value != usual}
 
 
@@ -100,7 +100,7 @@ def build_warc_index(
         manifest = _current_manifest(folder, collection, digest)
         if manifest is None or len(unreadable) < len(missing):
             made = [job for job in jobs if job.file.name not in unreadable]
-            manifest = _write_index(folder, made, options, digest) | {
+            manifest = _write_index(folder, made, digest) | {
                 "replay": collection.replay,
                 "unreadable": [unreadable[name] for name in sorted(unreadable)],
             }
@@ -126,7 +126,9 @@ def is_current(collection: Collection, folder: Path, options: IndexOptions) -> b
 
 def state_digest(collection: Collection, options: IndexOptions) -> str:
     """Return the digest by which an index knows the state of the collection that it was made from."""
-    return hashlib.sha256(json.dumps([collection.files, options]).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        json.dumps([collection.files, options.identity()]).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def points_path(folder: Path, name: str) -> Path:
@@ -217,7 +219,7 @@ def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict
     return manifest if whole else None
 
 
-def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, digest: str) -> dict[str, Any]:
+def _write_index(folder: Path, jobs: Sequence[_PartJob], digest: str) -> dict[str, Any]:
     """Write the columns over the parts, and return the manifest."""
 
     def parts() -> Iterator[StoredPart]:
@@ -230,7 +232,7 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
     temporary = columns.with_suffix(".tmp")
     with writing(columns):
         temporary.mkdir()
-        merged = write_columns(temporary, parts, _heard(folder, jobs), keep_last=options.duplicates == LAST)
+        merged = write_columns(temporary, parts, _heard(folder, jobs))
         shutil.rmtree(columns, ignore_errors=True)
         temporary.replace(columns)
     pages = (job.file for job, part in zip(jobs, parts(), strict=True) if part.counts.get(PAGE))

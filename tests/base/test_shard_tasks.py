@@ -69,13 +69,13 @@ def test_an_array_that_is_queued_is_waited_for(slurm: Path, tmp_path: Path) -> N
     ("told", "given"),
     [
         ("2 cannot be had. The same command", {"does": ["", "", "refuse"]}),
-        ("EXECUTOR_OPTIONS has memory; it takes ", {"memory": 3}),
-        ("EXECUTOR_OPTIONS has a wrong value: ", {"tasks_per_job": "many"}),
+        ("EXECUTOR has memory; it takes ", {"memory": 3}),
+        ("EXECUTOR has a wrong value: ", {"tasks_per_job": "many"}),
         ("cpus_per_task = 0 must be a positive integer", {"cpus_per_task": 0}),
-        ("EXECUTOR_OPTIONS lacks partition; set it", {"partition": None}),
+        ("EXECUTOR lacks partition; set it", {"partition": None}),
         ("sbatch ended with status 3", {"sbatch": "exit 3"}),
         ("sbatch is not here; use a login node", {"sbatch": ""}),
-        ("EXECUTOR=datatrove:slurm needs a number of tasks: give --tasks N", {"tasks": None}),
+        ("EXECUTOR needs a number of tasks: give --tasks N", {"tasks": None}),
         ("give the command outside of a job array", {"within": True}),
     ],
 )

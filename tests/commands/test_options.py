@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings, default_settings
 
+from crawl4llm.addon.run import _WENT, _read_options
 from crawl4llm.base.errors import InputError
 from crawl4llm.engine.scrapy_settings import misspelt
-from crawl4llm.options import Options, cores, read_options, setting_name
+from crawl4llm.options import GROUPS, WENT, Options, cores, read_options, setting_name
 from crawl4llm.policies import known_policies
 from crawl4llm.scoring.text import EXTRACTORS
 
@@ -19,22 +20,11 @@ OPTIONS = {option.name: option for option in fields(Options)}
 
 GOOD: dict[str, list[tuple[object, object]]] = {
     "corpus": [("/a b/ä", "/a b/ä"), (Path("/corpus"), "/corpus"), ("", None)],
-    "clueweb22_link_id_position": [("0", 0), (5, 5)],
     "clueweb22_target_prefix": [("clueweb22-en0", "clueweb22-en0"), ("", "")],
     "simulation_text": [("corpus", "corpus"), ("extracted", "extracted")],
-    "simulation_date": [
-        ("2022-08-01T00:00:00Z", "2022-08-01T00:00:00Z"),
-        ("2022-08-01", "2022-08-01T00:00:00Z"),
-        ("2022-08-01T02:30:00+02:30", "2022-08-01T00:00:00Z"),
-        ("2022-08-01 12:30:59", "2022-08-01T12:30:59Z"),
-        ("2022-08-01 12:30:59.999999", "2022-08-01T12:30:59Z"),
-        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
-        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
-    ],
     "simulation_owner_delay": [("0", 0.0), ("30", 30.0), (2.5, 2.5)],
     "simulation_capacity": [("0", 0.0), ("100", 100.0), (0.1, 0.1)],
     "text_extractor": [(name, name) for name in EXTRACTORS],
-    "text_time_limit": [("0.5", 0.5), (30, 30.0), ("1e3", 1000.0)],
     "scorer_model": [("model.bin", "model.bin"), (Path("model.ftz"), "model.ftz"), ("", None)],
     "scorer_label": [("__label__größe", "__label__größe")],
     "score_cache": [("/scores", "/scores"), (Path("scores"), "scores"), ("", "")],
@@ -50,16 +40,12 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         ("", ()),
         ([], ()),
     ],
-    "pagerank_damping": [("0.9", 0.9), (0, 0.0), (0.999, 0.999)],
-    "pagerank_interval": [("1", 1), ("1_000", 1000)],
     "harmonic_ranks": [("ranks.txt.gz", "ranks.txt.gz"), (Path("ranks"), "ranks"), ("", None)],
     "ensemble_weights": [
         ("fasttext:1,length:-0.5", "fasttext:1,length:-0.5"),
         ("my.own.Scorer: 1e-3", "my.own.Scorer: 1e-3"),
         ("", ""),
     ],
-    "ensemble_normaliser": [("none", "none"), ("zscore", "zscore"), ("minmax", "minmax")],
-    "host_exploration": [("0", 0.0), ("1e-1", 0.1), (2, 2.0)],
     "crawl_scope": [("web", "web"), ("domain", "domain")],
     "scope_domains": [
         ("", ()),
@@ -96,14 +82,12 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "frontier_max_urls": [("0", 0), ("1_000_000", 1_000_000)],
     "frontier_max_urls_per_host": [("0", 0), (10, 10)],
     "visited_cache": [("1", 1), ("2_000", 2000)],
-    "visited_filter_bytes": [("1", 1), (1 << 30, 1 << 30)],
     "commit_interval_pages": [("1", 1), (500, 500)],
     "commit_interval_seconds": [("0.5", 0.5), (60, 60.0)],
     "commit_fsync": [("1", True), ("False", False)],
     "crawl_max_attempts": [("1", 1)],
     "crawl_max_errors": [("1", 1)],
     "body_limit": [("0", 0), ("1_000_000", 1_000_000)],
-    "request_log": [("0", False), (True, True)],
     "opt_out_fetch": [("1", True), (False, False)],
     "network_allowed": [
         ("", ()),
@@ -128,15 +112,12 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "warc_compression": [("gzip", "gzip"), ("zstd", "zstd")],
     "warc_text": [("1", True), ("False", False)],
     "warc_revisits": [("0", 0), ("2_000", 2000)],
-    "warc_fsync": [("1", True), ("False", False)],
     "warc_operator": [("A. N. Other", "A. N. Other"), ("", None)],
-    "corpus_duplicates": [("first", "first"), ("last", "last")],
     "corpus_canonical_links": [("1", True), (False, False)],
     "scorer": [("length", "length"), ("my.own.Scorer", "my.own.Scorer")],
     "archive_credentials": [("1", True), ("0", False)],
     "dry_run": [("1", True), ("0", False), (True, True)],
-    "executor": [("local", "local"), ("datatrove:slurm", "datatrove:slurm")],
-    "executor_options": [({"qos": "x"}, {"qos": "x"}), ('{"time": "1:00:00"}', {"time": "1:00:00"})],
+    "executor": [({"qos": "x"}, {"qos": "x"}), ('{"time": "1:00:00"}', {"time": "1:00:00"})],
     "own_settings": [({}, None), ('{"A": 1}', None)],
     "live_logging": [
         ("", ()),
@@ -158,14 +139,11 @@ _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
 
 BAD: dict[str, list[object]] = {
     "corpus": [["/corpus"], "\ud800"],
-    "clueweb22_link_id_position": _NEGATIVE,
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],
-    "simulation_date": ["", "yesterday", "2022-13-01", "01.08.2022", "2022-08-01T25:00:00Z", 5, *_EDGES],
     "simulation_owner_delay": ["", "-1", "nan", "inf", "long", [1]],
     "simulation_capacity": ["", "-1", "nan", "inf", "much"],
     "text_extractor": ["", "readability", "Trafilatura", ["trafilatura"]],
-    "text_time_limit": ["", "0", 0, "-1", "nan", "inf", "-inf", "soon", [1], "1e999", 10**400],
     "scorer_model": [["model.bin"], {"model": 1}],
     "scorer_label": ["", " \t"],
     "score_cache": [["/scores"], " "],
@@ -173,8 +151,6 @@ BAD: dict[str, list[object]] = {
     "url_policy": ["", "best", "Influence", "__init__", "scorer:", "scorer:words", "scorer"],
     "order": ["", "ascending", "DESC"],
     "hot_queue_topic": [5, ["cheese", 5], {"cheese": 1}, b"cheese"],
-    "pagerank_damping": ["", "1", 1, "-0.1", "nan", "inf", "most", [0.5], 10**400],
-    "pagerank_interval": _NOT_POSITIVE,
     "harmonic_ranks": [["ranks"]],
     "ensemble_weights": [
         "fasttext",
@@ -187,8 +163,6 @@ BAD: dict[str, list[object]] = {
         "a:b:c",
         5,
     ],
-    "ensemble_normaliser": ["", "rank"],
-    "host_exploration": ["", "-0.1", "nan", "inf", "much", [1]],
     "crawl_scope": ["", "host", "Web"],
     "scope_domains": [5, "no domain", "https://example.org", ["a..b"], {"edu": 1}],
     "scope_https_only": ["", "maybe", 2],
@@ -223,14 +197,12 @@ BAD: dict[str, list[object]] = {
     "frontier_max_urls": _NEGATIVE,
     "frontier_max_urls_per_host": _NEGATIVE,
     "visited_cache": _NOT_POSITIVE,
-    "visited_filter_bytes": _NOT_POSITIVE,
     "commit_interval_pages": _NOT_POSITIVE,
     "commit_interval_seconds": ["", "0", "-1", "nan", "inf", "soon"],
     "commit_fsync": ["", "maybe", 2],
     "crawl_max_attempts": _NOT_POSITIVE,
     "crawl_max_errors": _NOT_POSITIVE,
     "body_limit": _NEGATIVE,
-    "request_log": ["", "maybe", 2],
     "opt_out_fetch": ["", "maybe", 2],
     "network_allowed": ["127.0.0.1/8", "127.0.0.1/33", "localhost", "10.0.0.0/8;::1", 1, [1]],
     "sitemaps": _NEGATIVE,
@@ -250,15 +222,12 @@ BAD: dict[str, list[object]] = {
     "warc_compression": ["", "bzip2", "GZIP"],
     "warc_text": ["", "maybe", 2],
     "warc_revisits": _NEGATIVE,
-    "warc_fsync": ["", "maybe", 2],
     "warc_operator": [["A. N. Other"]],
-    "corpus_duplicates": ["", "both"],
     "corpus_canonical_links": ["", "some"],
     "scorer": ["", "words", 7],
     "archive_credentials": ["", "some", 2],
     "dry_run": ["", "maybe", 2],
-    "executor": ["slurm", "Local", ""],
-    "executor_options": ["[1]", "{", 5],
+    "executor": ["[1]", "{", 5, "local", ""],
     "own_settings": ["[1]", "{", 5, "[" * 100_000],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
     "metrics_port": [0, 65536, -1, "a", "localhost:9410", "0.0.0.0:", True],
@@ -320,6 +289,24 @@ def test_defaults_where_nothing_is_set() -> None:
 
 def test_settings_are_the_fields_in_upper_case() -> None:
     assert [setting_name(option) for option in OPTIONS.values()] == [name.upper() for name in OPTIONS]
+
+
+def test_each_setting_is_in_one_group() -> None:
+    grouped = [option.name for owner in GROUPS.values() for option in fields(owner)]
+    assert sorted(grouped) == sorted(OPTIONS)
+    assert len(grouped) <= 75
+
+
+@pytest.mark.parametrize("name", WENT)
+def test_a_setting_that_went_is_told_with_what_took_its_place(name: str) -> None:
+    assert name.lower() not in OPTIONS
+    with pytest.raises(InputError, match=rf"^setting {name} went: \S.*; leave it out$"):
+        read_options(Settings({name: 1}))
+    if name in _WENT:
+        with pytest.raises(InputError, match=rf"^setting {name} went: "):
+            _read_options(Settings({name: 1}))
+    else:
+        _read_options(Settings({name: 1}))  # in another project it may be its own
 
 
 def test_workers() -> None:

@@ -28,7 +28,7 @@ def lines(profile: str, priority: str = "cmdline", **given: object) -> list[str]
         ({"CLUSTER_LEASE": 4}, "live", "CLUSTER_LEASE does not hold here: it is for crawls with CLUSTER"),
         ({"SIMULATION_CAPACITY": 4}, "live", "SIMULATION_CAPACITY does not hold here: it is for simulations"),
         ({"COMMIT_FSYNC": 0}, "live", "COMMIT_FSYNC does not hold here: it is for crawls with JOBDIR or STORAGE"),
-        ({"PAGERANK_DAMPING": 0.5}, "live", "PAGERANK_DAMPING does not hold here: it is for URL_POLICY=pagerank"),
+        ({"HARMONIC_RANKS": "x"}, "live", "HARMONIC_RANKS does not hold here: it is for URL_POLICY=harmonic"),
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else None,
 )

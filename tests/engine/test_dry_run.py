@@ -63,7 +63,7 @@ def test_memory_of_stores() -> None:
     """Those on disk remember some documents, whatever the number; those in memory, all."""
     few, many = 5_000, 50_000_000
     assert memory_of_stores(Options(), many, on_disk=False) > 5e9
-    for options in (Options(), Options(visited_cache=10_000, visited_filter_bytes=1)):
+    for options in (Options(), Options(visited_cache=10_000)):
         assert memory_of_stores(options, many, on_disk=True) < 0.6e9
     assert memory_of_stores(Options(), few, on_disk=True) == pytest.approx(measured(few), rel=0.5)
     assert bytes_within(1 << 30, 10_000_000) == pytest.approx(18_900_000, rel=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -167,15 +168,18 @@ def test_a_live_crawl_is_judged_only_where_it_archived_nothing(tmp_path: Path) -
     assert "DOWNLOAD_TIMEOUT" in verdict
 
 
-def test_a_wrong_setting_by_which_nearly_all_documents_are_damaged(demo_web: Web, tmp_path: Path) -> None:
+def test_a_corpus_of_which_nearly_all_documents_are_damaged(demo_web: Web, tmp_path: Path) -> None:
     """By a policy that looks ahead: the seeds have a score, and cannot be fetched."""
-    given = {"CLUEWEB22_LINK_ID_POSITION": 0, "JOBDIR": tmp_path / "job", "URL_POLICY": "influence"}
-    result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, CRAWL_SEEDS=40, **given)
+    damaged = Web(Path(shutil.copytree(demo_web.corpus, tmp_path / "tree")), demo_web.model)
+    for path in (damaged.corpus / "outlink").rglob("*.gz"):
+        path.write_bytes(bytes(path.stat().st_size))
+    given = {"JOBDIR": tmp_path / "job", "URL_POLICY": "influence"}
+    result = crawl(damaged, tmp_path / "run", CRAWL_MAX_PAGES=300, CRAWL_SEEDS=40, **given)
     told = error_of(result)
     assert "for corrupt_record (clueweb22-" in told
-    assert "CLUEWEB22_LINK_ID_POSITION" in told
+    assert "CORPUS" in told
     assert result.stderr.splitlines()[-1].endswith(told)
     assert result.returncode == 1
-    again = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, CRAWL_SEEDS=40, **given)
+    again = crawl(damaged, tmp_path / "run", CRAWL_MAX_PAGES=300, CRAWL_SEEDS=40, **given)
     assert "This crawl is finished" in again.stdout
     assert error_of(again) == told

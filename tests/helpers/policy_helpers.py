@@ -56,8 +56,6 @@ def variants(ranks: Path) -> dict[str, dict[str, Any]]:
     needed: dict[str, dict[str, Any]] = {
         "harmonic": {"harmonic_ranks": str(ranks)},
         "ensemble": {"ensemble_weights": "fasttext:1,length:0.5"},
-        "pagerank": {"pagerank_interval": 7, "pagerank_damping": 0.8},
-        "host": {"host_exploration": 0.2},
     }
     named = {name: {"url_policy": name, **needed.get(name, {})} for name in known_policies()}
     return named | {

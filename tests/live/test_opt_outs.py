@@ -28,7 +28,7 @@ from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.tdmrep import PATH
 
 ROBOTS = "/robots.txt"
-LIMITS = {"CRAWL_MAX_PAGES": 500, "REQUEST_LOG": 1}
+LIMITS = {"CRAWL_MAX_PAGES": 500}
 PAGES = 4
 """Pages in a chain, before those that a file of their site speaks of."""
 

@@ -12,6 +12,7 @@ from policy_helpers import Told, page
 
 from crawl4llm.base.domains import domain_of, domain_of_url
 from crawl4llm.base.urls import host_of
+from crawl4llm.policies import host, pagerank
 from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies.pagerank import Policy as PageRank
 
@@ -99,11 +100,13 @@ def paper_ranks(links: Sequence[tuple[str, Sequence[str]]], documents: Sequence[
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.5, 0.9])
-def test_pagerank_solves_the_equations_of_the_paper(damping: float) -> None:
+def test_pagerank_solves_the_equations_of_the_paper(damping: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagerank, "DAMPING", damping)
+    monkeypatch.setattr(pagerank, "INTERVAL", 5)
     draw = random.Random(3)
     keys = [f"{number}" for number in range(30)]
     links = [(key, draw.sample(keys, draw.choice([0, 1, 3, 8]))) for key in keys[:20]]
-    told = Told(url_policy="pagerank", pagerank_interval=5, pagerank_damping=damping)
+    told = Told(url_policy="pagerank")
     told.seeds(*keys)
     for key, targets in links:
         told.pages(page(key, None, *targets), scope=keys)
@@ -113,7 +116,7 @@ def test_pagerank_solves_the_equations_of_the_paper(damping: float) -> None:
 
 def test_pagerank_between_two_solutions() -> None:
     """A page passes its IR on when it is crawled: 0.1 of a seed, 0.9 of that to its links in equal parts."""
-    told = Told(url_policy="pagerank", pagerank_interval=100)
+    told = Told(url_policy="pagerank")
     told.seeds("s")
     assert told.scores == {"s": pytest.approx(0.1)}
     told.pages(page("s", None, "a", "b"))
@@ -122,8 +125,9 @@ def test_pagerank_between_two_solutions() -> None:
     assert told.scores == {"b": pytest.approx(0.145 + 0.06525), "c": pytest.approx(0.1 + 0.06525)}
 
 
-def test_pagerank_ranks_all_anew_after_the_interval() -> None:
-    told = Told(url_policy="pagerank", pagerank_interval=3)
+def test_pagerank_ranks_all_anew_after_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagerank, "INTERVAL", 3)
+    told = Told(url_policy="pagerank")
     told.seeds("s", "t")
     links = [("s", ["a", "b"]), ("t", ["s"]), ("b", ["s"])]
     for key, targets in links:
@@ -131,9 +135,10 @@ def test_pagerank_ranks_all_anew_after_the_interval() -> None:
     assert told.scores == {"a": pytest.approx(paper_ranks(links, ["s", "t", "a", "b"], 0.9)["a"], rel=1e-6)}
 
 
-def test_pagerank_of_documents_that_look_alike_is_the_same_to_the_last_bit() -> None:
+def test_pagerank_of_documents_that_look_alike_is_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that their order is that of their keys."""
-    told = Told(url_policy="pagerank", pagerank_interval=2)
+    monkeypatch.setattr(pagerank, "INTERVAL", 2)
+    told = Told(url_policy="pagerank")
     told.seeds("s", "t")
     many = [f"{number}" for number in range(200)]
     told.pages(page("s", None, *many))
@@ -182,23 +187,24 @@ def shrunken(total: float, pages: int, towards: float) -> float:
 
 
 def test_a_host_shrinks_towards_its_domain_and_that_towards_all() -> None:
-    told = Told(url_policy="host", host_exploration=0.3)
+    told = Told(url_policy="host")
     told.seeds("a.site.example/s", "other.example/s")
     told.pages(page("a.site.example/s", 0.9, "a.site.example/1", "b.site.example/1", "new.example/1"))
     everything = shrunken(0.9, 1, 0.5)
     domain = shrunken(0.9, 1, everything)
     assert told.scores == pytest.approx(
         {
-            "a.site.example/1": shrunken(0.9, 1, domain) + 0.3 / math.sqrt(2),
-            "b.site.example/1": domain + 0.3,
-            "new.example/1": everything + 0.3,
+            "a.site.example/1": shrunken(0.9, 1, domain) + 0.2 / math.sqrt(2),
+            "b.site.example/1": domain + 0.2,
+            "new.example/1": everything + 0.2,
             "other.example/s": 1.0,
         }
     )
 
 
-def test_a_hosts_documents_are_ranked_anew_when_its_score_has_moved() -> None:
-    told = Told(url_policy="host", host_exploration=0)
+def test_a_hosts_documents_are_ranked_anew_when_its_score_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "EXPLORATION", 0.0)
+    told = Told(url_policy="host")
     told.seeds("one.example/s", "two.example/s", "two.example/t")
     told.pages(page("one.example/s", 0.5, "one.example/a", "two.example/a"))
     assert told.scores["one.example/a"] == told.scores["two.example/a"] == pytest.approx(0.5)
@@ -218,8 +224,9 @@ def test_documents_that_left_are_forgotten_by_their_host() -> None:
     assert b"one.example/" not in told.policy.save()
 
 
-def test_a_page_without_influence_says_nothing_of_its_host() -> None:
-    told = Told(url_policy="host", host_exploration=0)
+def test_a_page_without_influence_says_nothing_of_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "EXPLORATION", 0.0)
+    told = Told(url_policy="host")
     told.seeds("one.example/s")
     told.pages(page("one.example/s", None, "one.example/a"))
     assert told.scores == {"one.example/a": 0.5}

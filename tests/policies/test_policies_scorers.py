@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, Rating
 from crawl4llm.scoring import parse_weights
-from crawl4llm.scoring.normalisers import NORMALISERS
+from crawl4llm.scoring.normalisers import ZScore
 
 TEXTS = {"a": "0.25 words", "b": "0.75", "c": "0.5 some more words", "empty": " \n"}
 GRAPH = GraphCorpus({key: [] for key in (*TEXTS, "damaged")}, TEXTS, corrupt=["damaged"])
@@ -70,8 +70,9 @@ def test_the_scorer_of_influence_by_its_name() -> None:
     assert scores("a", "b", url_policy="scorer:fasttext") == [0.25, 0.75]
 
 
-def test_an_ensemble_is_a_weighted_sum() -> None:
-    settings = {"url_policy": "ensemble", "ensemble_normaliser": "none"}
+def test_an_ensemble_is_a_weighted_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ZScore, "seen", lambda _self, score: score)
+    settings = {"url_policy": "ensemble"}
     assert scores("a", "b", "empty", "gone", ensemble_weights="fasttext:2,length:-0.1", **settings) == [
         pytest.approx(0.5 - 1.0),
         pytest.approx(1.5 - 0.4),
@@ -83,10 +84,9 @@ def test_an_ensemble_is_a_weighted_sum() -> None:
 
 def test_an_ensembles_scores_are_normalised_by_those_before() -> None:
     settings = {"url_policy": "ensemble", "ensemble_weights": "fasttext:1,length:0.5"}
-    found = scores("b", "gone", "a", "c", ensemble_normaliser="zscore", **settings)
+    found = scores("b", "gone", "a", "c", **settings)
     assert found[:3] == [0.0, None, pytest.approx(-1 + 0.5)]
     assert found[3] == pytest.approx(0.0 + 0.5 * (19 - 11) / statistics.pstdev([4, 10, 19]))
-    assert scores("b", "gone", "a", "c", ensemble_normaliser="minmax", **settings) == [0.0, None, 0.5, 0.5 + 0.5]
 
 
 def test_an_ensemble_looks_at_each_page_once() -> None:
@@ -102,27 +102,22 @@ def test_an_ensemble_without_weights_says_what_to_set() -> None:
 
 
 @given(st.lists(st.integers(-(10**6), 10**6).map(lambda number: number / 8), min_size=1, max_size=30))
-def test_normalisers_know_the_scores_so_far(seen: list[float]) -> None:
-    zscore, minmax, none = NORMALISERS["zscore"](), NORMALISERS["minmax"](), NORMALISERS["none"]()
+def test_the_normaliser_knows_the_scores_so_far(seen: list[float]) -> None:
+    zscore = ZScore()
     for number, score in enumerate(seen, start=1):
         so_far = seen[:number]
         deviation = statistics.pstdev(so_far)
         normal = zscore.seen(score)
         expected = (score - statistics.fmean(so_far)) / deviation if deviation else 0.0
         assert normal == pytest.approx(expected, rel=1e-6, abs=1e-6)
-        spread = max(so_far) - min(so_far)
-        assert minmax.seen(score) == ((score - min(so_far)) / spread if spread else 0.0)
-        assert none.seen(score) == score
-        for normaliser in (zscore, minmax, none):
-            dumped = normaliser.dump()
-            normaliser.restore(dumped)
-            assert normaliser.dump() == dumped
+        dumped = zscore.dump()
+        zscore.restore(dumped)
+        assert zscore.dump() == dumped
 
 
 def test_constant_scores_are_normalised_to_nothing() -> None:
-    for name in ("zscore", "minmax"):
-        normaliser = NORMALISERS[name]()
-        assert [normaliser.seen(0.1) for _ in range(5)] == [0.0] * 5
+    normaliser = ZScore()
+    assert [normaliser.seen(0.1) for _ in range(5)] == [0.0] * 5
 
 
 def test_weights() -> None:

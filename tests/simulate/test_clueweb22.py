@@ -193,7 +193,7 @@ def test_slimmed_copies_of_links(tmp_path: Path) -> None:
     }
     one_page(tmp_path, "outlink", json.dumps(slim).encode())
     write_file(tmp_path, "txt", FILE, [member(text_record(KEY))])
-    corpus = ClueWeb22Corpus(tmp_path, link_id_position=0)
+    corpus = ClueWeb22Corpus(tmp_path)
     assert [found.key for found in corpus.outlinks(KEY)] == [
         "clueweb22-en0079-99-00000",
         None,
@@ -365,7 +365,6 @@ def test_identity_follows_files_and_options_but_not_the_place(tree: Path, tmp_pa
     shutil.copytree(tree, tmp_path / "copy")
     assert ClueWeb22Corpus(tmp_path / "copy").identity() == identity
     assert ClueWeb22Corpus(tree, target_prefix="clueweb22-en0").identity() != identity
-    assert ClueWeb22Corpus(tree, link_id_position=0).identity() != identity
     write_file(tree, "txt", FILE, [member(text_record(KEY, text="A longer text than before."))])
     assert ClueWeb22Corpus(tree).identity() != identity
 

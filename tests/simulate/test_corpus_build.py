@@ -129,7 +129,7 @@ def test_links_of_nothing_but_ids(built: Path, tmp_path: Path) -> None:
         for one, other in zip(slim, full, strict=True):
             links = [link[5:] for link in other[field]] if other else None
             assert one == (other and {**other, field: links})
-    corpus = ClueWeb22Corpus(tmp_path / "slim", link_id_position=0)
+    corpus = ClueWeb22Corpus(tmp_path / "slim")
     for key in KEYS[:5]:
         assert [link.key for link in corpus.outlinks(key)] == [
             link.key for link in ClueWeb22Corpus(built).outlinks(key)

@@ -44,13 +44,11 @@ def test_heads_and_html_of_any_archive(tmp_path: Path) -> None:
 
 
 def test_what_a_later_copy_says_counts_for_an_earlier_one(tmp_path: Path) -> None:
-    """Of two copies the first is held, or the last; what was said in 2019 does not count for a copy of 2021."""
+    """Of two copies the first is held."""
     records = [page(1, "X-Robots-Tag: noindex", date="2019-01-01T00:00:00Z"), page(1, date="2021-01-01T00:00:00Z")]
     records += [page(2, date="2019-01-01T00:00:00Z"), page(2, "TDM-Reservation: 1", date="2021-01-01T00:00:00Z")]
     first = corpus_of(tmp_path / "first", *records)
     assert [values(first, url_of(number)) for number in (1, 2)] == [["noindex"], ["1"]]
-    last = corpus_of(tmp_path / "last", *records, options=IndexOptions(duplicates="last"))
-    assert [values(last, url_of(number)) for number in (1, 2)] == [[], ["1"]]
 
 
 @pytest.mark.parametrize(

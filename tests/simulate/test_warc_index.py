@@ -25,8 +25,6 @@ from simulate.warcs.index import MANIFEST, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
 from simulate.warcs.part import HTML, TEXT
 
-LAST = IndexOptions(duplicates="last")
-
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
@@ -116,10 +114,10 @@ def test_only_what_has_changed_is_read_again(large: Path, index: Path) -> None:
 
 def test_options_are_part_of_the_index(large: Path, index: Path) -> None:
     build(large, index)
-    for options in (LAST, IndexOptions(canonical_links=True)):
-        assert not is_current(list_files(large), index, options)
-        build(large, index, options)
-        assert is_current(list_files(large), index, options)
+    options = IndexOptions(canonical_links=True)
+    assert not is_current(list_files(large), index, options)
+    build(large, index, options)
+    assert is_current(list_files(large), index, options)
 
 
 @pytest.mark.parametrize(
@@ -200,15 +198,12 @@ def test_two_builds_at_once_wait_for_each_other(large: Path, tmp_path: Path, ind
 # -- duplicates and tables --------------------------------------------------------------------------------------------
 
 
-def test_of_duplicates_the_first_is_held_or_the_last(tmp_path: Path, index: Path) -> None:
+def test_of_duplicates_the_first_is_held(tmp_path: Path, index: Path) -> None:
     text = record("conversion", url_of(1), b"text", ["Content-Type: text/plain"])
     write(tmp_path / "a.warc", text, page(1), page(2))
     write(tmp_path / "b.warc", page(2), page(1), page(1, host="SITE.example"), page(3))
     write(tmp_path / "c.warc", record("conversion", url_of(3), b"text", ["Content-Type: text/plain"]))
-    for options, places in (
-        (DEFAULTS, {1: 0, 2: 0, 3: 1}),
-        (LAST, {1: 1, 2: 1, 3: 1}),
-    ):
+    for options, places in ((DEFAULTS, {1: 0, 2: 0, 3: 1}),):
         summary = build(tmp_path, index, options)
         assert (summary.documents, summary.duplicates) == (3, 3), "texts of pages are no duplicates of them"
         opened = WarcIndex(index)

@@ -600,10 +600,10 @@ def test_equal_collections_have_one_identity(opened: Callable[..., WarcCorpus], 
     corpus = opened(page(1), page(2))
     shutil.copytree(tmp_path / "collection", tmp_path / "copy")
     assert WarcCorpus(tmp_path / "copy", tmp_path / "index2").identity() == corpus.identity()
-    last = opened(options=IndexOptions(duplicates="last"))
+    canonical = opened(options=IndexOptions(canonical_links=True))
     write(tmp_path / "copy" / "b.warc", page(3))
     other = WarcCorpus(tmp_path / "copy", tmp_path / "index2")
-    assert len({corpus.identity(), last.identity(), other.identity()}) == 3
+    assert len({corpus.identity(), canonical.identity(), other.identity()}) == 3
 
 
 def test_a_copy_for_another_process_does_not_look_at_the_files(

@@ -12,6 +12,7 @@ from driven_crawl import Driven, pages_at_once, scored
 from evaluation_helpers import FACTS
 from graph_corpus import NumberScorer
 
+from crawl4llm.policies import pagerank
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate import buffer
 from crawl4llm.tools.evaluate.buffer import Change, later_estimates
@@ -32,7 +33,6 @@ WEB = scored(
 
 def replayed(folder: Path, **options: Any) -> tuple[Driven, Run, list[Change]]:
     folder.mkdir()
-    options = {"pagerank_interval": 2, **options}
     driven = Driven(WEB, folder, **options).run("1", "7")
     settings = {name.upper(): value for name, value in {"crawl_max_pages": 100, **options}.items()}
     (folder / "settings.json").write_text(json.dumps({**FACTS, "settings": settings}))
@@ -67,8 +67,10 @@ def test_estimates_follow_from_the_pages_crawled_by_then(
         assert found == pytest.approx(-expected if order == "asc" else expected)
 
 
-def test_estimated_ranks_are_those_of_the_links_seen_by_then(tmp_path: Path) -> None:
-    _, _, changes = replayed(tmp_path / "run", url_policy="pagerank", crawl_batch_size=1, pagerank_damping=0.5)
+def test_estimated_ranks_are_those_of_the_links_seen_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagerank, "DAMPING", 0.5)
+    monkeypatch.setattr(pagerank, "INTERVAL", 2)
+    _, _, changes = replayed(tmp_path / "run", url_policy="pagerank", crawl_batch_size=1)
     assert changes[0] == Change(2, 0, 0.5 + 0.5 * 0.5 / 2), "nothing links to 7, which links to 1 and none"
 
 

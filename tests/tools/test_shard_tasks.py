@@ -91,7 +91,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert told[0] == told[1] != ""
     assert digests(one / "export") == digests(here / "export")
     pytest.importorskip("datatrove")
-    slurm = ("-s", "EXECUTOR=datatrove:slurm", "-s", f"EXECUTOR_OPTIONS={json.dumps(OPTIONS)}")
+    slurm = ("-s", f"EXECUTOR={json.dumps(OPTIONS)}")
     done = scrapy(*command, *tasks, *slurm, cwd=there, env=env | fake_slurm(tmp_path / "slurm"))
     assert done.returncode == 0, done.stderr
     assert digests(there / "export") == digests(one / "export")

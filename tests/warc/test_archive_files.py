@@ -238,11 +238,11 @@ def test_finished_files_are_synced_if_asked_for(tmp_path: Path, monkeypatch: pyt
     synced: list[int] = []
     fsync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), fsync(fd)))
-    archive = ArchiveWriter(tmp_path, INFO, 3000, form=ArchiveFormat(fsync=True))
+    archive = ArchiveWriter(tmp_path, INFO, 3000)
     archive.write(PAGES[0], {})
     archive.flush()
     assert not synced
     for one in PAGES[1:]:
         archive.write(one, {})
-    archive.flush()
+    archive.flush(fsync=True)
     assert len(synced) >= 4

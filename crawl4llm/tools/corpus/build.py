@@ -85,7 +85,7 @@ def _add_build_options(parser: argparse._ArgumentGroup) -> None:
         choices=(0, FULL_ID_POSITION),
         default=FULL_ID_POSITION,
         help="5: links as in ClueWeb22, their target's id last (default); 0: nothing but the id, as the published code "
-        "reads them unless told otherwise; crawl such a tree with -s CLUEWEB22_LINK_ID_POSITION=0",
+        "reads them unless told otherwise",
     )
 
 

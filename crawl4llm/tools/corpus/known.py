@@ -146,7 +146,7 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
     taker = TextTaker(corpus, options.text_extractor, clean_text=not found.counts.get(PAGE))
     if texts:
         load_extractor(taker.extractor)
-    with closing(corpus), PageWorkers(taker, options.workers if texts else 0, options.text_time_limit) as workers:
+    with closing(corpus), PageWorkers(taker, options.workers if texts else 0) as workers:
         workers.start()
         keys = iter(_pages(path, wants_bar(options.progress_bar)))
         while some := list(islice(keys, _PAGES_AT_ONCE)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _REPLAYED = ("backlink", "pagerank", "parent_min", "parent_mean")
 """Policies whose scores follow from the crawl log and the links alone, and change after a page was crawled."""
-_SETTINGS = ("URL_POLICY", "ORDER", "HOT_QUEUE_TOPIC", "PAGERANK_DAMPING", "PAGERANK_INTERVAL", "CRAWL_BATCH_SIZE")
+_SETTINGS = ("URL_POLICY", "ORDER", "HOT_QUEUE_TOPIC", "CRAWL_BATCH_SIZE")
 _PAGES_AT_ONCE = 256
 """Documents of a batch whose links a crawl follows at once (see crawl4llm.crawl.algorithm)."""
 
@@ -51,7 +51,7 @@ def later_estimates(run: Run, rater: PageRater) -> Iterator[Change]:
     options = read_options(cast("BaseSettings", recorded))
     if options.url_policy not in _REPLAYED or options.hot_queue_topic:
         return
-    policy = make_policy(PageWorkers(rater, 0, options.text_time_limit), options)
+    policy = make_policy(PageWorkers(rater, 0), options)
     places = {key: place for place, key in enumerate(run.keys)}
     parents = dict(zip(run.keys, run.parents, strict=True))
     found = [Candidate(key, "", 0, None) for key in run.seeds]

@@ -279,7 +279,7 @@ class _Export:
             known=self._known,
         )
         processes, folder = self._executor.processes(options.workers), self._folder.work
-        preparing = Preparing(preparer, processes, options.text_time_limit)
+        preparing = Preparing(preparer, processes)
         if shares := self._shares(to_prepare):
             for _ in self._run(Shards(preparing.do, shares, preparing.is_done, folder / "tasks"), "preparing"):
                 pass

@@ -222,7 +222,6 @@ class Preparing:
 
     preparer: Preparer
     processes: int
-    time_limit: float
 
     def is_done(self, share: Share) -> bool:
         """Return whether the rows of a share are all there."""
@@ -254,7 +253,7 @@ class Preparing:
             return
         texts = AppendFile(spool_path(preparer.work, share.spool), at=_spooled(rows) if done else 0)
         with (
-            PageWorkers(preparer, self.processes, self.time_limit) as workers,
+            PageWorkers(preparer, self.processes) as workers,
             closing(RowWriter(rows, at=done)) as writer,
         ):
             workers.start()

@@ -77,7 +77,7 @@ class Log:
             self._days: Sequence[str] = days(self.jobdir)
         except InputError as error:
             raise InputError(
-                f"JOBDIR {self.jobdir} has no log of requests ({error}); live crawls keep one unless REQUEST_LOG is off"
+                f"JOBDIR {self.jobdir} has no log of requests ({error}); live crawls keep one (RequestLog)"
             ) from None
 
     def output(self, settings: BaseSettings) -> Path:

@@ -130,7 +130,7 @@ class Sources:
         if not taker.clean_text:
             load_extractor(taker.extractor)
             source.extractor = taker.extractor
-        with PageWorkers(taker, self._options.workers, self._options.text_time_limit) as workers:
+        with PageWorkers(taker, self._options.workers) as workers:
             workers.start()
             while some := list(islice(keys, _PAGES_AT_ONCE)):
                 for text in asyncio.run(workers.run(_text_to_learn, some)):

@@ -32,7 +32,6 @@ _OF_DEMO: Final = {
     "SCORER": "fasttext",
     "SCORER_LABEL": "__label__hq",
     "SIMULATION_TEXT": "corpus",
-    "CLUEWEB22_LINK_ID_POSITION": 5,
     "CLUEWEB22_TARGET_PREFIX": "",
 }
 """Settings by which a demo web is the same for everybody."""
