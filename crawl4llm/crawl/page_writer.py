@@ -39,8 +39,8 @@ class PageWriter:
         rated: Sequence[Callable[[int, Rated], None]] = (),
         reads: bool = False,
     ) -> None:
-        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`). ``reads``: parts need to know more of each page
-        than its score."""
+        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`). ``reads``: parts need to know more of
+        each page than its score."""
         self._archive = archive
         self._rate = rate
         self._visited = visited
