@@ -205,7 +205,7 @@ class Command(Visiting, ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif reason not in (*DONE, UNANSWERED, *LIMITS[:-1]):
+        elif reason not in (*DONE, run.crawl.finished, UNANSWERED, *LIMITS[:-1]):
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return
