@@ -205,7 +205,7 @@ class Command(Visiting, ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif not (is_done(reason) or reason in (UNANSWERED, *LIMITS[:-1])):
+        elif not (is_done(reason) or reason in (run.crawl.finished, UNANSWERED, *LIMITS[:-1])):
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return

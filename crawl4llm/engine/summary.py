@@ -109,7 +109,7 @@ def _meaning(reason: str) -> str:
 
 def _next(crawl: Driven, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
     """Yield what to do next, if there is something."""
-    if crawl.lasting and not is_done(reason):
+    if crawl.lasting and not (is_done(reason) or reason == crawl.finished):
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
         yield f"Next: the same command resumes it{greater}"
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:

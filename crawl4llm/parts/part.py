@@ -204,11 +204,11 @@ class Part:
         return None
 
     def figures(self, figures: Mapping[str, float | None]) -> Mapping[str, float | None]:
-        """Return figures that are computed of others."""
+        """Return figures that are computed of others. Pieces cannot be read here: the crawl may be closed."""
         return {}
 
     def lines(self, figures: Mapping[str, float | None]) -> Iterator[str]:
-        """Yield lines of the summary at the crawl's end, by its figures."""
+        """Yield lines of the summary at the crawl's end, by its figures. Pieces cannot be read here."""
         return iter(())
 
     # -- pause and resume -------------------------------------------------------------------------------------------
