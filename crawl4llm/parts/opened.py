@@ -76,7 +76,7 @@ class Parts:
                 part.load(state[part.name])
 
     def raised(self, traceback: TracebackType | None) -> Part | None:
-        """Return the part whose code an error came from, or through; None if it is none of them."""
+        """Return the part whose code an error came from, or through; None if no part raised it."""
         while traceback is not None:
             if isinstance(part := traceback.tb_frame.f_locals.get("self"), Part):
                 return part

@@ -1,4 +1,4 @@
-"""What a part of a crawl is: the hooks by which it meets the crawl, and what it is told by them."""
+"""The class of parts: its methods are the hooks by which a part meets the crawl."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
 
 
 class Declaration(NamedTuple):
-    """What is known of a part without importing its work."""
+    """Facts about a part, for which its work is not imported."""
 
     name: str
     setting: str
@@ -42,12 +42,12 @@ class Declaration(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What a scorer is to find out about each page besides its score."""
+    """Facts about each page that a part needs besides the score. The scorer finds them."""
 
     signature: bool = False
-    """Whether its text's signature (:mod:`crawl4llm.scoring.signatures`)."""
+    """The signature of its text (:mod:`crawl4llm.scoring.signatures`)."""
     known_texts: TextSet | None = None
-    """Whether its text is one of these."""
+    """Known texts: is its text one of them?"""
     classifiers: Sequence[TextClassifier] = ()
     """Its classes by these."""
 
@@ -64,22 +64,22 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Rated:
-    """What is known of a page that was fetched, to the parts one after the other and then to the crawl."""
+    """A page that was fetched, as the scorer rated it. The parts see it one after the other, and may change it."""
 
     influence: float | None
     """Its influence score; None if that could not be computed."""
     text: str | None = None
-    """Its main text, if the archive keeps that and it could be had."""
+    """Its main text, if the archive keeps texts; None if it has none."""
     signature: bytes = b""
     """That of its text; empty if nothing needs it, or the text is blank."""
     known: bool = False
-    """Whether its text is a known one, if there are any."""
+    """True if its text is a known one."""
     classes: tuple[int, ...] | None = None
     """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
     novel: bool | None = None
-    """Whether its text is new; None if it has none, or no part compares texts."""
+    """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True
-    """Whether it has a text that is new; True too if no part compares texts."""
+    """True if it has a text that is new, or no part compares texts."""
     left: str | None = None
     """The figure that counts its links if they are not followed; None if they are."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -103,9 +103,9 @@ class Shelf(Protocol):
 class Part:
     """Something that a crawl also does. All that is here does nothing: a hook is called only if a class overrides it.
 
-    A part is made of the settings (``Part(options)``), which may read files and raise InputError. Its state, if it has
-    any, is made in :meth:`begin`: each partition of a crawl by several workers begins with a copy of the part, so that
-    partitions share the files and nothing else.
+    A part is made of the settings (``Part(options)``), which may read files and raise InputError. It makes its state in
+    :meth:`begin`. Each partition of a crawl by several workers begins with a copy of the part. Partitions share the
+    files, and no state.
     """
 
     name: str
@@ -120,11 +120,11 @@ class Part:
     counts: Counter[str]
     """The figures of the crawl, for its own ones, after :meth:`begin`."""
     shelf: Shelf
-    """What it has set aside, after :meth:`begin`."""
+    """The documents that it has set aside, after :meth:`begin`."""
     shares: Shares | None = None
     """The shares of classes by which the frontier goes, if the part wants some."""
     spent = ""
-    """The reason for which a crawl ends that has nothing left but what the part has set aside."""
+    """The reason for which a crawl ends if all that is left was set aside."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -140,7 +140,7 @@ class Part:
         return {}
 
     def publish(self, output: Path, *, fsync: bool) -> None:
-        """Write into the output directory by what the crawl goes. Raises InputError."""
+        """Write lists or rules of the part into the output directory. Raises InputError."""
 
     def begin(self) -> None:
         """Make the state of a crawl, or of a partition of it."""
@@ -182,7 +182,7 @@ class Part:
     # -- leases -----------------------------------------------------------------------------------------------------
 
     def lease(self, entry: Entry) -> str | None:
-        """Return for what a document is set aside whose turn it is; None if it may be fetched now."""
+        """Return the scope under which a document is set aside when its turn comes; None if it may be fetched now."""
         return None
 
     def ended(self, entry: Entry, outcome: Outcome | None, *, asked: bool) -> None:
