@@ -132,7 +132,7 @@ class ContinuousPartition:
         )
         working.keep(policy, self.crawl.parts, self.crawl.sites)
         self.crawl.scope.sends_on = self._is_elsewhere
-        self._lately = next(part for part in self.crawl.parts if isinstance(part, _Lately))
+        self._lately = self.crawl.parts.get(_Lately)
         self.commit_number = told.number
         head = told.head or Head(0, 0, 0, None, [0] * options.partitions, None, [])
         self.turn, self.returned, self.marks = head.turn, head.returned, list(head.marks)
@@ -174,6 +174,7 @@ class ContinuousPartition:
     @property
     def lately(self) -> Sequence[float]:
         """Sums of the influence and of the scores of its last pages, and their number; earlier ones count less."""
+        assert self._lately is not None
         return self._lately.sums
 
     def expected(self, order: bytes, lately: Sequence[float]) -> float:

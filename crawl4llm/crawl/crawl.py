@@ -64,7 +64,8 @@ class Crawl(Driven):
         self._merging = 0
         """Answers that advance() has taken and not merged yet."""
         self._begun = False
-        self._ends = self.parts.having("finished")
+        self._ends, self._spent = self.parts.having("finished"), [part.spent for part in self.parts if part.spent]
+        self._figures, self._hear = self.parts.having("figures"), self.parts.having("committed")
         self.start_batch(0)
 
     def start_batch(self, number: int) -> None:
@@ -310,8 +311,7 @@ class Crawl(Driven):
         waits = self._seeds_wait or self.arrivals.lists or self.expects or self.unanswered_sites
         if self.buffer or self.held_back or waits or len(self.frontier):
             return None
-        spent = (part.spent for part in self.parts if self.set_aside and part.spent)
-        return next(spent, FRONTIER_EMPTY)
+        return self._spent[0] if self.set_aside and self._spent else FRONTIER_EMPTY
 
     @property
     def waits_only(self) -> str | None:
@@ -355,7 +355,7 @@ class Crawl(Driven):
             figures["parked/unanswered"] = self.unanswered_sites
         if not self.continuous:
             figures["iterations"] = self.iteration
-        for more in self.parts.having("figures"):
+        for more in self._figures:
             figures.update(more(figures))
         return figures
 
@@ -365,7 +365,7 @@ class Crawl(Driven):
         """Forget answers that were taken before the commit that was just made. Raises InputError."""
         self.buffer.committed()
         self.arrivals.committed()
-        for hear in [*self.parts.having("committed"), *self.after_commit]:
+        for hear in [*self._hear, *self.after_commit]:
             hear()
 
     def save(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.crawl import Crawl
     from crawl4llm.frontier.mixed import Shares
 
 
@@ -152,6 +153,14 @@ class Job:
                 policy.load(self.state.policy)
             except (ArithmeticError, LookupError, AttributeError, RecursionError, TypeError, ValueError, struct.error):
                 raise self._tables.damaged(f"the state of its policy is not that of {policy.name}") from None
+
+    def go_on(self, crawl: Crawl) -> None:
+        """Let a crawl go on from the last commit. Raises InputError."""
+        assert self.state.crawl is not None
+        try:
+            crawl.load(self.state.crawl, self.store.leases())
+        except (ArithmeticError, LookupError, AttributeError, TypeError, ValueError):
+            raise self._tables.damaged("its state is not that of this crawl and its parts") from None
 
     def answers(self) -> AnswerSpool:
         """Return the spool for answers that cannot be taken yet. Raises InputError."""

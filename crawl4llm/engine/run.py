@@ -199,7 +199,7 @@ class Run:
         if job is not None:
             job.take_up(policy, crawl.parts, crawl.sites)
         if job is not None and job.state.crawl is not None:
-            crawl.load(job.state.crawl, store.leases())
+            job.go_on(crawl)
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
                 logger.info("%d owners are parked no longer: CRAWL_DELAY_CAP is as long as they ask for", number)
         else:

@@ -67,7 +67,7 @@ class Steering:
         self._had_terminal = os.isatty(2)
         self._before: Any = None
         self._tasks: set[asyncio.Future[None]] = set()
-        part = next((part for part in run.parts if isinstance(part, BlocklistsPart)), None)
+        part = run.parts.get(BlocklistsPart)
         self._lists = None if part is None else part.lists
         self._reading: asyncio.Future[None] | None = None
         """Reads block lists that have changed."""
