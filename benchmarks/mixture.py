@@ -37,8 +37,8 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.mixture import Mixture
 from crawl4llm.crawl.page_writer import NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.frontier.mixed import MemoryMixedFrontier
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, cores
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.classifiers import REST, Classifier
@@ -168,7 +168,7 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str], wanted:
         options,
         policy=make_policy(workers, options),
         rate=partial(rate_by_key, workers),
-        frontier=MemoryFrontier() if mixture is None else MemoryMixedFrontier(mixture.shares, by_owners=False),
+        frontier=memory_frontier(shares=None if mixture is None else mixture.shares),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,

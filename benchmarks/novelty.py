@@ -34,7 +34,8 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, cores
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._novelty import Novelty
@@ -139,7 +140,7 @@ async def _run(
         options,
         policy=policy,
         rate=partial(rate_by_key, workers, signature=True),
-        frontier=MemoryFrontier(),
+        frontier=memory_frontier(),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=(log := CrawlLog(folder)),

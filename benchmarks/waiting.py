@@ -34,7 +34,7 @@ from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import OwnerFrontier, Patience
 from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scope_options import OFF
@@ -101,7 +101,7 @@ async def _run(
 ) -> list[str]:
     """Keys of the pages crawled, in their order."""
     workers = PageWorkers(PageRater(subject.web, subject.scorer, extractor=None), processes=0, time_limit=60.0)
-    frontier: OwnerFrontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
+    frontier: OwnerFrontier = memory_frontier(by_owners=True, patience=Patience(options.crawl_patience))
     if options.url_budget:
         frontier = BudgetedFrontier(frontier, frontier, Budgets(options.url_budget), MemoryAside())
     near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None

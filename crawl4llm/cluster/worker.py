@@ -16,7 +16,8 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.page_writer import Balance, NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.warc import NullArchive
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class WorkerCrawl(Crawl, ABC, Generic[P]):
             parts.options,
             policy=parts.make_policy(),
             rate=parts.rate,
-            frontier=MemoryFrontier(),
+            frontier=memory_frontier(),
             visited=MemoryVisited() if visited is None else visited,
             by_owners=by_owners,
             clock=parts.clock,

@@ -56,16 +56,12 @@ class Hold(NamedTuple):
 
 _SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), NUMBER)
 """Of the fields of a Hold; a delay that is doubled a hundred times is longer than any that is kept to."""
-_LEAST_FIELDS: Final = 3
-"""The fields that earlier versions wrote."""
 
 
 def hold_of(said: Any) -> Hold:
-    """Return the hold that JSON from a file or store says; fields that it lacks have their defaults.
-
-    Raises ValueError where it says none: the file may have come from anybody.
-    """
-    if isinstance(said, list) and len(said) >= _LEAST_FIELDS and fits([said], _SHAPES[: len(said)]):
+    """Return the hold that JSON from a file or store says. Raises ValueError where it says none: the file may have come
+    from anybody."""
+    if isinstance(said, list) and fits([said], _SHAPES):
         return Hold(*said)
     raise ValueError("no hold")
 
@@ -154,6 +150,46 @@ class Holds:
             raise InputError(f"cannot write {self._path}: {error.strerror}") from None
         self._lines = len(self._holds)
         self._most = _LEAST + 2 * self._lines
+
+
+class LastingWaits:
+    """Writes down at once whom an index of owners may not ask. The index has the times of a clock, what is written
+    those of the wall."""
+
+    def __init__(self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """``clock``: the index's; ``wall``: seconds since 1970."""
+        self._holds, self.clock, self._wall = holds, clock, wall
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with the holds in force. ``wait`` is in seconds from now, ``failed`` and ``slowed_at`` are in
+        seconds ago."""
+        now = self._wall()
+        for name, hold in self._holds.items():
+            wait, failed, slowed = min(hold.until - now, hold.wait), now - hold.failed, now - hold.slowed_at
+            yield name, hold._replace(wait=wait, failed=max(failed, 0.0), slowed_at=max(slowed, 0.0))
+
+    def parked(self) -> Iterator[tuple[str, float]]:
+        """Yield the owners that are parked, with the delays for which they are."""
+        return ((name, hold.delay) for name, hold in self._holds.items() if hold.parked)
+
+    def hold(self, name: str, until: float, *, force: bool, failures: int | None) -> None:
+        """See :meth:`crawl4llm.frontier.Owners.hold`. Raises InputError, as all that writes."""
+        wait = max(until - self.clock(), 0.0)
+        before = hold = self._holds.get(name)
+        if force or (wait and self._wall() + wait > before.until):
+            hold = hold._replace(until=self._wall() + wait, wait=wait)
+        if failures is not None:
+            hold = hold._replace(failures=failures, failed=self._wall())
+        if name and hold != before:
+            self._holds.set(name, hold)
+
+    def slow(self, name: str, times: int) -> None:
+        """See :meth:`crawl4llm.frontier.Owners.slow`."""
+        self._holds.set(name, self._holds.get(name)._replace(slowed=times, slowed_at=self._wall() if times else 0.0))
+
+    def park(self, name: str, *, parked: bool, delay: float = 0.0) -> None:
+        """Write whether an owner is parked."""
+        self._holds.set(name, self._holds.get(name)._replace(parked=parked, delay=delay))
 
 
 def _line(owner: str, hold: Hold) -> bytes:

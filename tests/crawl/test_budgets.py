@@ -23,8 +23,7 @@ from crawl4llm.crawl.linked_twice import LinkedTwice
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.aside import MemoryAside
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.policies import Candidate, CrawledPage
 
@@ -163,10 +162,10 @@ def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
 
 @pytest.fixture(params=[False, True])
 def frontier(request: pytest.FixtureRequest) -> BudgetedFrontier:
-    owned = MemoryOwnerFrontier() if request.param else None
+    owned = memory_frontier(by_owners=True) if request.param else None
     if owned is not None:
         owned.owners.tick(0)
-    return BudgetedFrontier(owned or MemoryFrontier(), owned, Budgets(2), MemoryAside())
+    return BudgetedFrontier(owned or memory_frontier(), owned, Budgets(2), MemoryAside())
 
 
 def lease_all(frontier: BudgetedFrontier, most: int = 99) -> list[str]:
@@ -253,7 +252,7 @@ def test_what_a_page_elsewhere_lists_is_trusted(
 
 
 def test_an_owner_that_is_dropped_is_dropped_whole() -> None:
-    owned = MemoryOwnerFrontier()
+    owned = memory_frontier(by_owners=True)
     owned.owners.tick(0)
     frontier = BudgetedFrontier(owned, owned, Budgets(2), MemoryAside())
     keys = [f"http://a.example/x/{number}" for number in range(6)]

@@ -28,7 +28,8 @@ from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -95,7 +96,7 @@ class Driven:
         self.crawl = self._new_crawl(
             checked,
             leases,
-            frontier=MemoryFrontier() if by_owners is None else by_owners,
+            frontier=memory_frontier() if by_owners is None else by_owners,
             by_owners=by_owners,
             visited=MemoryVisited(),
             archive=archive or NullArchive(),

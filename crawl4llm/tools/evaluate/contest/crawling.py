@@ -18,7 +18,8 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.page_writer import NoCommits, RatePages
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -59,7 +60,7 @@ async def crawl_in_memory(
         options,
         policy=policy,
         rate=rate,
-        frontier=MemoryFrontier(),
+        frontier=memory_frontier(),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,
