@@ -25,12 +25,16 @@ from benchmarks.frontier_measuring import Clock
 from benchmarks.frontier_stores import Urls, entries
 from benchmarks.owners import apart
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import Entry, Frontier, Outcome
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.frontier.composed import ComposedFrontier
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 
 PLAIN, OWNED = "frontier", "frontier with owners"
-FRONTIERS: dict[str, Callable[[], Frontier]] = {PLAIN: MemoryFrontier, OWNED: MemoryOwnerFrontier}
+FRONTIERS: dict[str, Callable[[], ComposedFrontier]] = {
+    PLAIN: memory_frontier,
+    OWNED: lambda: memory_frontier(by_owners=True),
+}
 MOST_QUEUED, MOST_VISITED = 150, 40
 """What the project asks for: bytes."""
 BATCH, LEAST = 1000, 10_000
@@ -140,13 +144,13 @@ def queued_times(name: str, size: int) -> dict[str, float]:
         scores = [(entry.key, entry.score / 2) for entry in batch]
         with rerank:
             frontier.rerank(scores)
-    if isinstance(frontier, MemoryOwnerFrontier):
+    if name == OWNED:
         frontier.owners.tick(1.0)
     with lease:
         while leases := frontier.lease(BATCH):
             for one in leases:
                 frontier.settle(one, Outcome.ARCHIVED)
-                if isinstance(frontier, MemoryOwnerFrontier):
+                if name == OWNED:
                     frontier.owners.release(owner_of(one.entry.url), 0.0)
     return {what: 1e6 * clock.cpu / size for what, clock in clocks.items()}
 

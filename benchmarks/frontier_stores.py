@@ -15,7 +15,7 @@ import lmdb
 
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Entry, Outcome
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.runs import decode, encode
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
@@ -94,7 +94,7 @@ class Durable(Queue):
             check_store(path, "benchmark")
         self._store = Store(path)
         self._store.put("state", ID, b"benchmark")
-        self._frontier = DurableFrontier(self._store)
+        self._frontier = open_frontier(self._store)
 
     def push(self, items: Sequence[Any]) -> None:
         self._frontier.push(items)

@@ -36,8 +36,8 @@ from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.frontier.mixed import MemoryMixedFrontier
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, cores
 from crawl4llm.parts import Parts
 from crawl4llm.parts.mixture.work import Mixture
@@ -169,7 +169,7 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str], wanted:
         options,
         policy=make_policy(workers, options),
         rate=partial(rate_by_key, workers),
-        frontier=MemoryFrontier() if mixture is None else MemoryMixedFrontier(mixture.shares, by_owners=False),
+        frontier=memory_frontier(shares=None if mixture is None else mixture.shares),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,

@@ -33,7 +33,8 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, cores
 from crawl4llm.parts import Parts
 from crawl4llm.parts.known_texts.work import KnownTextsPart
@@ -142,7 +143,7 @@ async def _run(
         options,
         policy=policy,
         rate=partial(rate_by_key, workers, signature=True),
-        frontier=MemoryFrontier(),
+        frontier=memory_frontier(),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=(log := CrawlLog(folder)),

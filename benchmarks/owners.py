@@ -28,12 +28,9 @@ from typing import Any, cast
 
 from benchmarks.frontier_measuring import anonymous_memory
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import Entry, Frontier, OwnerFrontier
-from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
-from crawl4llm.frontier.indexed import IndexedFrontier
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier import Entry
+from crawl4llm.frontier.composed import ComposedFrontier, StoredFrontier
+from crawl4llm.frontier.opening import memory_frontier, open_frontier
 from crawl4llm.frontier.store import Store
 
 READY, DOCUMENTS, NEW_SCORES = 100, 20, 5
@@ -53,14 +50,12 @@ def entries(owners: int, documents: int) -> Iterator[Entry]:
             yield Entry(url, url, draw.random(), 1, None)
 
 
-def frontier_of(name: str, folder: Path) -> Frontier:
+def frontier_of(name: str, folder: Path) -> ComposedFrontier:
     """An empty frontier of a kind."""
-    if name == MEMORY:
-        return MemoryFrontier()
-    if name == MEMORY_OWNED:
-        return MemoryOwnerFrontier()
+    if name in {MEMORY, MEMORY_OWNED}:
+        return memory_frontier(by_owners=name == MEMORY_OWNED)
     store = Store(folder / "store.mdb", fsync=False)
-    return DurableOwnerFrontier(store, clock=lambda: 0.0) if name == DISK_OWNED else IndexedFrontier(store)
+    return open_frontier(store, by_owners=name == DISK_OWNED, reranks=True, clock=lambda: 0.0)
 
 
 def pick(name: str, owners: int, folder: Path) -> tuple[list[float], list[float]]:
@@ -71,7 +66,7 @@ def pick(name: str, owners: int, folder: Path) -> tuple[list[float], list[float]
         keys.append(entry.key)
         frontier.push([entry])
     asks = name in {MEMORY_OWNED, DISK_OWNED}
-    owned = cast("OwnerFrontier", frontier).owners if asks else None
+    owned = frontier.owners if asks else None
     draw = random.Random(1)
     picks, with_scores = [], []
     waiting = owners - READY
@@ -105,7 +100,7 @@ def grow(name: str, owners: int, _folder: Path) -> tuple[float, float]:
         frontier.push([entry])
     queued = anonymous_memory(os.getpid())
     if name == MEMORY_OWNED:
-        held = cast("OwnerFrontier", frontier).owners
+        held = frontier.owners
         for number in range(owners):
             held.hold(f"o{number}.example", 5.0 + number)
     assert len(frontier) == owners
@@ -115,7 +110,7 @@ def grow(name: str, owners: int, _folder: Path) -> tuple[float, float]:
 
 def fill(name: str, owners: int, folder: Path) -> float:
     """Queue one document of each owner in a store; return the µs that one took."""
-    frontier = cast("DurableFrontier", frontier_of(name, folder))
+    frontier = cast("StoredFrontier", frontier_of(name, folder))
     started = time.perf_counter()
     for number, entry in enumerate(entries(owners, 1)):
         frontier.push([entry])

@@ -30,7 +30,7 @@ from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import OwnerFrontier, Patience
 from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import open_parts
 from crawl4llm.policies._ordering import make_policy
@@ -97,7 +97,7 @@ async def _run(
 ) -> list[str]:
     """Keys of the pages crawled, in their order."""
     workers = PageWorkers(PageRater(subject.web, subject.scorer, extractor=None), processes=0, time_limit=60.0)
-    frontier: OwnerFrontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
+    frontier: OwnerFrontier = memory_frontier(by_owners=True, patience=Patience(options.crawl_patience))
     parts = open_parts(options)
     crawling = open_crawl(
         options,

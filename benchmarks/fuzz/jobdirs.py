@@ -103,8 +103,7 @@ def _states(_: Path) -> Reader:
 def _state_seeds() -> list[bytes]:
     run = [0, 1, 0, 2, 0, 0, 5, None]
     frontier = {
-        "indexed": True,
-        "owned": None,
+        "order": "score",
         "runs": {"next": 1, "runs": [run]},
         "queued": 5,
         "outcomes": [["a", "b", 1]],

@@ -81,8 +81,7 @@ WRITTEN: Final = {
 """The note about a file of an unfinished export."""
 _RUN: Final = (*[whole()] * 7, Maybe(whole()))
 FRONTIER: Final = {
-    "indexed": If(FLAG),
-    "owned": If(Maybe({str})),
+    "order": If({str}),
     "runs": If(Maybe({"next": whole(), "runs": [_RUN]})),
     "queued": If(whole()),
     "last_token": If(whole()),

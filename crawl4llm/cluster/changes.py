@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import TABLES
+from crawl4llm.frontier.stored import CURRENT, is_document
 
 _IN_PART: Final = ("state", CURRENT)
 """Tables of whose values is told what has changed of them."""
@@ -21,8 +21,6 @@ _ENDS: Final = struct.Struct("<HH")
 _IS_DELTA: Final = 0x80
 _IS_EDIT: Final = 0x40
 _LONGEST: Final = 0xFFFF
-_VERSION: Final = 8
-"""Bytes of a document's version number."""
 _GONE: Final = 0xFFFFFFFF
 """Stands for the size of a value that was deleted."""
 _LOOK: Final = 64
@@ -119,9 +117,7 @@ def records(data: bytes) -> Iterator[Change]:
 
 
 def _delta(before: bytes, value: bytes) -> Delta:
-    """Return how a document differs from the one before; version numbers, which are given anew, do not count."""
-    if is_document(value) and is_document(before):
-        value = before[:_VERSION] + value[_VERSION:]
+    """Return how a document differs from the one before."""
     start = _same(before, value)
     end = _same(before[start:][::-1], value[start:][::-1])
     return Delta(start, end, value[start : len(value) - end])

@@ -12,7 +12,7 @@ from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.commits import CRAWL
-from crawl4llm.frontier.durable import STATE
+from crawl4llm.frontier.composed import STATE
 
 
 class Figures:

@@ -1,7 +1,7 @@
 """The working store of a partition in continuous order: what a commit changes of it, and how it is made anew.
 
 A commit's changes are those of the tables in which a document, a piece of a policy or an owner's wait stands once.
-Indexes and sorted runs are made of them again when the partition is taken over, so that what is uploaded does not
+Indexes and queues are made of them again when the partition is taken over, so that what is uploaded does not
 depend on how large the frontier is. A fingerprint of the visited set is told once, when it is new.
 """
 
@@ -23,14 +23,13 @@ from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.turns import Clock, patience_of
-from crawl4llm.frontier import Patience
-from crawl4llm.frontier.durable import LEASES
-from crawl4llm.frontier.durable import STATE as FRONTIER
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, LastingOwners
+from crawl4llm.frontier.composed import LEASES, StoredFrontier
+from crawl4llm.frontier.composed import STATE as FRONTIER
 from crawl4llm.frontier.fingerprints import FingerprintRuns
-from crawl4llm.frontier.holds import Hold, OwnerHolds, hold_of
-from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
+from crawl4llm.frontier.holds import Hold, hold_of
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import NAME, TABLES, Store
+from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.visited import STATE as VISITED
 from crawl4llm.options import Options
 
@@ -140,22 +139,10 @@ class StoredHolds:
             self._store.put("state", key, json.dumps(hold).encode())
 
 
-class LoggedOwnerFrontier(DurableOwnerFrontier):
-    """The frontier of owners whose waits are in the store itself."""
-
-    def __init__(self, store: Store, holds: StoredHolds, patience: Patience, **clock: Any) -> None:
-        self.holds = holds
-        super().__init__(store, patience=patience, **clock)
-
-    def _index(self, _holds: OwnerHolds, *others: Any) -> LastingOwners:
-        return super()._index(self.holds, *others)
-
-
 class Working(LmdbCrawlStore):
     """Frontier, visited set and all else of a partition, in a folder that is thrown away with the process."""
 
     tables: LoggedStore
-    frontier: IndexedFrontier
 
     def __init__(
         self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
@@ -173,16 +160,17 @@ class Working(LmdbCrawlStore):
         if len(runs):
             tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
         if (stored := tables.get("state", FRONTIER)) is not None:
-            tables.put("state", FRONTIER, json.dumps({**json.loads(stored), "runs": None, "queued": 0}).encode())
+            tables.put("state", FRONTIER, json.dumps({**json.loads(stored), "queued": 0}).encode())
         self.holds: StoredHolds | None = None
-        self.owned: LoggedOwnerFrontier | None = None
-        """The frontier, if it goes by owners."""
-        frontier: IndexedFrontier
+        self.owned: StoredFrontier | None = None
+        """The frontier, if it goes by owners. The store itself has their waits."""
         if clock is None:
-            frontier = IndexedFrontier(tables)
+            frontier = open_frontier(tables, reranks=True)
         else:
             self.holds, patience = StoredHolds(tables, longest), patience_of(options, clock)
-            frontier = self.owned = LoggedOwnerFrontier(tables, self.holds, patience, clock=clock.now)
+            frontier = self.owned = open_frontier(
+                tables, by_owners=True, patience=patience, clock=clock.now, holds=self.holds
+            )
         super().__init__(tables, frontier, folder / "visited.filter", options)
         self._fill()
         tables.take()  # nothing has changed of what is told
@@ -216,10 +204,11 @@ class Working(LmdbCrawlStore):
 
 
 def _told(changes: Iterable[Values]) -> Iterator[Values]:
-    """Yield changes without what is made anew, so that whoever takes over has another value of the frontier's state."""
+    """Yield changes without those of the visited set, which is read from its fingerprints. The frontier's state is
+    whole: the worker that takes over has counted its documents again."""
     for table, key, value, before in changes:
         if table == "state" and key == FRONTIER and value is not None:
-            yield table, key, json.dumps({**json.loads(value), "runs": None}).encode(), None
+            yield table, key, value, None
         elif table != "state" or key != VISITED:
             yield table, key, value, before
 

@@ -32,7 +32,7 @@ from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
 from crawl4llm.cluster.shapes import LINKS, LINKS_WITH_ANCHORS, read
 from crawl4llm.cluster.storage import Storage, StorageError, pack
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of what lies in a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"

@@ -27,7 +27,7 @@ class RoutedOwners:
         self._of = of
         self._own: Mapping[int, ContinuousPartition] = {}
         self._workable: Callable[[], Iterable[ContinuousPartition]] = tuple
-        self._others: OwnerIndex[bytes] = OwnerIndex()
+        self._others = OwnerIndex()
 
     def lead_to(
         self, own: Mapping[int, ContinuousPartition], workable: Callable[[], Iterable[ContinuousPartition]]

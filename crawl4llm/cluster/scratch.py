@@ -14,8 +14,8 @@ from typing import Final
 
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
-from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.frontier.opening import open_frontier
+from crawl4llm.frontier.plain import MOST_FRESH
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
@@ -36,8 +36,8 @@ class Scratch(LmdbCrawlStore):
         tables = Store(folder / NAME, fsync=False)
         for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
             tables.put(table, key, value)
-        frontier = (IndexedFrontier if policy.reranks else DurableFrontier)(tables)
-        frontier.most_fresh = max(frontier.most_fresh // options.partitions, _LEAST_FRESH)
+        most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
+        frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
         super().__init__(tables, frontier, folder / "visited.filter", options)
         self.keep(policy)
         if snapshot is not None:

@@ -25,11 +25,11 @@ from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.counting import REDIRECTS
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier.aside import TABLE as ASIDE
-from crawl4llm.frontier.durable import LEASES
+from crawl4llm.frontier.composed import LEASES
 from crawl4llm.frontier.fingerprints import fingerprint
-from crawl4llm.frontier.indexed import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.runs import decode, unpack
+from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
 from crawl4llm.warc import cdxj
 
 _NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}

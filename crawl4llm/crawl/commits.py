@@ -15,7 +15,7 @@ from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Frontier, Lease
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.composed import StoredFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
@@ -162,7 +162,7 @@ class LmdbCrawlStore:
     """Implements :class:`CrawlStore` in the tables of a store: all is as it was at its last commit."""
 
     def __init__(
-        self, tables: Store, frontier: DurableFrontier, filter_path: Path, options: Options, *, progress: bool = False
+        self, tables: Store, frontier: StoredFrontier, filter_path: Path, options: Options, *, progress: bool = False
     ) -> None:
         """Raise StoreError where what the tables hold is damaged. ``progress``: with a bar, where much is read."""
         self.tables = tables

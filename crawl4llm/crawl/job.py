@@ -23,9 +23,8 @@ from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.aside import StoredAside
-from crawl4llm.frontier.durable import LEASES, DurableFrontier
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
-from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.frontier.composed import LEASES, StoredFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
@@ -40,7 +39,7 @@ class Job:
     """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
 
     store: LmdbCrawlStore
-    by_owners: DurableOwnerFrontier | None
+    by_owners: StoredFrontier | None
     """The frontier, if it goes by owners."""
     state: State
     output: Path
@@ -124,18 +123,10 @@ class Job:
         self._tables = tables = Store(self._dir.store_path, fsync=options.commit_fsync)
         self._opened.callback(tables.close)
         self.state = read_state(tables)
-        self.by_owners = None
         times: dict[str, Any] = {} if clock is None else {"patience": patience_of(options, clock), "clock": clock.now}
-        frontier: DurableFrontier
-        if shares is not None:
-            from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
-
-            frontier = mixed = DurableMixedFrontier(tables, shares, caps, by_owners=clock is not None, **times)
-            self.by_owners = None if clock is None else mixed
-        elif clock is not None:
-            frontier = self.by_owners = DurableOwnerFrontier(tables, caps, **times)
-        else:
-            frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(tables, caps)
+        by_owners = clock is not None
+        frontier = open_frontier(tables, caps, by_owners=by_owners, shares=shares, reranks=reranks, **times)
+        self.by_owners = frontier if by_owners else None
         progress = wants_bar(options.progress_bar)
         self.store = LmdbCrawlStore(tables, frontier, self._dir.filter_path, options, progress=progress)
         self._opened.callback(self.store.visited.close)

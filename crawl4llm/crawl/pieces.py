@@ -8,8 +8,8 @@ from itertools import takewhile
 from typing import Any, Final
 
 from crawl4llm.base.own_json import from_json, to_json
-from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.stored import CURRENT, is_document
 
 _TABLE, PREFIX = "state", b"policy/"
 _BESIDE: Final = b"\0\xff"
@@ -58,7 +58,7 @@ class StoredMapping(MutableMapping[str, Any]):
         of_documents: bool = False,
         seldom_read: bool = False,
     ) -> None:
-        """``of_documents``: values lie beside the documents of an :class:`IndexedFrontier`, each next to its own.
+        """``of_documents``: values lie beside the documents of a frontier that reranks, each next to its own.
         ``seldom_read``: none stays in memory when it is written."""
         self._store = store
         self._name = name

@@ -8,7 +8,7 @@ import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from crawl4llm.frontier.durable_owned import stored_frontier
+from crawl4llm.frontier.opening import stored_frontier
 from crawl4llm.frontier.store import TABLES, Store, StoreError
 from crawl4llm.frontier.visited import DurableVisited
 

@@ -19,8 +19,8 @@ from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.aside import StoredAside
-from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
+from crawl4llm.frontier.composed import StoredFrontier
+from crawl4llm.frontier.opening import stored_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.parts.budgets.accounts import scopes_of
@@ -84,7 +84,7 @@ class StoredCrawl:
         return read_state(self.store)
 
     @cached_property
-    def frontier(self) -> DurableFrontier:
+    def frontier(self) -> StoredFrontier:
         """The frontier."""
         return stored_frontier(self.store)
 
@@ -122,7 +122,7 @@ class StoredCrawl:
     @cached_property
     def balance(self) -> Balance:
         """The states of its documents."""
-        owners = self.frontier.owners if isinstance(self.frontier, DurableOwnerFrontier) else None
+        owners = self.frontier.owners if self.frontier.by_owners else None
         return balance(self.visited, self.frontier, self.counts, owners, len(self.aside))
 
     def check_balance(self) -> None:

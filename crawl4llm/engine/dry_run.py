@@ -17,10 +17,10 @@ from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.crawl.job import Job
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import Entry
-from crawl4llm.frontier import durable as durable_frontier
+from crawl4llm.frontier import Entry, plain
 from crawl4llm.frontier import visited as durable_visited
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 
@@ -112,7 +112,7 @@ def memory_of_stores(options: Options, documents: int, *, on_disk: bool) -> floa
     """Return the most memory that frontier and visited set take, in bytes; on disk, a part of them is in memory."""
     if not on_disk:
         return documents * _bytes_a_document()
-    return durable_frontier.expected_memory(documents) + durable_visited.expected_memory(
+    return plain.expected_memory(documents) + durable_visited.expected_memory(
         documents, cache=options.visited_cache, filter_bytes=options.visited_filter_bytes
     )
 
@@ -130,7 +130,7 @@ def _peak_memory(*, children: bool = False) -> int:
 def _bytes_a_document() -> float:
     """Return the memory that a visited and queued document takes, in bytes."""
     tracemalloc.start()
-    frontier, visited = MemoryFrontier(), MemoryVisited()
+    frontier, visited = memory_frontier(), MemoryVisited()
     keys = visited.add(f"clueweb22-en0000-{number // 1000:02d}-{number % 1000:05d}" for number in range(_ENTRIES))
     frontier.push(Entry(key, f"https://www.example.org/{key}/index.html", hash(key) / 7, 1, keys[0]) for key in keys)
     del keys

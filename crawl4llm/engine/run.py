@@ -38,7 +38,7 @@ from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
-from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import open_parts
 from crawl4llm.policies import Policy, load_policy
@@ -256,20 +256,10 @@ class Run:
 
     def _store_in_memory(self, caps: Caps) -> tuple[CrawlStore, OwnerFrontier | None]:
         """Return a store that ends with this process, and its frontier, if that goes by owners."""
-        clock, shares = self._clock, self._shares
+        clock = self._clock
         patience = IMPATIENT if clock is None else patience_of(self.options, clock)
-        owned: OwnerFrontier
-        if shares is not None:
-            from crawl4llm.frontier.mixed import MemoryMixedFrontier
-
-            owned = MemoryMixedFrontier(shares, caps, patience, by_owners=clock is not None)
-        elif clock is not None:
-            from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-
-            owned = MemoryOwnerFrontier(caps, patience)
-        else:
-            return MemoryCrawlStore(MemoryFrontier(caps)), None
-        return MemoryCrawlStore(owned), None if clock is None else owned
+        frontier = memory_frontier(caps, by_owners=clock is not None, shares=self._shares, patience=patience)
+        return MemoryCrawlStore(frontier), None if clock is None else frontier
 
     def give_back_if_empty(self) -> bool:
         """Remove what was written of a crawl that cannot be resumed and has nothing to show; return whether it was so.

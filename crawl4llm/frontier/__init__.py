@@ -1,12 +1,10 @@
 """The frontier: documents discovered and not yet crawled, best score first, and the leases on those being crawled.
 
-This module says what a frontier is. ``memory`` holds one that ends with its process; ``durable`` one on disk, and
-``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. Live crawls
-lease the best document whose owner may be asked now: ``owners`` is the index that tells it (``ranks``: whether it is
-worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
-is the file in which waits outlive the process.
-
-``mixed`` and ``durable_mixed`` are those two again, with an index by class besides, for a crawl with MIXTURE.
+This module says what a frontier is; ``opening`` makes one, of parts that ``orders`` names. The *medium* holds the
+documents: ``memory``; the store, ``stored``, or ``plain``, in sorted ``runs``, if none is ever looked for. The *order*
+says which is leased next: by score, which each medium knows; by owner (``owners`` tells who may be asked now,
+``ranks`` whether to wait for better documents; ``holds`` is the file in which waits outlive the process); by class, for
+a crawl with MIXTURE (``mixed``); or by both. ``composed`` has the leases' ledger, and the frontier itself.
 
 ``aside`` keeps documents that are out of its order for a while, in memory or in the store.
 

@@ -14,8 +14,9 @@ from itertools import groupby, islice
 from typing import Protocol
 
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.runs import decode, encode, pack, unpack
+from crawl4llm.frontier.runs import encode, entry_in, pack
 from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.stored import fitted
 
 TABLE = "aside"
 _HASH_BYTES = 8
@@ -85,10 +86,7 @@ class StoredAside:
 
     def add(self, owner: str, scope: str, entry: Entry) -> None:
         record = encode(entry)
-        place = record[0]
-        if len(place) > _KEY_BYTES:  # which sort anyhow where they begin alike
-            place = place[:_KEY_BYTES] + blake2b(place, digest_size=16).digest()
-        self._store.put(TABLE, place_of(owner, scope) + place, pack([record]))
+        self._store.put(TABLE, place_of(owner, scope) + fitted(record[0], _KEY_BYTES), pack([record]))
         self._count += 1
 
     def take(self, owner: str, scope: str, most: int) -> list[Entry]:
@@ -102,7 +100,7 @@ class StoredAside:
             best, number = b"", 0
             for _, value in items:
                 best, number = best or value, number + 1
-            yield place, self._entry(best), number
+            yield place, entry_in(self._store, best), number
 
     def __len__(self) -> int:
         """The number is known when the store is closed, too."""
@@ -110,7 +108,7 @@ class StoredAside:
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all documents, in the order of no meaning in which they lie."""
-        return (self._entry(value) for _, value in self._store.items(TABLE))
+        return (entry_in(self._store, value) for _, value in self._store.items(TABLE))
 
     def waiting(
         self, scopes_of: Callable[[Entry], Sequence[str]], owner: str | None = None
@@ -120,7 +118,7 @@ class StoredAside:
         for key, value in self._store.items(TABLE, prefix):
             if not key.startswith(prefix):
                 return
-            entry, scope = self._entry(value), key[_HASH_BYTES : 2 * _HASH_BYTES]
+            entry, scope = entry_in(self._store, value), key[_HASH_BYTES : 2 * _HASH_BYTES]
             yield next((name for name in scopes_of(entry) if _hash(name) == scope), ""), entry
 
     def purge(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
@@ -128,7 +126,7 @@ class StoredAside:
         start = b""
         while piece := list(islice(self._store.items(TABLE, start), _PIECE)):
             start = piece[-1][0] + b"\0"
-            gone = [(key, entry) for key, value in piece if unwanted(entry := self._entry(value))]
+            gone = [(key, entry) for key, value in piece if unwanted(entry := entry_in(self._store, value))]
             self._delete(key for key, _ in gone)
             if gone:
                 yield [entry for _, entry in gone]
@@ -139,20 +137,13 @@ class StoredAside:
             for key, value in islice(self._store.items(TABLE, prefix), most):
                 if not key.startswith(prefix):
                     break
-                found.append((key, self._entry(value)))
+                found.append((key, entry_in(self._store, value)))
         self._delete(key for key, _ in found)
         return [entry for _, entry in found]
 
     def _delete(self, keys: Iterable[bytes]) -> None:
         for key in keys:
             self._count -= self._store.delete(TABLE, key)
-
-    def _entry(self, value: bytes) -> Entry:
-        try:
-            (record,) = unpack(value)
-        except ValueError as error:
-            raise self._store.damaged(f"a document set aside: {error}") from None
-        return decode(record)
 
 
 def place_of(owner: str, scope: str) -> bytes:

@@ -152,6 +152,46 @@ class Holds:
         self._most = _LEAST + 2 * self._lines
 
 
+class LastingWaits:
+    """Writes down at once whom an index of owners may not ask. The index has the times of a clock, what is written
+    those of the wall."""
+
+    def __init__(self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """``clock``: the index's; ``wall``: seconds since 1970."""
+        self._holds, self.clock, self._wall = holds, clock, wall
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with the holds in force. ``wait`` is in seconds from now, ``failed`` and ``slowed_at`` are in
+        seconds ago."""
+        now = self._wall()
+        for name, hold in self._holds.items():
+            wait, failed, slowed = min(hold.until - now, hold.wait), now - hold.failed, now - hold.slowed_at
+            yield name, hold._replace(wait=wait, failed=max(failed, 0.0), slowed_at=max(slowed, 0.0))
+
+    def parked(self) -> Iterator[tuple[str, float]]:
+        """Yield the owners that are parked, with the delays for which they are."""
+        return ((name, hold.delay) for name, hold in self._holds.items() if hold.parked)
+
+    def hold(self, name: str, until: float, *, force: bool, failures: int | None) -> None:
+        """See :meth:`crawl4llm.frontier.Owners.hold`. Raises InputError, as all that writes."""
+        wait = max(until - self.clock(), 0.0)
+        before = hold = self._holds.get(name)
+        if force or (wait and self._wall() + wait > before.until):
+            hold = hold._replace(until=self._wall() + wait, wait=wait)
+        if failures is not None:
+            hold = hold._replace(failures=failures, failed=self._wall())
+        if name and hold != before:
+            self._holds.set(name, hold)
+
+    def slow(self, name: str, times: int) -> None:
+        """See :meth:`crawl4llm.frontier.Owners.slow`."""
+        self._holds.set(name, self._holds.get(name)._replace(slowed=times, slowed_at=self._wall() if times else 0.0))
+
+    def park(self, name: str, *, parked: bool, delay: float = 0.0) -> None:
+        """Write whether an owner is parked."""
+        self._holds.set(name, self._holds.get(name)._replace(parked=parked, delay=delay))
+
+
 def _line(owner: str, hold: Hold) -> bytes:
     content = json.dumps([owner, *hold]).encode()
     return b"%08x %b\n" % (zlib.crc32(content), content)

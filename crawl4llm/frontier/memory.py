@@ -1,5 +1,5 @@
-"""The frontier and the visited set in memory, packed: a document is one bytes object, and so are the fingerprints of
-some keys.
+"""Documents, queues and the visited set in memory, packed: a document is one bytes object, and so are the fingerprints
+of some keys.
 
 A queued document takes 85 to 107 bytes besides the UTF-8 bytes of key, URL and parent, 142 at most where documents get
 new scores; a visited one takes 19 (``python -m benchmarks.frontier_memory``).
@@ -10,19 +10,22 @@ from __future__ import annotations
 import heapq
 import struct
 from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, Evicted, Lease, Outcome, order_of
+from crawl4llm.frontier import SCORE_BYTES, Entry, order_of
+from crawl4llm.frontier.orders import Index, Move, NameOf
 
-_GARBAGE = 500
-"""Stale documents in the heap that are no reason to clear it, however few are not."""
+_GARBAGE, _GARBAGE_OF_QUEUE = 500, 4
+"""Stale documents in the heap by score, or in that of a queue, that are no reason to clear it, however few are not."""
+_MANY_GONE = 8
+"""If one in so many documents of a queue became stale together, they are removed."""
 _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
-_REST, _SCORE = struct.Struct(">IIH??d"), struct.Struct(">d")
+_NULS = 2 * len(_END)
+"""In the three texts of a document, if none has a NUL of its own."""
+_REST, _PLACE, _SCORE = struct.Struct(">IIH??d"), struct.Struct(">H"), struct.Struct(">d")
 _HAS_URL = -_REST.size + 10
 """Place of the fourth field."""
 _HOPS_BITS = 3
@@ -38,17 +41,22 @@ def pack(entry: Entry) -> bytes:
     """Return a document as bytes that sort as the frontier does."""
     key, url, parent = entry.key, entry.url, entry.parent
     texts = (key, "" if url == key else url, parent or "")
-    text = _END.join([one.replace("\0", "\0\1") for one in texts]).encode("utf-8", "surrogatepass")
+    text = _END.join(texts)
+    if text.count("\0") > _NULS:
+        text = _END.join([one.replace("\0", "\0\1") for one in texts])
     place = entry.cell << _HOPS_BITS | entry.hops
     rest = _REST.pack(entry.depth, entry.attempts, place, url != key, parent is not None, entry.score)
-    return order_of(entry.score) + text + rest
+    return order_of(entry.score) + text.encode("utf-8", "surrogatepass") + rest
 
 
 def unpack(document: bytes) -> Entry:
     """Return the document that was packed."""
     depth, attempts, place, has_url, has_parent, score = _REST.unpack_from(document, len(document) - _REST.size)
     text = str(document[SCORE_BYTES : -_REST.size], "utf-8", "surrogatepass")
-    key, url, parent = [one.replace("\0\1", "\0") for one in text.split(_END)]
+    texts = text.split(_END)
+    if text.count("\0") > _NULS:
+        texts = [one.replace("\0\1", "\0") for one in texts]
+    key, url, parent = texts
     hops, cell = place & (1 << _HOPS_BITS) - 1, place >> _HOPS_BITS
     return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops, cell)
 
@@ -59,6 +67,12 @@ def url_of(document: bytes) -> str:
         return ""
     _, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)
     return str(url, "utf-8", "surrogatepass").replace("\0\1", "\0")
+
+
+def cell_of(document: bytes) -> int:
+    """Return the cell of a packed document."""
+    (place,) = _PLACE.unpack_from(document, len(document) + _HAS_URL - _PLACE.size)
+    return int(place) >> _HOPS_BITS
 
 
 class _ByKey:
@@ -76,10 +90,6 @@ class _ByKey:
 
     def __contains__(self, document: bytes) -> bool:
         return document in self._buckets[self._place(document)]
-
-    def keep(self, documents: Iterable[bytes]) -> list[bytes]:
-        """Return those of some documents that are there."""
-        return [one for one in documents if one in self._buckets[self._place(one)]]
 
     def rescore(self, key: str, score: float) -> tuple[bytes, bytes] | None:
         """Give a document another score; return it as it was and as it is. None: it is not there, or has that score."""
@@ -118,145 +128,143 @@ class _ByKey:
         return hash(name) % len(self._buckets)
 
 
-class MemoryFrontier:
-    """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process.
+class MemoryDocuments:
+    """A medium (:class:`crawl4llm.frontier.orders.Medium`); ends with the process. By score it is an order, too.
 
     A new score makes another packed document, with a place of its own in the heap; the old one is stale, as is one that
     was evicted, and passed over when it comes up. When a seventh of the heap is stale it is built anew.
     """
 
-    def __init__(self, caps: Caps = NO_CAPS) -> None:
-        self._caps = caps
+    def __init__(self, name_of: NameOf | None, *, by_host: bool) -> None:
+        """``name_of``: names the queues of an order that has several; None: this is the order, by score.
+        ``by_host``: find the worst of a host, too."""
+        self._name_of, self._by_host = name_of, by_host
         self._heap: list[bytes] = []
         self._queued = _ByKey()
         self._hosts: dict[str, list[bytes]] = {}
-        """Documents queued by host, sorted, where hosts are capped."""
-        self._leases: MutableMapping[int, Entry] = {}
-        self._outcomes: Counter[tuple[Outcome, str | None]] = Counter()
-        self._last_token = 0
+        """Documents queued by host, sorted."""
 
-    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
-        entries = list(entries)
-        for entry in entries:
-            self._enter(entry)
-        evicted: list[Evicted] = []
-        if self._caps.per_host is not None:
-            for host in sorted({host_of(entry.url) for entry in entries} & self._hosts.keys()):
-                of_host = self._hosts[host]
-                evicted += self._evict(len(of_host) - self._caps.per_host, of_host, HOST_FULL)
-        if self._caps.total is not None:
-            evicted += self._evict(len(self._queued) - self._caps.total, self._queued, FRONTIER_FULL)
-        return evicted
-
-    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        changed = 0
-        for key, score in dict(scores).items():
-            if (rescored := self._queued.rescore(key, score)) is not None:
-                self._move(key, *rescored)
-                changed += 1
-        self._sweep()
-        return changed
-
-    def lease(self, n: int) -> list[Lease]:
-        leases: list[Lease] = []
-        while len(leases) < n and self._queued:
-            document = heapq.heappop(self._heap)
-            if document in self._queued:
-                leases.append(self._lease(self._leave(document)))
-        return leases
-
-    def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
-        if self._leases.pop(lease.token, None) is None:
-            return False
-        self._outcomes[outcome, reason] += 1
-        return True
-
-    def give_back(self, lease: Lease, *, attempted: bool) -> bool:
-        entry = self._leases.pop(lease.token, None)
-        if entry is None:
-            return False
-        if not attempted:
-            entry.attempts -= 1
-        self._enter(entry)
-        return True
-
-    def withdraw(self, lease: Lease) -> Entry | None:
-        entry = self._leases.pop(lease.token, None)
-        if entry is not None:
-            entry.attempts -= 1
-        return entry
-
-    def __len__(self) -> int:
-        return len(self._queued)
-
-    @property
-    def leased(self) -> int:
-        return len(self._leases)
-
-    @property
-    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        return self._outcomes
-
-    def close(self) -> None:
-        self._heap.clear()
-        self._queued = _ByKey()
-        self._hosts.clear()
-        self._leases.clear()
-
-    def _lease(self, entry: Entry) -> Lease:
-        """Begin the lease of a document that has left the queue."""
-        entry.attempts += 1
-        self._last_token += 1
-        self._leases[self._last_token] = entry
-        return Lease(entry, self._last_token)
-
-    def _enter(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> bytes:
         document = pack(entry)
         self._queued.add(document)
-        if self._caps.per_host is not None and (host := host_of(entry.url)):
+        if self._by_host and (host := host_of(entry.url)):
             insort(self._hosts.setdefault(host, []), document)
-        self._place(entry, document)
+        if self._name_of is None:
+            heapq.heappush(self._heap, document)
+        return document
 
-    def _place(self, entry: Entry, document: bytes) -> None:
-        """Put a document that has just been queued in its place."""
-        heapq.heappush(self._heap, document)
-
-    def _move(self, key: str, document: bytes, new: bytes) -> None:
-        """Put a document that has got another score in another place."""
-        if self._caps.per_host is not None and (host := host_of(unpack(new).url)):
+    def remove(self, handle: bytes) -> Entry:
+        self._queued.remove(handle)
+        entry = unpack(handle)
+        if self._by_host and (host := host_of(entry.url)):
             of_host = self._hosts[host]
-            del of_host[bisect_left(of_host, document)]
-            insort(of_host, new)
-        self._replace(key, document, new)
-
-    def _replace(self, key: str, document: bytes, new: bytes) -> None:
-        """Do so among those to be leased."""
-        heapq.heappush(self._heap, new)
-
-    def _leave(self, document: bytes) -> Entry:
-        """Take a document out of the queue."""
-        self._queued.remove(document)
-        entry = unpack(document)
-        if self._caps.per_host is not None and (host := host_of(entry.url)):
-            of_host = self._hosts[host]
-            del of_host[bisect_left(of_host, document)]
+            del of_host[bisect_left(of_host, handle)]
             if not of_host:
                 del self._hosts[host]
         return entry
 
-    def _evict(self, surplus: int, among: Iterable[bytes], reason: str) -> list[Evicted]:
-        """Drop the worst, worst first."""
-        if surplus <= 0:
-            return []
-        worst = [self._leave(document) for document in heapq.nlargest(surplus, among)]
+    def rescore(self, key: str, score: float) -> Move | None:
+        if (rescored := self._queued.rescore(key, score)) is None:
+            return None
+        before, after = rescored
+        if self._by_host and (host := host_of(url_of(after) or key)):
+            of_host = self._hosts[host]
+            del of_host[bisect_left(of_host, before)]
+            insort(of_host, after)
+        name = "" if self._name_of is None else self._name_of(url_of(after) or key, cell_of(after))
+        return name, before, after
+
+    def worst(self, surplus: int) -> list[bytes]:
+        return heapq.nlargest(surplus, self._queued)
+
+    def worst_of(self, host: str, most: int) -> list[bytes]:
+        return self._hosts.get(host, [])[most:][::-1]
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def __contains__(self, handle: bytes) -> bool:
+        return handle in self._queued
+
+    # -- the order by score ---------------------------------------------------------------------------------------
+
+    def take(self, most: int) -> list[Entry]:
+        taken: list[Entry] = []
+        while len(taken) < most and self.first() is not None:
+            taken.append(self.remove(heapq.heappop(self._heap)))
+        return taken
+
+    def first(self) -> bytes | None:
+        while self._heap:
+            if self._heap[0] in self._queued:
+                return self._heap[0]
+            heapq.heappop(self._heap)
+        return None
+
+    def leave(self, handle: bytes) -> Entry:
+        entry = self.remove(handle)
         self._sweep()
-        self._outcomes[Outcome.DROPPED, reason] += len(worst)
-        return [Evicted(entry, reason) for entry in worst]
+        return entry
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        changed = 0
+        for key, score in dict(scores).items():
+            if (move := self.rescore(key, score)) is not None:
+                _, _, after = move
+                heapq.heappush(self._heap, after)
+                changed += 1
+        self._sweep()
+        return changed
 
     def _sweep(self) -> None:
         if len(self._heap) > len(self._queued) * 7 // 6 + _GARBAGE:
             self._heap = list(self._queued)
             heapq.heapify(self._heap)
+
+
+class MemoryQueues:
+    """Queues (:class:`crawl4llm.frontier.orders.Queues`) in memory: a heap each, without the best document.
+
+    Documents in them go stale, and are cleared away, as in the heap by score.
+    """
+
+    def __init__(self, documents: MemoryDocuments, index: Index) -> None:
+        self._documents, self._index = documents, index
+        self._others: dict[str, list[bytes]] = {}
+        self._moved: dict[str, set[bytes]] = {}
+        """Documents that were reranked since stale ones were cleared away, as they were before, by queue."""
+
+    def add(self, name: str, handle: bytes, worse: bytes | None) -> None:
+        if worse is not None:
+            heapq.heappush(self._others.setdefault(name, []), worse)
+
+    def drop(self, name: str, handle: bytes) -> None:
+        """Let a document be stale, and remove all stale ones of the queue if they are many."""
+        others = self._others.get(name)
+        if others and len(others) > self._index.queued_of(name) * 5 // 4 + _GARBAGE_OF_QUEUE:
+            best = self._index.best(name)
+            self._others[name] = [one for one in set(others) if one != best and one in self._documents]
+            heapq.heapify(self._others[name])
+
+    def move(self, name: str, before: bytes, after: bytes) -> None:
+        heapq.heappush(self._others[name], after)
+        self._moved.setdefault(name, set()).add(before)
+
+    def next(self, name: str) -> bytes | None:
+        others = self._others.get(name, [])
+        while others:
+            if (document := heapq.heappop(others)) in self._documents:
+                return document
+        self._others.pop(name, None)
+        return None
+
+    def sweep(self) -> None:
+        for name, gone in self._moved.items():
+            if len(gone) > len(others := self._others.get(name, [])) // _MANY_GONE:
+                others[:] = set(others) - gone  # sooner found than what is stale since long
+                heapq.heapify(others)
+            self.drop(name, b"")
+        self._moved.clear()
 
 
 class MemoryVisited:

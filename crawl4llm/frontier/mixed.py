@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, UserDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import product
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Patience
-from crawl4llm.frontier.memory import unpack
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.owners import READY, Owner, OwnerIndex
 
 MOST_CELLS: Final = 1000
@@ -81,136 +77,115 @@ class Shares:
             counts[number] += pages
 
 
-class Leases(UserDict[int, Entry]):
-    """Documents on lease, by token, which are counted in their cells."""
-
-    def __init__(self, shares: Shares, leases: Mapping[int, Entry]) -> None:
-        self._shares = shares
-        super().__init__(leases)
-
-    def __setitem__(self, token: int, entry: Entry) -> None:
-        super().__setitem__(token, entry)
-        self._shares.lease(entry.cell, 1)
-
-    def __delitem__(self, token: int) -> None:
-        self._shares.lease(self[token].cell, -1)
-        super().__delitem__(token)
+def queue_of(url: str, cell: int, *, by_owners: bool) -> str:
+    """Return the name of the queue in which a document waits: its owner, if owners count, and its cell."""
+    return f"{owner_of(url) if by_owners else ''}{_ending(cell)}"
 
 
-def queue_of(entry: Entry, *, by_owners: bool) -> str:
-    """Return the name under which the index has a document: its owner, if owners count, and its cell."""
-    owner = owner_of(entry.url or entry.key) if by_owners else ""
-    return f"{owner}{chr(1 + entry.cell // _DIGIT)}{chr(entry.cell % _DIGIT)}"
+def _ending(cell: int) -> str:
+    return chr(1 + cell // _DIGIT) + chr(cell % _DIGIT)
 
 
-def _parts(queue: str) -> tuple[str, int | None]:
-    """Return owner and cell of a queue's name; an owner's own name has no cell."""
-    if len(queue) < 2 or queue[-2] >= " ":
-        return queue, None
+def _parts(queue: str) -> tuple[str, int]:
+    """Return owner and cell of a queue's name."""
     return queue[:-2], (ord(queue[-2]) - 1) * _DIGIT + ord(queue[-1])
 
 
-class MixedIndex(OwnerIndex[bytes]):
-    """An owner index that knows the best document of each owner and cell.
+class ClassIndex:
+    """Implements :class:`crawl4llm.frontier.orders.Index` of queues by owner and cell, over an index of the owners.
 
-    The frontier calls it with names of queues (:func:`queue_of`) where it calls an owner index with names of owners.
     Each cell has a heap of ready owners, with stale places as in the heap of all.
     """
 
-    def __init__(self, shares: Shares, *args: Any) -> None:
-        self._shares = shares
+    def __init__(self, shares: Shares, owners: OwnerIndex) -> None:
+        self._shares, self._owners = shares, owners
         self._bests: dict[str, dict[int, bytes]] = {}
         """By owner and cell."""
         self._counts: Counter[str] = Counter()
         """Documents by queue."""
-        self._heaps: dict[int, list[tuple[bytes, Owner[bytes]]]] = {}
-        super().__init__(*args)
+        self._heaps: dict[int, list[tuple[bytes, Owner]]] = {}
+        owners.on_ready = self._offer_all
 
     def add(self, name: str, document: bytes) -> bytes | None:
         owner, cell = _parts(name)
-        assert cell is not None
         bests = self._bests.setdefault(owner, {})
         before = bests.get(cell)
         self._counts[name] += 1
         if before is not None and before <= document:
-            super().add(owner, document)
+            self._owners.add(owner, document)
             return document
         bests[cell] = document
-        was_ready = self._is_ready(owner)
-        super().add(owner, document)
-        if was_ready:
-            self._offer(self._owners[owner], cell)
+        was_ready = self._owners.ready(owner)
+        self._owners.add(owner, document)
+        if was_ready is not None:
+            self._offer(was_ready, cell)
         return before
 
     def remove(self, name: str, document: bytes, successor: Callable[[str], bytes | None]) -> None:
         owner, cell = _parts(name)
-        assert cell is not None
         self._counts[name] -= 1
         bests = self._bests[owner]
         if bests[cell] == document:
             if (best := successor(name)) is not None:
                 bests[cell] = best
-                if self._is_ready(owner):
-                    self._offer(self._owners[owner], cell)
+                if (ready := self._owners.ready(owner)) is not None:
+                    self._offer(ready, cell)
             else:
                 del bests[cell], self._counts[name]
                 if not bests:
                     del self._bests[owner]
-        super().remove(owner, document, lambda _: min(bests.values(), default=None))
-
-    def load(self, name: str, best: bytes, queued: int) -> None:
-        self.add(name, best)
-        owner = self._owners[_parts(name)[0]]
-        owner.queued += queued - 1
-        self._documents[owner.state] += queued - 1
-        self._counts[name] += queued - 1
+        self._owners.remove(owner, document, lambda _: min(bests.values(), default=None))
 
     def take(self) -> tuple[str, bytes] | None:
-        if self.now < self._gate or not self._has_ready():
+        if (found := self._next()) is None:
             return None
-        for cell in sorted(self._heaps, key=lambda one: (-self._shares.lack(one), one)):
-            if (owner := self._first(cell)) is not None:
-                best, _ = heapq.heappop(self._heaps[cell])
-                if owner.name:
-                    owner.busy = True
-                    self._put(owner)
-                return owner.name, best
-        return None
+        cell, owner = found
+        best, _ = heapq.heappop(self._heaps[cell])
+        self._owners.begin(owner)
+        return f"{owner.name}{_ending(cell)}", best
+
+    def first(self) -> bytes | None:
+        if (found := self._next()) is None:
+            return None
+        cell, owner = found
+        return self._bests[owner.name][cell]
 
     def best(self, name: str) -> bytes | None:
         owner, cell = _parts(name)
-        return super().best(owner) if cell is None else self._bests.get(owner, {}).get(cell)
+        return self._bests.get(owner, {}).get(cell)
 
     def queued_of(self, name: str) -> int:
-        owner, cell = _parts(name)
-        return super().queued_of(owner) if cell is None else self._counts[name]
+        return self._counts[name]
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
-    def _is_ready(self, name: str) -> bool:
-        owner = self._owners.get(name)
-        return owner is not None and owner.state == READY
+    def _next(self) -> tuple[int, Owner] | None:
+        """Return the cell that is to be served, and the owner of its best document."""
+        if self._owners.first() is None:
+            return None
+        for cell in sorted(self._heaps, key=lambda one: (-self._shares.lack(one), one)):
+            if (owner := self._first(cell)) is not None:
+                return cell, owner
+        return None
 
-    def _put(self, owner: Owner[bytes], *, moved: bool = False) -> None:
-        before = owner.state
-        super()._put(owner, moved=moved)
-        if owner.state == READY != before:
-            for cell in self._bests[owner.name]:
-                self._offer(owner, cell)
+    def _offer_all(self, owner: Owner) -> None:
+        """Put an owner that has become ready into the heaps of all cells of its documents."""
+        for cell in self._bests[owner.name]:
+            self._offer(owner, cell)
 
-    def _offer(self, owner: Owner[bytes], cell: int) -> None:
+    def _offer(self, owner: Owner, cell: int) -> None:
         """Put a ready owner into the heap of a cell; build that anew where it is mostly stale."""
         heap = self._heaps.setdefault(cell, [])
         heapq.heappush(heap, (self._bests[owner.name][cell], owner))
-        if len(heap) > 2 * self._numbers[READY] + _SPARE:
+        if len(heap) > 2 * self._owners.numbers[READY] + _SPARE:
             heap[:] = [
-                (bests[cell], self._owners[name])
+                (bests[cell], ready)
                 for name, bests in self._bests.items()
-                if cell in bests and self._is_ready(name)
+                if cell in bests and (ready := self._owners.ready(name)) is not None
             ]
             heapq.heapify(heap)
 
-    def _first(self, cell: int) -> Owner[bytes] | None:
+    def _first(self, cell: int) -> Owner | None:
         """Return the owner that stands first in the heap of a cell when what is stale is gone."""
         heap = self._heaps[cell]
         while heap:
@@ -220,22 +195,3 @@ class MixedIndex(OwnerIndex[bytes]):
             heapq.heappop(heap)
         del self._heaps[cell]
         return None
-
-
-class MemoryMixedFrontier(MemoryOwnerFrontier):
-    """Implements :class:`crawl4llm.frontier.OwnerFrontier`, with MIXTURE; ends with the process. Not ``by_owners``: no
-    document has an owner, and it is a plain frontier."""
-
-    def __init__(
-        self, shares: Shares, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT, *, by_owners: bool
-    ) -> None:
-        super().__init__(caps, patience)
-        self._by_owners = by_owners
-        self.owners = MixedIndex(shares, patience, itemgetter(slice(SCORE_BYTES)))
-        self._leases = Leases(shares, {})
-
-    def _queue(self, entry: Entry) -> str:
-        return queue_of(entry, by_owners=self._by_owners)
-
-    def _queue_of(self, key: str, document: bytes) -> str:
-        return self._queue(unpack(document))

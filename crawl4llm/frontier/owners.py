@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
-from operator import itemgetter
-from typing import Any, Generic
+from collections.abc import Callable, Iterator
 
-from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
-from crawl4llm.frontier.holds import FAILURES_KEPT
-from crawl4llm.frontier.ranks import P, Ranks
+from crawl4llm.frontier import IMPATIENT, SCORE_BYTES, OwnerCounts, Patience
+from crawl4llm.frontier.holds import FAILURES_KEPT, LastingWaits
+from crawl4llm.frontier.ranks import Ranks
 
 _IDLE, READY, _WAITING, _BUSY, _PARKED = range(5)
 _COUNTED = (READY, _WAITING, _BUSY)
@@ -27,14 +25,14 @@ _IDLE_SHARE = 8
 """Idle owners are looked through when they are one of so many."""
 
 
-class Owner(Generic[P]):
+class Owner:
     """What is known of one owner; 80 to 96 bytes."""
 
     __slots__ = ("best", "busy", "name", "parked", "queued", "state", "until")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.best: P | None = None
+        self.best: bytes | None = None
         self.queued = 0
         self.until = -math.inf
         self.busy = self.parked = False
@@ -45,38 +43,62 @@ class Owner(Generic[P]):
         return False
 
 
-class OwnerIndex(Generic[P]):
-    """Implements :class:`crawl4llm.frontier.Owners`; the frontier tells it what is queued.
+class _Noted:
+    """Numbers by name, which are forgotten after a day."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, tuple[int, float]] = {}
+        """With the times at which they were noted."""
+        self._most = _SPARE
+
+    def of(self, name: str, now: float) -> int:
+        number, noted = self._numbers.get(name, (0, 0.0))
+        return number if now - noted < FAILURES_KEPT else 0
+
+    def note(self, name: str, number: int, noted: float, now: float) -> None:
+        """Note a number, 0: none. If too many are noted, forget old ones."""
+        self._numbers.pop(name, None)
+        if number:
+            self._numbers[name] = number, noted
+        if len(self._numbers) > self._most:
+            self._numbers = {one: kept for one, kept in self._numbers.items() if self.of(one, now)}
+            self._most = max(_SPARE, 2 * len(self._numbers))
+
+
+class OwnerIndex:
+    """Implements :class:`crawl4llm.frontier.Owners`, and :class:`crawl4llm.frontier.orders.Index` of queues that are
+    owners; the order tells it what is queued.
 
     An owner is forgotten when it has nothing queued and may be asked: at once, or soon after its wait has ended.
     """
 
-    def __init__(self, patience: Patience = IMPATIENT, score: Callable[[P], Any] = itemgetter(0)) -> None:
-        """``score`` returns of what stands for a document that part which sorts by score alone."""
+    def __init__(self, patience: Patience = IMPATIENT, waits: LastingWaits | None = None) -> None:
+        """``waits``: what outlives the process is taken up from there, and written there at once."""
         self._patience = patience
-        self._score: Callable[[P], Any] = score
-        self._ranks: Ranks[P] = Ranks()
+        self._ranks = Ranks()
         """The best documents of owners that are not parked; none without patience."""
+        self.on_ready: Callable[[Owner], None] | None = None
+        """Is told of each owner that has become ready."""
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
         self.alarm = math.inf
         """A time from which the frontier may have something else to lease, of whatever owner."""
-        self._owners: dict[str, Owner[P]] = {}
-        self._ready: list[tuple[P, Owner[P]]] = []
-        self._waiting: list[tuple[float, Owner[P]]] = []
-        self._numbers, self._documents = [0] * 5, [0] * 5
+        self._owners: dict[str, Owner] = {}
+        self._ready: list[tuple[bytes, Owner]] = []
+        self._waiting: list[tuple[float, Owner]] = []
+        self.numbers, self._documents = [0] * 5, [0] * 5
         """Owners, and their queued documents, by state."""
         self._most_idle = _SPARE
-        self._failures: dict[str, tuple[int, float]] = {}
-        """Numbers by name, and when they were noted."""
-        self._most_failures = self._most_slowed = _SPARE
-        self._slowed: dict[str, tuple[int, float]] = {}
-        """By owner, the number of times that its delay is doubled, and when that was noted."""
+        self._failures, self._slowed = _Noted(), _Noted()
+        """Failures in a row by name; by owner, the number of times that its delay is doubled."""
+        self._waits: LastingWaits | None = None
+        if waits is not None:
+            self._take_up(waits)
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
-    def add(self, name: str, document: P) -> P | None:
+    def add(self, name: str, document: bytes) -> bytes | None:
         """Note that a document is queued. Return what is not the best of its owner: the one that was, or this one; None
         where it is alone."""
         owner = self._owners.get(name) or self._new(name)
@@ -89,7 +111,7 @@ class OwnerIndex(Generic[P]):
         self._put(owner, moved=owner.state == READY)
         return best
 
-    def remove(self, name: str, document: P, successor: Callable[[str], P | None]) -> None:
+    def remove(self, name: str, document: bytes, successor: Callable[[str], bytes | None]) -> None:
         """Note that a document is no longer queued; ``successor`` is asked for the best of the others, if need be."""
         owner = self._owners[name]
         owner.queued -= 1
@@ -98,29 +120,31 @@ class OwnerIndex(Generic[P]):
             self._set_best(owner, successor(name))
             self._put(owner, moved=owner.state == READY)
 
-    def load(self, name: str, best: P, queued: int) -> None:
-        """Note the documents of an owner that has none yet."""
-        self.add(name, best)
-        owner = self._owners[name]
-        owner.queued += queued - 1
-        self._documents[owner.state] += queued - 1
-
-    def take(self) -> tuple[str, P] | None:
+    def take(self) -> tuple[str, bytes] | None:
         """Begin an exchange for the best document of all ready owners, which the frontier then removes. None:
         no owner is ready, or better documents are waited for."""
         if self.first() is None:
             return None
         best, owner = heapq.heappop(self._ready)
+        self.begin(owner)
+        return owner.name, best
+
+    def begin(self, owner: Owner) -> None:
+        """Begin an exchange with an owner that is ready."""
         if owner.name:
             owner.busy = True
             self._put(owner)
-        return owner.name, best
 
-    def first(self) -> P | None:
+    def ready(self, name: str) -> Owner | None:
+        """Return an owner, if it is ready."""
+        owner = self._owners.get(name)
+        return owner if owner is not None and owner.state == READY else None
+
+    def first(self) -> bytes | None:
         """Return the document that :meth:`take` would, if any."""
         return self._ready[0][0] if self.now >= self._gate and self._has_ready() else None
 
-    def best(self, name: str) -> P | None:
+    def best(self, name: str) -> bytes | None:
         """Return the best document that an owner has queued."""
         owner = self._owners.get(name)
         return None if owner is None else owner.best
@@ -155,8 +179,15 @@ class OwnerIndex(Generic[P]):
         return True
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
+        """Raises InputError if that cannot be written; it is in force nevertheless."""
+        changed = self._hold(name, until, force=force, failures=failures)
+        if self._waits is not None:
+            self._waits.hold(name, until, force=force, failures=failures)
+        return changed
+
+    def _hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         if failures is not None:
-            self._note_failures(name, failures, self.now)
+            self._failures.note(name, failures, self.now, self.now)
         owner = self._owners.get(name)
         before, until = (
             time if time > self.now else -math.inf for time in (-math.inf if owner is None else owner.until, until)
@@ -172,31 +203,46 @@ class OwnerIndex(Generic[P]):
         self._gate = max(self._gate, until)
 
     def failures(self, name: str) -> int:
-        number, noted = self._failures.get(name, (0, 0.0))
-        return number if self.now - noted < FAILURES_KEPT else 0
+        return self._failures.of(name, self.now)
 
     def slow(self, name: str, times: int) -> None:
-        self._note_slowed(name, times, self.now)
+        """Raises InputError as hold does."""
+        self._slowed.note(name, times, self.now, self.now)
+        if self._waits is not None:
+            self._waits.slow(name, times)
 
     def slowed(self, name: str) -> int:
-        times, noted = self._slowed.get(name, (0, 0.0))
-        return times if self.now - noted < FAILURES_KEPT else 0
+        return self._slowed.of(name, self.now)
 
     def park(self, name: str, delay: float = 0.0) -> bool:
+        """Raises InputError as hold does."""
         if not name or self.is_parked(name):
             return False
         owner = self._owners.get(name) or self._new(name)
         owner.parked = True
         self._put(owner)
+        if self._waits is not None:
+            self._waits.park(name, parked=True, delay=delay)
         return True
 
     def unpark(self, name: str) -> bool:
+        """Raises InputError as hold does."""
         owner = self._owners.get(name)
         if owner is None or not owner.parked:
             return False
         owner.parked = False
         self._put(owner)
+        if self._waits is not None:
+            self._waits.park(name, parked=False)
         return True
+
+    def unpark_within(self, delay: float) -> int:
+        """Unpark the owners that are parked for a delay of so many seconds at most, and return how many they are."""
+        return sum(self.unpark(name) for name, asked_for in list(self.parked()) if 0 < asked_for <= delay)
+
+    def parked(self) -> Iterator[tuple[str, float]]:
+        """Yield the owners that are parked, with the delays for which they are (0: not for a delay), if that lasts."""
+        return iter(()) if self._waits is None else self._waits.parked()
 
     def is_parked(self, name: str) -> bool:
         owner = self._owners.get(name)
@@ -224,7 +270,7 @@ class OwnerIndex(Generic[P]):
 
     @property
     def counts(self) -> OwnerCounts:
-        return self._by_state(self._numbers)
+        return self._by_state(self.numbers)
 
     @property
     def documents(self) -> OwnerCounts:
@@ -238,6 +284,19 @@ class OwnerIndex(Generic[P]):
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
+    def _take_up(self, waits: LastingWaits) -> None:
+        """Note what was written by another process, and write down what comes from now on."""
+        self.tick(waits.clock())
+        for name, hold in waits.items():
+            self._hold(name, self.now + hold.wait)
+            if hold.parked:
+                self.park(name)
+            if hold.failures:
+                self._failures.note(name, hold.failures, self.now - hold.failed, self.now)
+            if hold.slowed:
+                self._slowed.note(name, hold.slowed, self.now - hold.slowed_at, self.now)
+        self._waits = waits
+
     def _has_ready(self) -> bool:
         """Return whether the best document of all ready owners, which is then the first in its heap, is to be leased
         before any of an owner that waits."""
@@ -248,13 +307,13 @@ class OwnerIndex(Generic[P]):
             heapq.heappop(self._ready)
         return False
 
-    def _is_good(self, document: P) -> bool:
+    def _is_good(self, document: bytes) -> bool:
         """Return whether the score of a document is no reason to wait for others."""
         quantile, longest = self._patience
         if not quantile or (until := self._first_wait()) is None or until > self.now + longest:
             return True
         better = len(self._ranks) - math.ceil(quantile * len(self._ranks))
-        return bool(self._score(document) <= self._score(self._ranks.at(better)))
+        return document[:SCORE_BYTES] <= self._ranks.at(better)[:SCORE_BYTES]
 
     def _first_wait(self) -> float | None:
         """Return when the first wait ends of the owners that wait."""
@@ -265,35 +324,17 @@ class OwnerIndex(Generic[P]):
             heapq.heappop(self._waiting)
         return None
 
-    def _note_failures(self, name: str, number: int, noted: float) -> None:
-        """Note failures, and forget old ones where they are many."""
-        self._failures.pop(name, None)
-        if number:
-            self._failures[name] = number, noted
-        if len(self._failures) > self._most_failures:
-            self._failures = {one: kept for one, kept in self._failures.items() if self.failures(one)}
-            self._most_failures = max(_SPARE, 2 * len(self._failures))
-
-    def _note_slowed(self, name: str, times: int, noted: float) -> None:
-        """Note how many times a delay is doubled; if too many are noted, forget old ones."""
-        self._slowed.pop(name, None)
-        if times:
-            self._slowed[name] = times, noted
-        if len(self._slowed) > self._most_slowed:
-            self._slowed = {one: kept for one, kept in self._slowed.items() if self.slowed(one)}
-            self._most_slowed = max(_SPARE, 2 * len(self._slowed))
-
-    def _new(self, name: str) -> Owner[P]:
+    def _new(self, name: str) -> Owner:
         owner = self._owners[name] = Owner(name)
-        self._numbers[_IDLE] += 1
+        self.numbers[_IDLE] += 1
         return owner
 
-    def _set_best(self, owner: Owner[P], best: P | None) -> None:
+    def _set_best(self, owner: Owner, best: bytes | None) -> None:
         if owner.state in _COUNTED:
             self._rank(owner.best, best)
         owner.best = best
 
-    def _rank(self, before: P | None, after: P | None) -> None:
+    def _rank(self, before: bytes | None, after: bytes | None) -> None:
         """Note what the best document of an owner was, and is, as far as it counts."""
         if self._patience.quantile:
             if before is not None:
@@ -301,15 +342,15 @@ class OwnerIndex(Generic[P]):
             if after is not None:
                 self._ranks.add(after)
 
-    def _put(self, owner: Owner[P], *, moved: bool = False) -> None:
+    def _put(self, owner: Owner, *, moved: bool = False) -> None:
         """Put an owner into the state that it is in now, and into its heap; ``moved``: also where only its place there
         has changed."""
-        state = self._state_of(owner)
-        if state != owner.state:
-            for numbers, number in ((self._numbers, 1), (self._documents, owner.queued)):
-                numbers[owner.state] -= number
+        before, state = owner.state, self._state_of(owner)
+        if state != before:
+            for numbers, number in ((self.numbers, 1), (self._documents, owner.queued)):
+                numbers[before] -= number
                 numbers[state] += number
-            if (owner.state in _COUNTED) != (state in _COUNTED):
+            if (before in _COUNTED) != (state in _COUNTED):
                 self._rank(*((None, owner.best) if state in _COUNTED else (owner.best, None)))
             owner.state = state
         elif not moved and state != _IDLE:
@@ -317,13 +358,15 @@ class OwnerIndex(Generic[P]):
         if state == READY:
             assert owner.best is not None
             heapq.heappush(self._ready, (owner.best, owner))
+            if self.on_ready is not None and before != READY:
+                self.on_ready(owner)
         elif state == _WAITING:
             heapq.heappush(self._waiting, (owner.until, owner))
         elif state == _IDLE:
             self._forget(owner)
         self._sweep()
 
-    def _state_of(self, owner: Owner[P]) -> int:
+    def _state_of(self, owner: Owner) -> int:
         if owner.parked:
             return _PARKED
         if owner.busy:
@@ -332,25 +375,25 @@ class OwnerIndex(Generic[P]):
             return _IDLE
         return _WAITING if owner.until > self.now else READY
 
-    def _forget(self, owner: Owner[P]) -> None:
+    def _forget(self, owner: Owner) -> None:
         """Forget an idle owner that may be asked; look through all where many are idle."""
         if owner.until <= self.now:
-            self._numbers[_IDLE] -= 1
+            self.numbers[_IDLE] -= 1
             del self._owners[owner.name]
-        elif self._numbers[_IDLE] > max(self._most_idle, len(self._owners) // _IDLE_SHARE):
+        elif self.numbers[_IDLE] > max(self._most_idle, len(self._owners) // _IDLE_SHARE):
             idle = [one for one in self._owners.values() if one.state == _IDLE and one.until <= self.now]
             for one in idle:
                 del self._owners[one.name]
-            self._numbers[_IDLE] -= len(idle)
-            self._most_idle = max(_SPARE, 2 * self._numbers[_IDLE])
+            self.numbers[_IDLE] -= len(idle)
+            self._most_idle = max(_SPARE, 2 * self.numbers[_IDLE])
 
     def _sweep(self) -> None:
         """Build a heap anew that is mostly stale."""
-        if len(self._ready) > 2 * self._numbers[READY] + _SPARE:
+        if len(self._ready) > 2 * self.numbers[READY] + _SPARE:
             self._ready = [
                 (one.best, one) for one in self._owners.values() if one.state == READY and one.best is not None
             ]
             heapq.heapify(self._ready)
-        if len(self._waiting) > 2 * self._numbers[_WAITING] + _SPARE:
+        if len(self._waiting) > 2 * self.numbers[_WAITING] + _SPARE:
             self._waiting = [(one.until, one) for one in self._owners.values() if one.state == _WAITING]
             heapq.heapify(self._waiting)

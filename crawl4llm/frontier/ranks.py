@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Generic, TypeVar
-
-P = TypeVar("P", tuple[float, str], bytes)
-"""What stands for a document, and sorts as the frontier does."""
 
 _MOST = 2048
 """Values in a piece; one that has more is divided."""
 
 
-class Ranks(Generic[P]):
+class Ranks:
     """Distinct values in order, in sorted pieces, so that each operation on a million of them takes some tens of µs."""
 
     def __init__(self) -> None:
-        self._pieces: list[list[P]] = []
-        self._lasts: list[P] = []
+        self._pieces: list[list[bytes]] = []
+        self._lasts: list[bytes] = []
         """The last value of each piece."""
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, value: P) -> None:
+    def add(self, value: bytes) -> None:
         """Add a value that it does not have."""
         self._count += 1
         if not self._pieces:
@@ -39,7 +35,7 @@ class Ranks(Generic[P]):
             self._pieces[place : place + 1] = [piece[:half], piece[half:]]
             self._lasts.insert(place, piece[half - 1])
 
-    def remove(self, value: P) -> None:
+    def remove(self, value: bytes) -> None:
         """Remove a value that it has."""
         self._count -= 1
         place = bisect_left(self._lasts, value)
@@ -50,7 +46,7 @@ class Ranks(Generic[P]):
         else:
             del self._pieces[place], self._lasts[place]
 
-    def at(self, rank: int) -> P:
+    def at(self, rank: int) -> bytes:
         """Return the value before which so many come."""
         for piece in self._pieces:
             if rank < len(piece):

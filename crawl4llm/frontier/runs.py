@@ -23,6 +23,7 @@ from crawl4llm.frontier import SCORE_BYTES, Entry, order_of, score_of
 from crawl4llm.frontier.store import Store, StoreError
 
 _HEAD = struct.Struct("<IIBI")
+_FLAGS_AT = 8
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
 _HOPS_AT, _HOPS = 3, 7
 """Three bits of the flags from this one on are Entry.hops."""
@@ -72,6 +73,16 @@ def _decoded(record: Record) -> Entry:
     return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT & _HOPS, cell)
 
 
+def rescored(record: Record, score: float) -> Record:
+    """Return the record of the same entry with another score. Raises StoreError if the record is damaged."""
+    sort_key, rest = record
+    if score and not rest[_FLAGS_AT] & _IS_NEGATIVE_ZERO:
+        return order_of(score) + sort_key[SCORE_BYTES:], rest
+    entry = decode(record)
+    entry.score = score
+    return encode(entry)
+
+
 def pack(records: Sequence[Record]) -> bytes:
     """Return records as one block."""
     parts = [part for record in records for part in record]
@@ -93,6 +104,15 @@ def unpack(block: bytes) -> list[Record]:
         parts.append(block[place : place + length])
         place += length
     return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def entry_in(store: Store, value: bytes) -> Entry:
+    """Return the entry of a block with one record. Raises StoreError."""
+    try:
+        (record,) = unpack(value)
+    except ValueError as error:
+        raise store.damaged(f"a document: {error}") from None
+    return decode(record)
 
 
 TABLE = "frontier"
@@ -132,16 +152,9 @@ class _Run:
 class SortedRuns:
     """All runs of a store."""
 
-    def __init__(
-        self, store: Store, state: dict[str, Any] | None = None, *, keep: Callable[[Record], bool] | None = None
-    ) -> None:
-        """Take up the runs that :meth:`state` told of; none without.
-
-        Merges drop what ``keep`` does not want, but for those of the smallest runs: looking up each of their records
-        would take longer than all else that a commit does.
-        """
+    def __init__(self, store: Store, state: dict[str, Any] | None = None) -> None:
+        """Take up the runs that :meth:`state` told of; none without."""
         self._store = store
-        self._keep = keep
         self._next_id: int = state["next"] if state else 0
         self._runs = {run[0]: _Run(*run) for run in state["runs"]} if state else {}
         self._heads: list[tuple[bytes, int]] | None = None
@@ -159,8 +172,7 @@ class SortedRuns:
         self._plan_merges()
         moves = max(_MOVES_PER_RECORD * len(records), _LEAST_MOVES)
         for target in sorted(self._targets()):
-            run = self._runs[target]
-            self._merge(run, moves, self._keep if run.level > 1 else None)
+            self._merge(self._runs[target], moves)
         self._heads = None
 
     def start_over(self) -> None:
@@ -200,7 +212,7 @@ class SortedRuns:
                 for run in runs:
                     run.target = target.id
 
-    def _merge(self, target: _Run, moves: int, keep: Callable[[Record], bool] | None) -> None:
+    def _merge(self, target: _Run, moves: int, keep: Callable[[Record], bool] | None = None) -> None:
         """Move about so many records from the runs that are merged to the end of their target."""
         sources = [run for run in self._runs.values() if run.target == target.id]
         while sources and moves > 0:

@@ -30,7 +30,7 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.shapes import fits, misfit
 
 NAME = "store.mdb"
-TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners", "aside")
+TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "aside", "scores")
 
 _CRC_BYTES = 4
 _LOCK_FILE_BYTES = 8192
@@ -79,9 +79,7 @@ class Store:
         try:
             self.check_size()
             self._check_lock_file()
-            self._tables = {}
-            for name in TABLES:
-                self._tables[name] = self._env.open_db(name.encode(), create=not self.readonly)
+            self._tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in TABLES}
             self._txn = self._env.begin(write=not self.readonly)
         except lmdb.MapResizedError:
             self._env.close()
@@ -174,14 +172,19 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
-    def items(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys and values in order of keys, from ``start`` on."""
-        if table not in self._tables:
-            return
+    def items(self, table: str, start: bytes = b"", *, backwards: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values in order of keys, from ``start`` on; ``backwards``: from the last key on that begins
+        with ``start``, or else comes before it."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
-                if cursor.set_range(start):
-                    for key, value in cursor.iternext():
+                if not backwards:
+                    found = cursor.set_range(start)
+                elif start and cursor.set_range(start[:-1] + bytes((start[-1] + 1,))):
+                    found = cursor.prev()
+                else:
+                    found = cursor.last()
+                if found:
+                    for key, value in cursor.iterprev() if backwards else cursor.iternext():
                         yield key, self._checked(table, key, value)
         except lmdb.Error as error:
             raise self._error(error) from None
@@ -198,8 +201,6 @@ class Store:
 
     def count(self, table: str) -> int:
         """Return the number of values."""
-        if table not in self._tables:
-            return 0
         return int(self._txn.stat(self._tables[table])["entries"])
 
     def commit(self) -> None:

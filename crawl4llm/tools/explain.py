@@ -25,7 +25,6 @@ from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
@@ -107,7 +106,7 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
             seen = key in crawl.visited
             yield Fact("not found", "a redirect led to it and on" if seen else "it was never seen")
             return
-        owners = crawl.frontier.owners if isinstance(crawl.frontier, DurableOwnerFrontier) else None
+        owners = crawl.frontier.owners if crawl.frontier.by_owners else None
         is_parked = owners is not None and owners.is_parked(owner_of(entry.url or entry.key))
         state = "leased" if leased else "parked" if is_parked else "queued"
         told = f"its score is {entry.score:.6f}; it was tried {entry.attempts} times"

@@ -29,8 +29,9 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.frontier import Entry, Lease, durable
-from crawl4llm.frontier.durable_owned import stored_frontier
+from crawl4llm.frontier import Entry, Lease, plain, stored
+from crawl4llm.frontier.composed import LEASES
+from crawl4llm.frontier.opening import stored_frontier
 from crawl4llm.frontier.store import Store, StoreError
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.reader import read_record
@@ -139,8 +140,8 @@ def change_state(paused: Paused, change: Callable[[dict[str, Any]], object]) -> 
 
 def test_documents_that_are_lost_are_noticed(paused: Paused) -> None:
     with paused.opened() as store:
-        for key, _ in [*store.items(durable.LEASES)][:2]:
-            store.delete(durable.LEASES, key)
+        for key, _ in [*store.items(LEASES)][:2]:
+            store.delete(LEASES, key)
         store.commit()
     assert "store.mdb is damaged: 2 documents are in no state" in error_in(paused, "--verify")
     status, out, err = frontier(paused.job, "-s", f"OUTPUT_DIR={paused.output}")
@@ -219,7 +220,7 @@ def test_looks_while_the_crawl_runs(demo_web: Web, tmp_path: Path) -> None:
 def test_export(paused: Paused, tmp_path: Path) -> None:
     queued = paused.queued()
     with paused.opened(readonly=True) as store:
-        stored = list(stored_frontier(store))
+        stored = list(stored_frontier(store).best())
     assert [entry["id"] for entry in queued] == [entry.key for entry in stored]
     assert queued == sorted(queued, key=lambda entry: (-entry["score"], entry["id"]))
     first = stored[0]
@@ -520,7 +521,7 @@ def killed_at(step: int, paused: Paused, *args: str) -> bool:
     """
 
     def run() -> None:
-        durable._MOST_FRESH = 100
+        plain.MOST_FRESH = stored._PIECE = 100  # type: ignore[misc]
         for owner, name in _STEPS:
             setattr(owner, name, dying(getattr(owner, name)))
         out_of(paused, *args)

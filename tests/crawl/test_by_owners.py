@@ -12,7 +12,8 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.scope import Limits, Scope
 from crawl4llm.frontier import Caps, Entry, Lease
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.composed import ComposedFrontier
+from crawl4llm.frontier.opening import memory_frontier
 
 A, B = "http://a.example/", "http://b.example/"
 WEB = scored({f"{A}9": [], f"{A}8": [], f"{A}7": [], f"{B}6": [], f"{B}5": []})
@@ -21,7 +22,7 @@ WEB = scored({f"{A}9": [], f"{A}8": [], f"{A}7": [], f"{B}6": [], f"{B}5": []})
 class Noting:
     """Releases owners at the end of a lease, for as long as it is told."""
 
-    def __init__(self, frontier: MemoryOwnerFrontier) -> None:
+    def __init__(self, frontier: ComposedFrontier) -> None:
         self.frontier = frontier
         self.told: list[str] = []
         self.delay = 0.0
@@ -37,7 +38,7 @@ class Noting:
 
 @pytest.fixture
 def driven(tmp_path: Path) -> Iterator[Driven]:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     crawl = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, leases=4)
     crawl.start(*(key for key in (f"{A}9", f"{A}8", f"{A}7", f"{B}6", f"{B}5")))
@@ -46,7 +47,7 @@ def driven(tmp_path: Path) -> Iterator[Driven]:
 
 
 def noting(driven: Driven) -> Noting:
-    assert isinstance(driven.crawl.frontier, MemoryOwnerFrontier)
+    assert isinstance(driven.crawl.frontier, ComposedFrontier)
     turns = driven.crawl.turns = Noting(driven.crawl.frontier)
     return turns
 
@@ -73,7 +74,7 @@ def test_pages_are_logged_in_the_order_in_which_they_came(driven: Driven) -> Non
 
 
 def test_a_slow_page_bounds_nothing(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     keys = [f"http://{number}.example/{number}" for number in range(100, 200)]
     driven = Driven(scored({key: [] for key in keys}), tmp_path, by_owners=frontier, crawl_batch_size=0, leases=2)
@@ -145,7 +146,7 @@ def test_targets_that_are_not_wanted(driven: Driven) -> None:
 
 
 def test_an_owner_out_of_scope(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, crawl_scope="domain")
     driven.start(f"{A}9")
@@ -159,7 +160,7 @@ def test_an_owner_out_of_scope(tmp_path: Path) -> None:
 
 def test_a_target_counts_for_the_caps_and_not_for_n(tmp_path: Path) -> None:
     """The worst of a full frontier leaves it, be it the target; what is queued when N is reached stays."""
-    frontier = MemoryOwnerFrontier(Caps(total=1))
+    frontier = memory_frontier(Caps(total=1), by_owners=True)
     frontier.owners.tick(0)
     driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, crawl_max_pages=1, leases=2)
     driven.start(f"{A}9")
@@ -177,7 +178,7 @@ def test_a_target_counts_for_the_caps_and_not_for_n(tmp_path: Path) -> None:
 
 
 def test_five_owners_further_and_no_more(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0)
     driven.start(f"{A}9")

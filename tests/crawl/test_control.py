@@ -20,7 +20,7 @@ from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.seeds import Seeds
 from crawl4llm.crawl.steering import Injected
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 
 A, B = "http://www.a.example/", "http://b.example/"
 WEB = scored({f"{A}9": [], f"{A}8": [], f"{B}7": [], f"{B}5": []})
@@ -171,7 +171,7 @@ def test_injected_seeds_are_reported_when_they_are_committed(tmp_path: Path) -> 
 
 
 def test_limits_and_blocks_hold_from_now_on(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, leases=4)
     driven.start(f"{A}9", f"{A}8", f"{B}7", f"{B}5")

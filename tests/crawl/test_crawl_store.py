@@ -16,8 +16,7 @@ from crawl4llm.crawl.commits import CrawlStore, LmdbCrawlStore
 from crawl4llm.crawl.counting import balance
 from crawl4llm.crawl.memory_store import MemoryCrawlStore
 from crawl4llm.frontier import Lease, Outcome
-from crawl4llm.frontier.indexed import IndexedFrontier
-from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.opening import memory_frontier, open_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Pieces, Policy
@@ -59,7 +58,7 @@ class InMemory:
 
     def open(self) -> None:
         self.policy: Any = Learner()
-        self.store = MemoryCrawlStore(MemoryFrontier())
+        self.store = MemoryCrawlStore(memory_frontier())
 
     def killed(self) -> None:
         """Find the store as the next process does when this one was killed."""
@@ -84,7 +83,7 @@ class InLmdb(InMemory):
     def open(self) -> None:
         self.policy = Learner()
         self.tables = Store(self.folder / "store.mdb", fsync=False)
-        frontier = IndexedFrontier(self.tables)
+        frontier = open_frontier(self.tables, reranks=True)
         self.store = store = LmdbCrawlStore(self.tables, frontier, self.folder / "filter", Options())
         store.keep(self.policy)
         self.policy.load(store.policy_state())

@@ -22,7 +22,7 @@ from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 
@@ -39,7 +39,7 @@ def begin(folder: Path, *, pages: int | None = PAGES, leased: int = 0) -> Path:
     job.close()
     if pages is not None:
         with closing(Store(folder / "job/store.mdb", fsync=False)) as store:
-            frontier = DurableFrontier(store)
+            frontier = open_frontier(store)
             frontier.push(Entry(str(number), f"http://example.org/{number}", 0.5, 1, "p") for number in range(1000))
             frontier.lease(leased)
             frontier.save()

@@ -17,8 +17,9 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.crawl import pieces
 from crawl4llm.crawl.pieces import StoredMapping, StoredPieces
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.indexed import IndexedFrontier, is_document
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.stored import is_document
 from crawl4llm.policies import BasePolicy, Rating
 
 IN_PIECES = ["backlink", "host", "link", "parent_mean", "parent_min"]
@@ -213,7 +214,7 @@ def test_a_mapping_is_a_dict(store: Store, of_documents: bool) -> None:
     draw = random.Random(5)
     names = ["", "a", "ab", "\ud800", "é" * 200, "é" * 201, *("x" * length for length in (399, 400, 401, 5000))]
     model: dict[str, Any] = {}
-    IndexedFrontier(store).push([Entry(name, name, 0.5, 1, None) for name in names])
+    open_frontier(store, reranks=True).push([Entry(name, name, 0.5, 1, None) for name in names])
     other = StoredMapping(store, "other", lambda _: True, of_documents=of_documents)
     other["a"] = "left alone"
     mapping = StoredMapping(store, "one", lambda _: True, of_documents=of_documents)

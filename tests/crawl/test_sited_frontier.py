@@ -9,9 +9,9 @@ from itertools import pairwise
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.sited_frontier import TURNS_A_TRY, SitedFrontier
-from crawl4llm.frontier import Caps, Entry, Lease, Outcome
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
 from crawl4llm.frontier.aside import MemoryAside
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.parts.budgets.work import BudgetsPart
@@ -24,7 +24,7 @@ class Asked:
     """A frontier that is asked for one document after the other, a second each."""
 
     def __init__(self, *urls: str, caps: Caps | None = None) -> None:
-        self.within = MemoryOwnerFrontier(*([] if caps is None else [caps]))
+        self.within = memory_frontier(caps or NO_CAPS, by_owners=True)
         self.sites = SitedFrontier(self.within, MemoryAside())
         self.now = 0.0
         self.sites.owners.tick(0.0)
@@ -148,7 +148,7 @@ def test_a_parked_owner_keeps_what_was_set_aside() -> None:
 
 def test_tries_that_fail_cost_an_owner_no_budget() -> None:
     """Twenty links to dead hosts, and a budget of ten fetches."""
-    within = MemoryOwnerFrontier()
+    within = memory_frontier(by_owners=True)
     parts = Parts([BudgetsPart(Options(url_budget=10, crawl_batch_size=0))])
     layers = layered(within, within, parts, MemoryAside(), sites=True)
     assert layers.owned is not None

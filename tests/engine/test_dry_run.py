@@ -14,7 +14,7 @@ from crawl_helpers import Web, crawl, error_of
 from crawl4llm.engine.dry_run import memory_of_stores
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.bloom import bytes_within
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
@@ -75,7 +75,7 @@ def measured(documents: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.mdb")
         tracemalloc.start()
-        frontier = DurableFrontier(store)
+        frontier = open_frontier(store)
         visited = DurableVisited(store, Path(folder) / "filter", cache=10**6, filter_bytes=1)
         for key in visited.add(f"clueweb22-en0000-00-{number:05d}" for number in range(documents)):
             frontier.push([Entry(key, f"https://www.example.org/{key}/index.html", hash(key) / 7, 1, "parent")])

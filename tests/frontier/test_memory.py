@@ -7,7 +7,8 @@ import tracemalloc
 from frontier_contract import entry
 
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited, pack, unpack
+from crawl4llm.frontier.memory import MemoryVisited, pack, unpack
+from crawl4llm.frontier.opening import memory_frontier
 
 _DOCUMENTS, _BATCH = 12_000, 500
 _MOST_QUEUED, _MOST_VISITED = 150, 40
@@ -23,7 +24,7 @@ def batch(start: int) -> list[Entry]:
 
 def test_a_queued_document_takes_little_but_its_texts() -> None:
     """At whatever size, and where documents get new scores."""
-    frontier, texts = MemoryFrontier(), 0
+    frontier, texts = memory_frontier(), 0
     tracemalloc.start()
     try:
         for start in range(0, _DOCUMENTS, _BATCH):

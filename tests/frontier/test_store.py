@@ -11,7 +11,7 @@ import pytest
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store, StoreError
 
 CRAWL = "a crawl"
@@ -21,7 +21,7 @@ def filled(path: Path, documents: int = 3000) -> None:
     """A store with a frontier."""
     store = Store(path)
     store.put("state", ID, CRAWL.encode())
-    frontier = DurableFrontier(store)
+    frontier = open_frontier(store)
     draw = random.Random(0)
     for start in range(0, documents, 500):
         frontier.push(
@@ -112,6 +112,6 @@ def test_flipped_bytes_are_found_or_harm_nothing(tmp_path: Path) -> None:
 def entries_of(path: Path) -> list[Entry]:
     """All documents queued."""
     store = Store(path, readonly=True)
-    entries = list(DurableFrontier(store))
+    entries = list(open_frontier(store))
     store.close()
     return entries

@@ -11,9 +11,9 @@ import pytest
 
 from crawl4llm.crawl.commits import CRAWL, read_state
 from crawl4llm.frontier import Entry
-from crawl4llm.frontier import durable as frontier
 from crawl4llm.frontier import visited as visited_set
-from crawl4llm.frontier.durable_owned import stored_frontier
+from crawl4llm.frontier.composed import STATE
+from crawl4llm.frontier.opening import open_frontier, stored_frontier
 from crawl4llm.frontier.store import Store, StoreError
 from crawl4llm.frontier.visited import DurableVisited
 
@@ -21,9 +21,9 @@ from crawl4llm.frontier.visited import DurableVisited
 def written(folder: Path) -> Store:
     """A store with a document queued and visited."""
     store = Store(folder / "store.mdb")
-    frontier_ = frontier.DurableFrontier(store)
-    frontier_.push([Entry("a", "http://a.example/", 0.5, 0, None)])
-    frontier_.save()
+    frontier = open_frontier(store)
+    frontier.push([Entry("a", "http://a.example/", 0.5, 0, None)])
+    frontier.save()
     visited = DurableVisited(store, folder / "filter", cache=10, filter_bytes=1 << 16)
     visited.add(["a"])
     visited.save()
@@ -43,17 +43,16 @@ def put(store: Store, key: bytes, **values: Any) -> None:
         {"runs": 5e-324},
         {"runs": {"next": 1, "runs": [-1]}},
         {"runs": {"next": 1, "runs": [[1, 2]]}},
-        {"owned": 10**30},
+        {"order": 10**30},
         {"queued": -1},
         {"queued": 10**30},
         {"outcomes": [["a"]]},
-        {"indexed": "yes"},
     ],
 )
 def test_the_state_of_a_frontier(values: dict[str, Any], tmp_path: Path) -> None:
     with closing(written(tmp_path)) as store:
         assert len(stored_frontier(store)) == 1
-        put(store, frontier.STATE, **values)
+        put(store, STATE, **values)
         with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in frontier, its "):
             stored_frontier(store)
 

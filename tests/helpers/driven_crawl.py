@@ -26,7 +26,8 @@ from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import open_parts
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
@@ -93,7 +94,7 @@ class Driven:
         self.crawl = self._new_crawl(
             checked,
             leases,
-            frontier=MemoryFrontier() if by_owners is None else by_owners,
+            frontier=memory_frontier() if by_owners is None else by_owners,
             by_owners=by_owners,
             visited=MemoryVisited(),
             archive=archive or NullArchive(),

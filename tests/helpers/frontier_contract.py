@@ -1,26 +1,21 @@
-"""What every store of the frontier must do. A store is tested by a subclass of FrontierContract that makes one."""
+"""Frontiers of all combinations of medium and order, for the tests that each must pass."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-
-from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
-from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import MOST_HOPS, NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
+from crawl4llm.base.domains import owner_of
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome, Patience
+from crawl4llm.frontier.composed import ComposedFrontier, StoredFrontier
+from crawl4llm.frontier.mixed import Shares
+from crawl4llm.frontier.opening import memory_frontier, open_frontier
+from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier.store import Store
 
 KEYS_IN_ORDER = sorted(
     [
@@ -68,11 +63,11 @@ SCORES_IN_ORDER = [
     -1.7976931348623157e308,
 ]
 """Descending, some of them one bit apart."""
-
-_SCORES = st.one_of(
-    st.sampled_from([0.0, 0.25, 0.5, 1.0]),  # ties
-    st.floats(allow_nan=False, allow_infinity=False),
-)
+TARGETS = ((0.5, 0.25, 0.25), (0.75, 0.25))
+"""Shares wanted of the classes of two classifiers; exact in binary."""
+CELLS = 1 + len(TARGETS[0]) * len(TARGETS[1])
+WALL = 1e9
+"""Wall time when a clock shows 0."""
 
 
 def entry(key: str, score: float, depth: int = 0, parent: str | None = None, host: str = "example.org") -> Entry:
@@ -80,387 +75,176 @@ def entry(key: str, score: float, depth: int = 0, parent: str | None = None, hos
     return Entry(key, f"http://{host}/{key}" if host else f"urn:{key}", score, depth, parent)
 
 
-def keys_of(leases: list[Lease]) -> list[str]:
+def keys_of(leases: Iterable[Lease]) -> list[str]:
     """Keys of leased documents."""
     return [lease.entry.key for lease in leases]
 
 
-class FrontierContract:
-    """Tests for a store of the frontier."""
+def owner(one: Entry) -> str:
+    """The owner of an entry."""
+    return owner_of(one.url or one.key)
 
-    reranks = False
 
-    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
-        """An empty frontier."""
-        raise NotImplementedError
+class Kind(NamedTuple):
+    """A combination of medium and order."""
 
-    @pytest.fixture
-    def frontier(self) -> Iterator[Frontier]:
-        frontier = self.new_frontier()
-        yield frontier
-        frontier.close()
+    name: str
+    stored: bool = False
+    by_owners: bool = False
+    by_classes: bool = False
+    reranks: bool = True
 
-    # -- order ----------------------------------------------------------------------------------------------------
+    def open(
+        self,
+        caps: Caps = NO_CAPS,
+        patience: Patience = IMPATIENT,
+        *,
+        targets: Any = ((1.0,),),
+        every: int | None = None,
+        time: float = -math.inf,
+        folder: Path | None = None,
+    ) -> Opened:
+        """Return a frontier, empty but for what a ``folder`` has; ``every``: it is opened anew before each so manieth
+        call."""
+        return Opened(self, caps, patience, targets, every, time, folder)
 
-    def test_the_best_come_first_to_the_last_bit(self, frontier: Frontier) -> None:
-        scores = SCORES_IN_ORDER
-        assert scores == sorted(scores, reverse=True)
-        frontier.push(entry(str(number), score) for number, score in enumerate(scores[::2]))
-        frontier.push(entry(f"{number} later", score) for number, score in enumerate(scores[1::2]))
-        assert [lease.entry.score for lease in frontier.lease(1000)] == scores
 
-    def test_ties_break_by_key_ascending(self, frontier: Frontier) -> None:
-        frontier.push(entry(key, 0.5) for key in reversed(KEYS_IN_ORDER))
-        frontier.push([entry("best", 0.6), entry("worst", 0.4)])
-        assert keys_of(frontier.lease(1000)) == ["best", *KEYS_IN_ORDER, "worst"]
+KINDS = [
+    Kind("memory by score"),
+    Kind("memory by owner", by_owners=True),
+    Kind("memory by class", by_classes=True),
+    Kind("memory by owner and class", by_owners=True, by_classes=True),
+    Kind("store by score", stored=True, reranks=False),
+    Kind("store by score, indexed", stored=True),
+    Kind("store by owner", stored=True, by_owners=True),
+    Kind("store by class", stored=True, by_classes=True),
+    Kind("store by owner and class", stored=True, by_owners=True, by_classes=True),
+]
 
-    def test_the_two_zeros_tie(self, frontier: Frontier) -> None:
-        frontier.push([entry("c", 0.0), entry("b", -0.0), entry("a", 0.0), entry("d", -0.0)])
-        assert keys_of(frontier.lease(4)) == ["a", "b", "c", "d"]
 
-    def test_fewer_are_leased_where_there_are_no_more(self, frontier: Frontier) -> None:
-        assert frontier.lease(3) == []
-        frontier.push([])
-        frontier.push([entry("a", 0.1), entry("b", 0.2)])
-        assert frontier.lease(0) == []
-        assert keys_of(frontier.lease(1)) == ["b"]
-        assert keys_of(frontier.lease(3)) == ["a"]
-        assert frontier.lease(1) == []
+class Opened:
+    """A frontier of a kind, with clocks that stand still. One in a store is saved, committed and opened anew on the
+    way, as by another process; and what owners do, which ends with a process, begins anew then."""
 
-    def test_a_better_document_overtakes_those_queued(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.1), entry("b", 0.2)])
-        assert keys_of(frontier.lease(1)) == ["b"]
-        frontier.push([entry("c", 0.3), entry("d", 0.05)])
-        assert keys_of(frontier.lease(3)) == ["c", "a", "d"]
+    def __init__(
+        self,
+        kind: Kind,
+        caps: Caps,
+        patience: Patience,
+        targets: Any,
+        every: int | None,
+        time: float,
+        folder: Path | None,
+    ) -> None:
+        self.kind, self.caps, self.patience, self.every, self.time = kind, caps, patience, every, time
+        self.wall = WALL
+        self.shares = Shares(targets)
+        self._calls = count(1)
+        self._temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # goes with this object
+        self.path = (folder or Path(self._temporary.name)) / "store.mdb"
+        self.store: Any = None
+        self.frontier: ComposedFrontier
+        self.open()
 
-    # -- what an entry holds --------------------------------------------------------------------------------------
-
-    def test_a_lease_gives_back_all_that_was_pushed(self, frontier: Frontier) -> None:
-        entries = [
-            Entry("page", "http://example.org/ä?a=b#c", 1 / 3, 2**31 - 1, "key of its parent"),
-            Entry("seed", "", 0.25, 0, None),
-            Entry("empty parent", "http://example.org/", 0.125, 1, ""),
-            Entry("http://far/", "http://far/", -0.0, 1, "http://near/", hops=MOST_HOPS),
-        ]
-        frontier.push(replace(one) for one in entries)
-        leased = [lease.entry for lease in frontier.lease(4)]
-        assert leased == [replace(one, attempts=1) for one in entries]
-
-    # -- leases ---------------------------------------------------------------------------------------------------
-
-    def test_a_document_is_leased_once(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.1)])
-        (lease,) = frontier.lease(1)
-        assert (len(frontier), frontier.leased) == (0, 1)
-        assert frontier.lease(1) == []
-        assert frontier.settle(lease, Outcome.ARCHIVED)
-        assert (len(frontier), frontier.leased) == (0, 0)
-        assert frontier.lease(1) == []
-
-    def test_tokens_ascend(self, frontier: Frontier) -> None:
-        frontier.push(entry(key, 0.5) for key in "dbca")
-        tokens = [lease.token for lease in frontier.lease(2)]
-        first, *_ = leases = frontier.lease(1)
-        frontier.give_back(first, attempted=True)
-        leases += frontier.lease(2)
-        tokens += [lease.token for lease in leases]
-        assert tokens == sorted(set(tokens))
-
-    def test_what_is_withdrawn_is_gone_and_may_come_again(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.3), entry("b", 0.2)])
-        (a,) = frontier.lease(1)
-        withdrawn = frontier.withdraw(a)
-        assert withdrawn == entry("a", 0.3)
-        assert (len(frontier), frontier.leased, dict(frontier.outcomes)) == (1, 0, {})
-        assert frontier.withdraw(a) is None
-        assert not frontier.settle(a, Outcome.ARCHIVED)
-        frontier.push([withdrawn])
-        assert [lease.entry.attempts for lease in frontier.lease(2)] == [1, 1]
-
-    def test_what_is_given_back_keeps_its_place(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.3), entry("b", 0.2), entry("c", 0.1)])
-        a, b = frontier.lease(2)
-        assert frontier.give_back(b, attempted=True)
-        assert frontier.give_back(a, attempted=True)
-        assert (len(frontier), frontier.leased) == (3, 0)
-        assert keys_of(frontier.lease(3)) == ["a", "b", "c"]
-
-    def test_attempts_count_the_leases_that_were_attempted(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.1)])
-        seen = []
-        for attempted in (True, False, False, True, True):
-            (lease,) = frontier.lease(1)
-            seen.append(lease.entry.attempts)
-            assert frontier.give_back(lease, attempted=attempted)
-        assert seen == [1, 2, 2, 2, 3]
-
-    def test_what_is_said_late_is_ignored(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.1)])
-        (late,) = frontier.lease(1)
-        assert frontier.give_back(late, attempted=True)
-        self._assert_ended(frontier, late)
-        (lease,) = frontier.lease(1)
-        self._assert_ended(frontier, late)
-        assert (len(frontier), frontier.leased) == (0, 1)
-        assert frontier.settle(lease, Outcome.FAILED, "http_404")
-        self._assert_ended(frontier, lease)
-        self._assert_ended(frontier, late)
-        assert (len(frontier), frontier.leased) == (0, 0)
-        assert frontier.outcomes == {(Outcome.FAILED, "http_404"): 1}
-
-    def _assert_ended(self, frontier: Frontier, lease: Lease) -> None:
-        assert not frontier.settle(lease, Outcome.ARCHIVED)
-        assert not frontier.give_back(lease, attempted=True)
-        assert not frontier.give_back(lease, attempted=False)
-
-    def test_outcomes_are_counted_by_reason(self, frontier: Frontier) -> None:
-        frontier.push(entry(key, 0.5) for key in "abcdef")
-        a, b, c, d, e, _ = frontier.lease(6)
-        frontier.settle(a, Outcome.ARCHIVED)
-        frontier.settle(b, Outcome.FAILED, "timeout")
-        frontier.settle(c, Outcome.FAILED, "timeout")
-        frontier.settle(d, Outcome.FAILED, "killed")
-        frontier.settle(e, Outcome.DROPPED, "timeout")
-        assert dict(frontier.outcomes) == {
-            (Outcome.ARCHIVED, None): 1,
-            (Outcome.FAILED, "timeout"): 2,
-            (Outcome.FAILED, "killed"): 1,
-            (Outcome.DROPPED, "timeout"): 1,
+    def open(self) -> None:
+        shares = self.shares if self.kind.by_classes else None
+        chosen: dict[str, Any] = {"by_owners": self.kind.by_owners, "shares": shares, "patience": self.patience}
+        if not self.kind.stored:
+            self.frontier = memory_frontier(self.caps, **chosen)
+            if self.kind.by_owners:
+                self.tick(self.time)
+            return
+        self.store = Store(self.path, fsync=False)
+        clocks: dict[str, Callable[[], float]] = {
+            "clock": lambda: self.time,
+            "wall": lambda: self.wall + (self.time if self.time > -math.inf else 0.0),
         }
+        self.frontier = open_frontier(self.store, self.caps, reranks=self.kind.reranks, **chosen, **clocks)
 
-    # -- caps -----------------------------------------------------------------------------------------------------
+    @property
+    def stored(self) -> StoredFrontier:
+        assert isinstance(self.frontier, StoredFrontier)
+        return self.frontier
 
-    def test_the_worst_leave_a_full_frontier(self) -> None:
-        frontier = self.new_frontier(Caps(total=3))
-        assert frontier.push([entry("a", 0.5), entry("b", 0.1), entry("c", 0.3)]) == []
-        evicted = frontier.push([entry("d", 0.2), entry("e", 0.4), entry("f", 0.1)])
-        assert [(one.entry.key, one.reason) for one in evicted] == [(key, FRONTIER_FULL) for key in "fbd"]
-        assert keys_of(frontier.lease(9)) == ["a", "e", "c"]
-        assert frontier.outcomes == {(Outcome.DROPPED, FRONTIER_FULL): 3}
-        frontier.close()
+    def commit(self) -> None:
+        self.stored.save()
+        self.store.commit()
 
-    def test_the_worst_of_a_host_leave_first(self) -> None:
-        frontier = self.new_frontier(Caps(total=4, per_host=2))
-        frontier.push([entry("a", 0.5, host="one"), entry("b", 0.1, host="two"), entry("c", 0.3, host="one")])
-        evicted = frontier.push([entry(key, score, host="one") for key, score in zip("de", (0.2, 0.9), strict=True)])
-        assert [(one.entry.key, one.reason) for one in evicted] == [("d", HOST_FULL), ("c", HOST_FULL)]
-        evicted = frontier.push([entry("f", 0.2, host=""), entry("g", 0.1, host="")])
-        assert [(one.entry.key, one.reason) for one in evicted] == [("g", FRONTIER_FULL)]
-        assert keys_of(frontier.lease(9)) == ["e", "a", "f", "b"]
-        frontier.close()
+    def reopen(self, *, commit: bool = True) -> StoredFrontier:
+        """Open it anew; without a commit, as after a kill."""
+        if commit:
+            self.commit()
+        self.store.close()
+        crawled, self.shares = self.shares.crawled, Shares(self.shares.targets)
+        self.shares.load(crawled)
+        self.open()
+        return self.stored
 
-    def test_what_is_on_lease_is_never_evicted(self) -> None:
-        frontier = self.new_frontier(Caps(total=1, per_host=1))
-        frontier.push([entry("a", 0.1)])
-        (lease,) = frontier.lease(1)
-        assert frontier.push([entry("b", 0.9)]) == []
-        assert frontier.give_back(lease, attempted=True)
-        assert [one.entry.key for one in frontier.push([entry("c", 0.5)])] == ["a", "c"]
-        assert keys_of(frontier.lease(9)) == ["b"]
-        frontier.close()
+    def tick(self, time: float) -> None:
+        self.time = time
+        self.frontier.owners.tick(time)
 
-    # -- everything at once ---------------------------------------------------------------------------------------
+    def _reopened(self) -> ComposedFrontier:
+        if self.kind.stored and self.every and next(self._calls) % self.every == 0:
+            self.reopen()
+        return self.frontier
 
-    def test_it_agrees_with_a_naive_model(self) -> None:
-        new_frontier = self.new_frontier
+    # -- the frontier's protocol ----------------------------------------------------------------------------------
 
-        class AgainstModel(NaiveModel):
-            reranks = self.reranks
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        return self._reopened().push(entries)
 
-            def new_frontier(self, caps: Caps) -> Frontier:
-                return new_frontier(caps)
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        return self._reopened().rerank(scores)
 
-        run_state_machine_as_test(
-            AgainstModel, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
-        )
+    def lease(self, n: int) -> list[Lease]:
+        return self._reopened().lease(n)
 
+    def lease_any(self, n: int) -> list[Lease]:
+        """Lease the best documents, though they may be of one owner."""
+        frontier, leases = self._reopened(), list[Lease]()
+        if not self.kind.by_owners:
+            return frontier.lease(n)
+        while len(leases) < n and (one := frontier.lease(1)):
+            leases += one
+            frontier.owners.release(owner(one[0].entry), -math.inf)
+        return leases
 
-class RerankContract(FrontierContract):
-    """Tests for a store in which queued documents can be given new scores."""
+    def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
+        return self._reopened().settle(lease, outcome, reason)
 
-    reranks = True
+    def give_back(self, lease: Lease, *, attempted: bool) -> bool:
+        return self._reopened().give_back(lease, attempted=attempted)
 
-    def test_a_new_score_gives_a_new_place(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.4), entry("b", 0.3), entry("c", 0.2), entry("d", 0.1)])
-        assert frontier.rerank([("d", 0.35), ("a", 0.15)]) == 2
-        assert len(frontier) == 4
-        assert [(lease.entry.key, lease.entry.score) for lease in frontier.lease(9)] == [
-            ("d", 0.35),
-            ("b", 0.3),
-            ("c", 0.2),
-            ("a", 0.15),
-        ]
-        assert (len(frontier), frontier.leased) == (0, 4)
+    def withdraw(self, lease: Lease) -> Entry | None:
+        return self._reopened().withdraw(lease)
 
-    def test_scores_change_to_the_last_bit(self, frontier: Frontier) -> None:
-        keys = [str(number) for number in range(len(SCORES_IN_ORDER))]
-        frontier.push(entry(key, 0.5) for key in keys)
-        assert frontier.rerank(zip(keys, SCORES_IN_ORDER, strict=True)) == len(keys)
-        assert [lease.entry.score for lease in frontier.lease(1000)] == SCORES_IN_ORDER
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        return self._reopened().drop_owner(owner, outcome, reason, most)
 
-    def test_documents_that_now_tie_are_taken_by_key(self, frontier: Frontier) -> None:
-        frontier.push(entry(key, number) for number, key in enumerate(KEYS_IN_ORDER))
-        assert frontier.rerank((key, 0.5) for key in KEYS_IN_ORDER) == len(KEYS_IN_ORDER)
-        assert keys_of(frontier.lease(1000)) == KEYS_IN_ORDER
+    def first(self) -> bytes | None:
+        return self.frontier.first()
 
-    def test_a_score_may_change_there_and_back(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.4), entry("b", 0.3)])
-        for score in (0.1, 0.4, 0.2, 0.4):
-            assert frontier.rerank([("a", score)]) == 1
-        a, b = frontier.lease(3)
-        assert (a.entry.score, b.entry.key, len(frontier)) == (0.4, "b", 0)
-        assert frontier.give_back(a, attempted=False)
-        assert keys_of(frontier.lease(3)) == ["a"]
+    def __len__(self) -> int:
+        return len(self.frontier)
 
-    def test_of_several_new_scores_the_last_counts(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.4), entry("b", 0.3), entry("c", 0.2)])
-        assert frontier.rerank([("a", 0.9), ("c", 0.9), ("b", 0.5), ("a", 0.1), ("c", 0.2)]) == 2
-        assert keys_of(frontier.lease(3)) == ["b", "c", "a"]
+    @property
+    def leased(self) -> int:
+        return self.frontier.leased
 
-    def test_only_what_is_queued_and_scored_otherwise_changes(self, frontier: Frontier) -> None:
-        frontier.push(entry(key, 0.5) for key in "abc")
-        a, b = frontier.lease(2)
-        assert frontier.settle(a, Outcome.ARCHIVED)
-        assert frontier.rerank([]) == 0
-        assert frontier.rerank([("a", 0.9), ("b", 0.9), ("c", 0.5), ("never pushed", 0.9)]) == 0
-        assert (len(frontier), frontier.leased) == (1, 1)
-        assert frontier.give_back(b, attempted=True)
-        assert [lease.entry.score for lease in frontier.lease(9)] == [0.5, 0.5]
+    @property
+    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
+        return self.frontier.outcomes
 
-    def test_what_was_given_back_can_be_ranked_anew(self, frontier: Frontier) -> None:
-        frontier.push([entry("a", 0.5), entry("b", 0.4)])
-        (a,) = frontier.lease(1)
-        assert frontier.give_back(a, attempted=True)
-        assert frontier.rerank([("a", 0.3)]) == 1
-        b, a = frontier.lease(2)
-        assert (b.entry.key, a.entry) == ("b", replace(entry("a", 0.3), attempts=2))
+    @property
+    def owners(self) -> OwnerIndex:
+        return self.frontier.owners
 
-    def test_many_new_scores_leave_everything_in_order(self, frontier: Frontier) -> None:
-        keys = [f"{number:02d}" for number in range(50)]
-        frontier.push(entry(key, 0.0) for key in keys)
-        for turn in range(1, 100):
-            assert frontier.rerank((key, turn / (1 + int(key))) for key in keys) == len(keys)
-        assert len(frontier) == len(keys)
-        assert [(lease.entry.key, lease.entry.score) for lease in frontier.lease(99)] == [
-            (key, 99 / (1 + int(key))) for key in keys
-        ]
-
-
-def _reversed(key: str) -> tuple[int, ...]:
-    """Sorts keys in descending order."""
-    return (*(-ord(letter) for letter in key), 1)
-
-
-class NaiveModel(RuleBasedStateMachine):
-    """Does the same to a frontier and to a list that is sorted at every lease."""
-
-    reranks: bool
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.caps = Caps()
-        self.frontier: Frontier
-        self.queued: list[Entry] = []
-        self.leases: dict[int, Entry] = {}
-        self.given_out: list[Lease] = []
-        self.outcomes: Counter[tuple[Outcome, str | None]] = Counter()
-        self.pushed: set[str] = set()
-
-    def new_frontier(self, caps: Caps) -> Frontier:
-        """An empty frontier of the store that is tested."""
-        raise NotImplementedError
-
-    @initialize(total=st.none() | st.integers(1, 12), per_host=st.none() | st.integers(1, 4))
-    def open(self, total: int | None, per_host: int | None) -> None:
-        self.caps = Caps(total, per_host)
-        self.frontier = self.new_frontier(self.caps)
-
-    def teardown(self) -> None:
-        if hasattr(self, "frontier"):
-            self.frontier.close()
-
-    @rule(
-        documents=st.dictionaries(st.text(max_size=3), _SCORES, max_size=6),
-        depth=st.integers(0, 2**31 - 1),
-        host=st.sampled_from(["one", "two", "three", ""]),
-    )
-    def push(self, documents: dict[str, float], depth: int, host: str) -> None:
-        new = [self.entry_of(key, score, depth, host) for key, score in documents.items() if key not in self.pushed]
-        self.pushed.update(documents)
-        self.queued += [replace(one) for one in new]
-        expected = self.beyond_host_cap({host_of(one.url) for one in new}) + self.beyond_total_cap()
-        assert [(one.entry, one.reason) for one in self.frontier.push(new)] == expected
-        self.outcomes.update((Outcome.DROPPED, reason) for _, reason in expected)
-
-    def entry_of(self, key: str, score: float, depth: int, host: str) -> Entry:
-        """A document to be pushed."""
-        return entry(key, score, depth, "p", host)
-
-    def beyond_host_cap(self, hosts: set[str]) -> list[tuple[Entry, str]]:
-        gone: list[tuple[Entry, str]] = []
-        for host in sorted(hosts - {""}) if self.caps.per_host is not None else []:
-            of_host = [one for one in self.queued if host_of(one.url) == host]
-            gone += self.evict(of_host, len(of_host) - self.caps.per_host, HOST_FULL)
-        return gone
-
-    def beyond_total_cap(self) -> list[tuple[Entry, str]]:
-        if self.caps.total is None:
-            return []
-        return self.evict(self.queued, len(self.queued) - self.caps.total, FRONTIER_FULL)
-
-    def evict(self, among: list[Entry], surplus: int, reason: str) -> list[tuple[Entry, str]]:
-        worst = sorted(among, key=lambda one: (one.score, _reversed(one.key)))[: max(surplus, 0)]
-        self.queued = [one for one in self.queued if one not in worst]
-        return [(one, reason) for one in worst]
-
-    @rule(n=st.integers(0, 5))
-    def lease(self, n: int) -> None:
-        self.queued.sort(key=lambda one: (-one.score, one.key))
-        expected, self.queued = self.queued[:n], self.queued[n:]
-        leases = self.frontier.lease(n)
-        for one in expected:
-            one.attempts += 1
-        assert [lease.entry for lease in leases] == expected
-        tokens = [lease.token for lease in leases]
-        assert tokens == sorted(set(tokens))
-        assert not tokens or not self.given_out or tokens[0] > self.given_out[-1].token
-        self.leases.update(zip(tokens, expected, strict=True))
-        self.given_out += leases
-
-    @precondition(lambda self: self.given_out)
-    @rule(data=st.data(), outcome=st.sampled_from(Outcome), reason=st.sampled_from(["timeout", "http_404"]))
-    def settle(self, data: st.DataObject, outcome: Outcome, reason: str) -> None:
-        lease = data.draw(st.sampled_from(self.given_out))
-        counted = None if outcome is Outcome.ARCHIVED else reason
-        held = self.leases.pop(lease.token, None)
-        assert self.frontier.settle(lease, outcome, counted) is (held is not None)
-        if held:
-            self.outcomes[outcome, counted] += 1
-
-    @precondition(lambda self: self.given_out)
-    @rule(data=st.data(), attempted=st.booleans())
-    def give_back(self, data: st.DataObject, attempted: bool) -> None:
-        lease = data.draw(st.sampled_from(self.given_out))
-        held = self.leases.pop(lease.token, None)
-        assert self.frontier.give_back(lease, attempted=attempted) is (held is not None)
-        if held:
-            held.attempts -= not attempted
-            self.queued.append(held)
-
-    @precondition(lambda self: self.reranks)
-    @rule(data=st.data())
-    def rerank(self, data: st.DataObject) -> None:
-        keys = st.one_of(st.sampled_from(sorted(self.pushed) or [""]), st.text(max_size=3))
-        scores = data.draw(st.lists(st.tuples(keys, _SCORES), max_size=6))
-        queued = {one.key: one for one in self.queued}
-        changed = {key: score for key, score in dict(scores).items() if key in queued and queued[key].score != score}
-        for key, score in changed.items():
-            queued[key].score = score
-        assert self.frontier.rerank(scores) == len(changed)
-
-    @precondition(lambda self: hasattr(self, "frontier"))
-    @invariant()
-    def counts_agree(self) -> None:
-        assert len(self.frontier) == len(self.queued)
-        assert self.frontier.leased == len(self.leases)
-        assert dict(self.frontier.outcomes) == dict(self.outcomes)
+    def close(self) -> None:
+        """Close it; what a store holds is sound."""
+        if self.kind.stored:
+            self.reopen().verify()
+        self.frontier.close()
+        if self.store is not None:
+            self.store.close()
+        self._temporary.cleanup()

@@ -9,7 +9,7 @@ from addon_site import Answer
 from live_helpers import check_archive, crawl_live, start_live, text_page, wait_for
 from owner_sites import serve_owners
 
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.live.backoff import Backoff
 
 DELAY = 0.2
@@ -24,7 +24,7 @@ SETTINGS = {
 
 def backoff() -> Backoff:
     """One that nothing but delays is asked of."""
-    return Backoff(None, MemoryOwnerFrontier().owners, [60.0], None)  # type: ignore[arg-type]
+    return Backoff(None, memory_frontier(by_owners=True).owners, [60.0], None)  # type: ignore[arg-type]
 
 
 def test_too_much_to_do_doubles_the_delay() -> None:

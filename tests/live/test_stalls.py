@@ -9,7 +9,7 @@ import pytest
 from driven_crawl import Driven, scored
 from scrapy.http import Response
 
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.live.retry_after import retry_after
 from crawl4llm.live.stalls import Stalls
 
@@ -17,7 +17,7 @@ DAY = 86_400
 
 
 def test_a_stall_is_said_once_a_minute(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     frontier.owners.tick(0)
     keys = [f"http://{number}.example/{number}" for number in range(1, 6)]
     driven = Driven(scored({key: [] for key in keys}), tmp_path, by_owners=frontier, crawl_batch_size=0, leases=1)
@@ -40,7 +40,7 @@ def test_a_stall_is_said_once_a_minute(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_of_an_empty_frontier(tmp_path: Path) -> None:
-    frontier = MemoryOwnerFrontier()
+    frontier = memory_frontier(by_owners=True)
     driven = Driven(scored({"1": []}), tmp_path, by_owners=frontier, crawl_batch_size=0)
     assert Stalls(driven.crawl, frontier.owners, now=0).line(100) is None
     driven.close()

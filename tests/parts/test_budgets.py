@@ -20,10 +20,9 @@ from crawl4llm.base.reasons import NOT_HTML, OPT_OUT, ROBOTS
 from crawl4llm.crawl.ends import FRONTIER_EMPTY
 from crawl4llm.crawl.gate import Gate, layered
 from crawl4llm.crawl.pieces import StoredPieces
-from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.frontier import Entry, Outcome, OwnerFrontier
 from crawl4llm.frontier.aside import MemoryAside
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts, Rated
@@ -172,7 +171,7 @@ class Budgeted(NamedTuple):
     gate: Gate
     part: BudgetsPart
     budgets: Budgets
-    owned: MemoryOwnerFrontier | None
+    owned: OwnerFrontier | None
 
     def lease_all(self) -> list[str]:
         """Take and archive one document after the other."""
@@ -191,11 +190,11 @@ class Budgeted(NamedTuple):
 
 def budgeted(*, by_owners: bool) -> Budgeted:
     """Budgets of two fetches."""
-    owned = MemoryOwnerFrontier() if by_owners else None
+    owned = memory_frontier(by_owners=True) if by_owners else None
     if owned is not None:
         owned.owners.tick(0)
     parts = Parts([BudgetsPart(Options(url_budget=2, crawl_batch_size=0))])
-    gate = layered(MemoryFrontier() if owned is None else owned, owned, parts, MemoryAside(), sites=False).gate
+    gate = layered(memory_frontier() if owned is None else owned, owned, parts, MemoryAside(), sites=False).gate
     assert gate is not None
     parts = parts.begun(Counter(), gate)
     gate.ask(parts)

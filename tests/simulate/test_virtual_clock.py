@@ -14,7 +14,7 @@ from frontier_contract import entry
 from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.frontier import Outcome, Patience
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.opening import memory_frontier
 from simulate.virtual_clock import VirtualClock
 
 WAITS = {"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 2, "CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 300}
@@ -22,7 +22,7 @@ WAITS = {"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 2, "CRAWL_SEEDS": 30, 
 
 def times_of(delay: float, capacity: float, patience: float = 0.0, documents: int = 300) -> list[tuple[float, str]]:
     """When each document of some owners is asked for, and whose it is; some of them come while others are crawled."""
-    frontier = MemoryOwnerFrontier(patience=Patience(patience))
+    frontier = memory_frontier(by_owners=True, patience=Patience(patience))
     clock = VirtualClock(delay, capacity)
     turns = clock.turns(frontier.owners)
     draw = random.Random(0)
@@ -71,7 +71,7 @@ def test_places_and_delays(delay: float, capacity: float, patience: float) -> No
 
 def test_what_is_on_the_clock_outlives_a_process() -> None:
     """At any moment, and in a state that holds the owners that wait alone."""
-    frontier, clock = MemoryOwnerFrontier(), VirtualClock(2.0, 10.0)
+    frontier, clock = memory_frontier(by_owners=True), VirtualClock(2.0, 10.0)
     turns = clock.turns(frontier.owners)
     frontier.push(entry(f"{number}", number, host=f"owner{number % 90}.example") for number in range(200))
     for _ in range(200):
@@ -81,7 +81,7 @@ def test_what_is_on_the_clock_outlives_a_process() -> None:
         frontier.settle(lease, Outcome.ARCHIVED)
         state = clock.save()
         assert len(state["waits"]) <= 20
-        other, resumed = MemoryOwnerFrontier(), VirtualClock(2.0, 10.0)
+        other, resumed = memory_frontier(by_owners=True), VirtualClock(2.0, 10.0)
         resumed.turns(other.owners)
         resumed.load(state, other.owners)
         assert resumed.save() == state

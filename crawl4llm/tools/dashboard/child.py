@@ -103,14 +103,14 @@ def frontier(jobdir: str) -> dict[str, Any]:
     folder is known to be a JOBDIR."""
     from crawl4llm.base.domains import owner_of
     from crawl4llm.frontier.aside import StoredAside
-    from crawl4llm.frontier.durable_owned import stored_frontier
+    from crawl4llm.frontier.opening import stored_frontier
     from crawl4llm.frontier.store import NAME, Store
     from crawl4llm.parts.budgets.accounts import scopes_of
 
     with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
         queued = stored_frontier(store)
         scores, owners = [], Counter[str]()
-        for entry in islice(queued, _READ):
+        for entry in queued.best(_READ):
             scores.append(entry.score)
             owners[owner_of(entry.url or entry.key)] += 1
         waiting = StoredAside(store).waiting(lambda entry: scopes_of(entry.url or entry.key))

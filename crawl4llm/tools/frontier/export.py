@@ -44,7 +44,7 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _lines(crawl: StoredCrawl) -> Iterator[str]:
     number = len(crawl.frontier) + len(crawl.aside)
-    for entry in tqdm(chain(crawl.frontier, crawl.aside), "Exporting", number, unit=" documents", disable=None):
+    for entry in tqdm(chain(crawl.frontier.best(), crawl.aside), "Exporting", number, unit=" documents", disable=None):
         others = {name: getattr(entry, name) for name in ("url", "score", "depth", "parent", "attempts")}
         yield json.dumps({"id": entry.key, **others})
 

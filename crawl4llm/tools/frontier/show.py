@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
 from heapq import nsmallest
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.counting import REDIRECTS, ended_documents
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Outcome
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ def _states(crawl: StoredCrawl) -> Iterator[Part]:
 
 def _parked(crawl: StoredCrawl) -> Iterator[Part]:
     """Yield the owners that are parked, those with the most documents first."""
-    if not isinstance(crawl.frontier, DurableOwnerFrontier):
+    if not crawl.frontier.by_owners:
         return
     owners = crawl.frontier.owners
     parked = sorted((-owners.queued_of(name), name, delay) for name, delay in owners.parked())
@@ -130,7 +128,7 @@ def _hosts(crawl: StoredCrawl, most: int) -> Iterator[Part]:
 
 
 def _best(crawl: StoredCrawl, most: int) -> Iterator[Part]:
-    rows = [(entry.score, entry.key, entry.url) for entry in islice(crawl.frontier, most)]
+    rows = [(entry.score, entry.key, entry.url) for entry in crawl.frontier.best(most)]
     yield Rows("best", ("score", "id", "url"), rows, "\nThe best documents", digits=6)
 
 

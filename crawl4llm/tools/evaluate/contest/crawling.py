@@ -19,7 +19,8 @@ from crawl4llm.base.reasons import CORRUPT_RECORD
 from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import RatePages
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import Policy, load_policy
@@ -61,7 +62,7 @@ async def crawl_in_memory(
         options,
         policy=policy,
         rate=rate,
-        frontier=MemoryFrontier(),
+        frontier=memory_frontier(),
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,

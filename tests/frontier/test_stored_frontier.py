@@ -1,8 +1,7 @@
-"""The frontier of owners on disk: what outlives its process, stores of older kinds, damage."""
+"""Frontiers of owners in a store: what outlives their process, owners by other rules, damage."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -11,64 +10,29 @@ import signal
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from frontier_contract import entry, keys_of
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
-from owner_contract import OwnerModel, Undelayed, owner, run_owner_model
+from frontier_contract import KINDS, Opened, entry, keys_of, owner
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, put_files
 
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.crawl.store_check import ID, check_store
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Outcome, OwnerCounts, OwnerFrontier
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
-from crawl4llm.frontier.holds import FAILURES_KEPT, NAME, hold_of
-from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.frontier import Entry, Outcome, OwnerCounts
+from crawl4llm.frontier.holds import FAILURES_KEPT, NAME, Holds, hold_of
+from crawl4llm.frontier.opening import open_frontier, stored_frontier
 from crawl4llm.frontier.store import Store, StoreError
 
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-class Stored:
-    """A frontier of owners in a folder, with clocks that stand still unless they are set."""
-
-    def __init__(self, folder: Path, caps: Caps = NO_CAPS, *, time: float = 0.0, fsync: bool = False) -> None:
-        self.path, self.caps, self.time, self.fsync = folder / "store.mdb", caps, time, fsync
-        self.wall = 1e9
-        """Wall time where the clock shows 0."""
-        self.open()
-
-    def open(self) -> DurableOwnerFrontier:
-        self.store = Store(self.path, fsync=self.fsync)
-        self.frontier = DurableOwnerFrontier(
-            self.store, self.caps, clock=lambda: self.time, wall=lambda: self.wall + self.time
-        )
-        return self.frontier
-
-    def tick(self, time: float) -> None:
-        self.time = time
-        self.frontier.owners.tick(time)
-
-    def commit(self) -> None:
-        self.frontier.save()
-        self.store.commit()
-
-    def reopen(self, *, commit: bool = True) -> DurableOwnerFrontier:
-        """Open it anew in what is like another process; without a commit, as after a kill."""
-        if commit:
-            self.commit()
-        self.store.close()
-        return self.open()
+(OF_OWNERS,) = (kind for kind in KINDS if kind.name == "store by owner")
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Any:
-    stored = Stored(tmp_path)
+def stored() -> Iterator[Opened]:
+    stored = OF_OWNERS.open(time=0.0)
     yield stored
     stored.store.close()
 
@@ -85,7 +49,7 @@ def some(owners: int, documents: int, seed: int = 0) -> list[Entry]:
 # -- what outlives the process ------------------------------------------------------------------------------------
 
 
-def test_holds_and_parking_outlive_the_process_without_a_commit(stored: Stored) -> None:
+def test_holds_and_parking_outlive_the_process_without_a_commit(stored: Opened) -> None:
     stored.frontier.push([entry(name, 0.5, host=name) for name in ("one", "two", "three")])
     stored.commit()
     assert stored.frontier.owners.hold("one", 60)
@@ -105,7 +69,7 @@ def test_holds_and_parking_outlive_the_process_without_a_commit(stored: Stored) 
     assert frontier.owners.counts == OwnerCounts(3, 0, 0, 0)
 
 
-def test_a_hold_that_is_shorter_than_the_wait_after_an_exchange_outlives_that(stored: Stored) -> None:
+def test_a_hold_that_is_shorter_than_the_wait_after_an_exchange_outlives_that(stored: Opened) -> None:
     """The wait is known to the process alone."""
     stored.frontier.push([entry("a", 0.5, host="one")])
     assert stored.frontier.owners.occupy("one")
@@ -115,7 +79,7 @@ def test_a_hold_that_is_shorter_than_the_wait_after_an_exchange_outlives_that(st
     assert frontier.owners.ready_at("one") == 30
 
 
-def test_exchanges_and_waits_end_with_the_process(stored: Stored) -> None:
+def test_exchanges_and_waits_end_with_the_process(stored: Opened) -> None:
     stored.frontier.push([entry(f"{name}{n}", n, host=name) for name in ("one", "two") for n in (1, 2)])
     stored.frontier.lease(2)
     stored.frontier.owners.release("one", 60)
@@ -128,7 +92,7 @@ def test_exchanges_and_waits_end_with_the_process(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize(("jump", "left"), [(-1e6, 50.0), (0.0, 50.0), (20.0, 30.0), (1e6, 0.0)])
-def test_a_hold_is_no_longer_than_it_was_when_the_wall_clock_jumps(stored: Stored, jump: float, left: float) -> None:
+def test_a_hold_is_no_longer_than_it_was_when_the_wall_clock_jumps(stored: Opened, jump: float, left: float) -> None:
     stored.tick(10)
     stored.frontier.owners.hold("one", 60)
     stored.wall += jump
@@ -136,7 +100,7 @@ def test_a_hold_is_no_longer_than_it_was_when_the_wall_clock_jumps(stored: Store
     assert max(frontier.owners.ready_at("one"), 10) == 10 + left
 
 
-def test_failures_outlive_the_process_for_a_day(stored: Stored) -> None:
+def test_failures_outlive_the_process_for_a_day(stored: Opened) -> None:
     """Of names that are no owner's too; a clock that is set back does not forget them."""
     stored.tick(10)
     stored.frontier.owners.hold("one", 70, failures=2)
@@ -151,7 +115,7 @@ def test_failures_outlive_the_process_for_a_day(stored: Stored) -> None:
     assert (frontier.owners.failures("one"), frontier.owners.failures("www.one.")) == (0, 0)
 
 
-def test_owners_are_unparked_where_no_more_is_asked_for(stored: Stored) -> None:
+def test_owners_are_unparked_where_no_more_is_asked_for(stored: Opened) -> None:
     for name, delay in (("one", 400.0), ("two", 3600.0), ("three", 0.0)):
         stored.frontier.owners.park(name, delay)
     frontier = stored.reopen(commit=False)
@@ -168,7 +132,7 @@ def test_owners_are_unparked_where_no_more_is_asked_for(stored: Stored) -> None:
         *("null", "7", "[" * 2000 + "]" * 2000),
     ],
 )
-def test_lines_of_the_holds_file_that_say_no_hold_are_passed_over(stored: Stored, hold: str) -> None:
+def test_lines_of_the_holds_file_that_say_no_hold_are_passed_over(stored: Opened, hold: str) -> None:
     """Their checksums may hold nevertheless: who made the JOBDIR made them."""
     one = hold.replace("[", '["one", ', 1).encode()
     two = b'["two", 9e9, 60.0, true, 3, 9e9, 0.0, 4, 9e9]'
@@ -181,7 +145,7 @@ def test_lines_of_the_holds_file_that_say_no_hold_are_passed_over(stored: Stored
         hold_of(parse_json(hold))
 
 
-def test_the_running_clock_may_be_another_after_a_restart(stored: Stored) -> None:
+def test_the_running_clock_may_be_another_after_a_restart(stored: Opened) -> None:
     """As a monotonic one is after a boot."""
     stored.tick(1000)
     stored.frontier.owners.hold("one", 1060)
@@ -189,44 +153,14 @@ def test_the_running_clock_may_be_another_after_a_restart(stored: Stored) -> Non
     assert stored.reopen().owners.ready_at("one") == 40
 
 
-def test_it_agrees_with_a_naive_model_also_when_it_is_opened_anew(tmp_path: Path) -> None:
-    folders = (tmp_path / str(number) for number in itertools.count())
-
-    class AgainstModel(OwnerModel):
-        def new_frontier(self, caps: Caps) -> OwnerFrontier:
-            folder = next(folders)
-            folder.mkdir()
-            self.now = 0.0
-            self.stored = Stored(folder, caps)
-            return self.stored.frontier
-
-        @rule(passed=st.integers(0, 12).map(float))
-        def tick(self, passed: float) -> None:
-            self.now += passed / 4
-            self.stored.tick(self.now)
-
-        @rule()
-        def reopen(self) -> None:
-            self.frontier = self.stored.reopen()
-            self.busy.clear()
-            self.rests.clear()
-            self.gate = -math.inf
-
-        def teardown(self) -> None:
-            self.stored.reopen().verify()
-            self.stored.store.close()
-
-    run_owner_model(AgainstModel)
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from crawl4llm.frontier import Entry, Outcome
-from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
 store = Store(Path(sys.argv[1]))
-frontier = DurableOwnerFrontier(store)
+frontier = open_frontier(store, by_owners=True)
 frontier.push(Entry(f"{n:03d}", f"http://h{n % 50}.example/{n}", n / 7 % 1, 0, None) for n in range(500))
 for lease in frontier.lease(20):
     frontier.settle(lease, Outcome.ARCHIVED)
@@ -251,7 +185,7 @@ def test_killed_it_has_its_last_commit_and_every_hold(tmp_path: Path) -> None:
     )
     assert killed.returncode == -signal.SIGKILL
     with closing(Store(path)) as store:
-        frontier = DurableOwnerFrontier(store)
+        frontier = open_frontier(store, by_owners=True)
         frontier.verify()
         assert (len(frontier), frontier.leased) == (480, 0)
         assert frontier.outcomes == {(Outcome.ARCHIVED, None): 20}
@@ -275,7 +209,7 @@ def test_power_cut_at_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         disk = Disk(root, calls)
         try:
             with disk.powered(), closing(Store(root / "store.mdb")) as store:
-                owners = DurableOwnerFrontier(store, clock=lambda: 0.0, wall=lambda: 1e9).owners
+                owners = open_frontier(store, by_owners=True, clock=lambda: 0.0, wall=lambda: 1e9).owners
                 for number in range(14):
                     name = f"owner{number % 5}.example"
                     owners.hold(name, 100.0 + number)
@@ -286,7 +220,7 @@ def test_power_cut_at_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         put_files(root, disk.survivors(*draw.choice(SURVIVALS)))
         for path in root.glob("store.mdb*"):  # which is whole after a power cut: tests/crawl/test_power_cut.py
             path.unlink()
-        found = Stored(root)
+        found = OF_OWNERS.open(time=0.0, folder=root)
         for name, until in done.items():
             assert found.frontier.owners.ready_at(name) >= until, f"after {calls} calls"
         found.frontier.owners.hold("owner0.example", 200.0)
@@ -300,29 +234,29 @@ def test_power_cut_at_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 # -- stores of other kinds ----------------------------------------------------------------------------------------
 
 
-def test_owners_by_other_rules_are_found_anew(stored: Stored) -> None:
+def test_owners_by_other_rules_are_found_anew(stored: Opened) -> None:
     """As when the list of public suffixes is another."""
     stored.frontier.push(some(5, 100))
     stored.frontier.owners.hold("owner1.example", 60)
-    stored.frontier.save()
+    stored.stored.save()
     state = json.loads(stored.store.get("state", b"frontier") or b"")
-    stored.store.put("state", b"frontier", json.dumps({**state, "owned": "others"}).encode())
-    for table in ("owned", "owners"):
-        (key, value), *_ = stored.store.items(table)
-        stored.store.delete(table, key)
-        stored.store.put(table, key[:-1] + b"~", value)
+    stored.store.put("state", b"frontier", json.dumps({**state, "order": "owners, others"}).encode())
+    (key, value), *_ = stored.store.items("owned")
+    stored.store.delete("owned", key)
+    stored.store.put("owned", key[:-1] + b"~", value)
     stored.store.commit()
     stored.store.close()
     with closing(Store(stored.path, readonly=True)) as store:
-        assert type(stored_frontier(store)) is IndexedFrontier
+        assert not stored_frontier(store).by_owners
         assert len([*stored_frontier(store)]) == 100
-    frontier = stored.open()
+    stored.open()
+    frontier = stored.stored
     assert frontier.owners.counts == OwnerCounts(4, 1, 0, 0)
     stored.reopen().verify()
-    assert json.loads(stored.store.get("state", b"frontier") or b"")["owned"] == state["owned"]
+    assert json.loads(stored.store.get("state", b"frontier") or b"")["order"] == state["order"]
 
 
-def test_others_can_read_it(stored: Stored) -> None:
+def test_others_can_read_it(stored: Opened) -> None:
     stored.store.put("state", ID, b"a crawl")
     stored.frontier.push(some(5, 100))
     stored.frontier.owners.park("owner1.example")
@@ -331,28 +265,28 @@ def test_others_can_read_it(stored: Stored) -> None:
     stored.store.close()
     with closing(Store(stored.path, readonly=True)) as store:
         frontier = stored_frontier(store)
-        assert isinstance(frontier, DurableOwnerFrontier)
+        assert frontier.by_owners
         assert frontier.owners.documents.parked == parked > 0
         assert len([*frontier]) == 100
     check_store(stored.path, "a crawl", thorough=True)
 
 
-def test_what_is_purged_leaves_the_index_of_owners(stored: Stored) -> None:
+def test_what_is_purged_leaves_the_index_of_owners(stored: Opened) -> None:
     stored.frontier.push(some(5, 300))
     stored.commit()
-    for gone in stored.frontier.rewrite(lambda one: owner(one) == "owner1.example" or one.depth % 2 == 0):
-        stored.frontier.count_dropped(OPT_OUT, len(gone))
+    for gone in stored.stored.rewrite(lambda one: owner(one) == "owner1.example" or one.depth % 2 == 0):
+        stored.stored.count_dropped(OPT_OUT, len(gone))
         stored.commit()
     assert stored.frontier.owners.queued_of("owner1.example") == 0
     stored.reopen().verify()
-    assert all(lease.entry.depth % 2 for lease in Undelayed(stored.frontier).lease(999))
+    assert all(lease.entry.depth % 2 for lease in stored.lease_any(999))
 
 
 # -- damage -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["owned", "owners", "current"])
-def test_a_lost_pair_is_found(stored: Stored, table: str) -> None:
+@pytest.mark.parametrize("table", ["owned", "current"])
+def test_a_lost_pair_is_found(stored: Opened, table: str) -> None:
     stored.frontier.push(some(5, 100))
     stored.commit()
     (key, _), *_ = stored.store.items(table)
@@ -362,7 +296,7 @@ def test_a_lost_pair_is_found(stored: Stored, table: str) -> None:
         stored.reopen(commit=False).verify()
 
 
-def test_the_holds_file_stays_small(stored: Stored) -> None:
+def test_the_holds_file_stays_small(stored: Opened) -> None:
     """What is over, or was said again, goes."""
     for turn in range(5000):
         stored.tick(turn)
@@ -370,12 +304,12 @@ def test_the_holds_file_stays_small(stored: Stored) -> None:
         stored.frontier.owners.hold("often.example", turn + 9.0)
     size = (stored.path.parent / NAME).stat().st_size
     assert 0 < size < 150_000
-    assert len(stored.frontier.owners._holds._holds) < 2000
+    assert len([*Holds(stored.path.with_name(NAME), wall=lambda: stored.wall + stored.time).items()]) < 2000
     owners = stored.reopen().owners
     assert (owners.ready_at("often.example"), owners.ready_at("owner4999.example")) == (5008, 5002)
 
 
-def test_damaged_lines_of_the_holds_file_are_passed_over(stored: Stored) -> None:
+def test_damaged_lines_of_the_holds_file_are_passed_over(stored: Opened) -> None:
     for number in range(9):
         stored.frontier.owners.hold(f"owner{number}.example", 60)
     path = stored.path.parent / NAME

@@ -1,0 +1,240 @@
+"""A frontier: documents in an order, and the leases' ledger. :mod:`~crawl4llm.frontier.opening` composes it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
+from crawl4llm.base.urls import host_of
+from crawl4llm.frontier import Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.frontier.mixed import Shares
+from crawl4llm.frontier.orders import Order, Ranked
+from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier.plain import PlainDocuments
+from crawl4llm.frontier.runs import encode, entry_in, pack
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.stored import StoredDocuments
+
+STATE: Final = b"frontier"
+"""Key of what a store says of its frontier."""
+LEASES: Final = "leases"
+"""The table in which a store has documents on lease, by token."""
+OWNERS: Final = "owners"
+"""Is in the name of each order by owner."""
+
+
+class Ledger:
+    """Begins and ends leases. A document on lease is here and nowhere else in the frontier."""
+
+    def __init__(self, shares: Shares | None = None) -> None:
+        """``shares``: they count what is on lease by class."""
+        self._shares = shares
+        self._entries: dict[int, Entry] = {}
+        """By token."""
+        self._stored: set[int] = set()
+        """Tokens of the leases that the store has."""
+        self._last_token = 0
+        self._archived = 0
+        self._outcomes: Counter[tuple[Outcome, str | None]] = Counter()
+
+    def begin(self, entries: Iterable[Entry]) -> list[Lease]:
+        """Lease documents, in this order."""
+        leases = [Lease(entry, token) for token, entry in enumerate(entries, self._last_token + 1)]
+        for entry, token in leases:
+            entry.attempts += 1
+            self._entries[token] = entry
+            if self._shares is not None:
+                self._shares.lease(entry.cell, 1)
+        self._last_token += len(leases)
+        return leases
+
+    def end(self, lease: Lease, *, attempted: bool = True) -> Entry | None:
+        """Return the document of a lease, which ends, and count it unless it was not ``attempted``. None: it had ended
+        before."""
+        entry = self._entries.pop(lease.token, None)
+        if entry is not None:
+            if not attempted:
+                entry.attempts -= 1
+            if self._shares is not None:
+                self._shares.lease(entry.cell, -1)
+        return entry
+
+    def count(self, outcome: Outcome, reason: str | None, documents: int = 1) -> None:
+        """Count documents that came to an end."""
+        if outcome is Outcome.ARCHIVED:  # most are, and hashing an enum is slow
+            self._archived += documents
+        elif documents:
+            self._outcomes[outcome, reason] += documents
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
+        """Numbers of documents that ended, by outcome and reason."""
+        return {**({(Outcome.ARCHIVED, None): self._archived} if self._archived else {}), **self._outcomes}
+
+    def leases(self) -> list[Lease]:
+        """Return what is on lease, in the order of tokens."""
+        return [Lease(entry, token) for token, entry in sorted(self._entries.items())]
+
+    # -- durability -----------------------------------------------------------------------------------------------
+
+    def load(self, store: Store, state: Mapping[str, Any]) -> None:
+        """Take up the leases that a store has, and what :meth:`save` returned. Raises StoreError."""
+        self._last_token = state.get("last_token", 0)
+        self._archived = state.get("archived", 0)
+        self._outcomes.update({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
+        for key, value in store.items(LEASES):
+            self._entries[int.from_bytes(key, "big")] = entry = entry_in(store, value)
+            if self._shares is not None:
+                self._shares.lease(entry.cell, 1)
+        self._stored = set(self._entries)
+
+    def save(self, store: Store) -> dict[str, Any]:
+        """Write to a store what it does not hold yet; return the rest, as JSON."""
+        for token in self._stored - self._entries.keys():
+            store.delete(LEASES, token.to_bytes(8, "big"))
+        for token in self._entries.keys() - self._stored:
+            store.put(LEASES, token.to_bytes(8, "big"), pack([encode(self._entries[token])]))
+        self._stored = set(self._entries)
+        outcomes = [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()]
+        return {"last_token": self._last_token, "archived": self._archived, "outcomes": outcomes}
+
+
+class ComposedFrontier:
+    """Implements :class:`crawl4llm.frontier.Frontier`, and, by owners, :class:`crawl4llm.frontier.OwnerFrontier`."""
+
+    owners: OwnerIndex
+    """Only in an order by owner or class."""
+
+    def __init__(
+        self, documents: Ranked, order: Order, ledger: Ledger, caps: Caps, owners: OwnerIndex | None = None
+    ) -> None:
+        """``order``: of the ``documents``, by ``owners`` if there are any."""
+        self._documents, self._order, self._ledger, self._caps = documents, order, ledger, caps
+        if owners is not None:
+            self.owners = owners
+
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        total, per_host = self._caps
+        if per_host is not None:
+            entries = list(entries)
+        add = self._order.add
+        for entry in entries:
+            add(entry)
+        evicted: list[Evicted] = []
+        if per_host is not None:
+            for host in sorted({host_of(entry.url) for entry in entries} - {""}):
+                evicted += self._evict(self._documents.worst_of(host, per_host), HOST_FULL)
+        if total is not None and (surplus := len(self._documents) - total) > 0:
+            evicted += self._evict(self._documents.worst(surplus), FRONTIER_FULL)
+        return evicted
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        return self._order.rerank(scores)
+
+    def lease(self, n: int) -> list[Lease]:
+        leases: list[Lease] = []
+        while len(leases) < n and (taken := self._order.take(n - len(leases))):
+            leases += self._ledger.begin(taken)
+        return leases
+
+    def first(self) -> bytes | None:
+        """Return bytes by which the document sorts that would be leased next, its score first; None: there is none."""
+        return self._order.first()
+
+    def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
+        if self._ledger.end(lease) is None:
+            return False
+        self._ledger.count(outcome, reason)
+        return True
+
+    def give_back(self, lease: Lease, *, attempted: bool) -> bool:
+        if (entry := self._ledger.end(lease, attempted=attempted)) is None:
+            return False
+        self._order.add(entry)
+        return True
+
+    def withdraw(self, lease: Lease) -> Entry | None:
+        return self._ledger.end(lease, attempted=False)
+
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        """See :class:`crawl4llm.frontier.OwnerFrontier`."""
+        ended: list[Entry] = []
+        while len(ended) < most and (best := self.owners.best(owner)) is not None:
+            ended.append(self._order.leave(best))
+        self._ledger.count(outcome, reason, len(ended))
+        return ended
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    @property
+    def leased(self) -> int:
+        return len(self._ledger)
+
+    @property
+    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
+        return self._ledger.outcomes
+
+    def leases(self) -> list[Lease]:
+        """Return what is on lease, in the order of tokens."""
+        return self._ledger.leases()
+
+    def close(self) -> None:
+        """Do nothing: what is in memory goes with this object, and a store is closed by whoever opened it."""
+
+    def _evict(self, handles: Sequence[Any], reason: str) -> list[Evicted]:
+        self._ledger.count(Outcome.DROPPED, reason, len(handles))
+        return [Evicted(self._order.leave(handle), reason) for handle in handles]
+
+
+class StoredFrontier(ComposedFrontier):
+    """A frontier in a store. :meth:`save` writes all of it, and a commit of the store makes that last: a new frontier
+    on the store then has the same documents in the same order, and the same leases, with their tokens.
+
+    Holds and parking of owners outlive the process without a commit; exchanges, and waits since the last one, do not,
+    so whoever opens it calls ``owners.hold_all()``. A lease that is taken up does not make its owner busy.
+    """
+
+    _documents: PlainDocuments | StoredDocuments
+
+    def __init__(self, store: Store, name: str, *parts: Any) -> None:
+        """``name``: of the order, as it is stored; others as in the base."""
+        super().__init__(*parts)
+        self._store, self._name = store, name
+        self.by_owners = OWNERS in name and hasattr(self, "owners")
+        """Whether it goes by owners."""
+
+    def save(self) -> None:
+        """Write to the store what it does not hold yet. Raises StoreError."""
+        state = {"order": self._name, **self._documents.state(), **self._ledger.save(self._store)}
+        self._store.put("state", STATE, json.dumps({**state, "queued": len(self)}).encode())
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield all documents queued at the last save, in the order in which they lie."""
+        return iter(self._documents)
+
+    def best(self, most: int | None = None) -> Iterator[Entry]:
+        """Yield the best documents, best first, of those; None: all."""
+        return self._documents.best(most)
+
+    def rewrite(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
+        """Take some documents out; yield those of each piece, to be saved, committed. Sorted runs become one.
+
+        Nothing else may be done until it is through; what was saved after a piece can be taken up and rewritten again.
+        """
+        self.save()
+        return self._documents.rewrite(unwanted, self._order.leave)
+
+    def count_dropped(self, reason: str, documents: int) -> None:
+        """Count documents that :meth:`rewrite` left out."""
+        self._ledger.count(Outcome.DROPPED, reason, documents)
+
+    def verify(self) -> None:
+        """Raise StoreError unless everything of the frontier is there, once and in order."""
+        self._documents.verify()

@@ -1,0 +1,109 @@
+"""Composes a frontier of a medium, an order and the leases' ledger.
+
+By score the medium is the order, too: ``MemoryDocuments``; in a store ``PlainDocuments``, or, to give new scores or
+with a cap by host, ``StoredDocuments``. By owner, class or both the order is ``ByQueues`` on ``MemoryDocuments`` or
+``StoredDocuments``, with an index: ``OwnerIndex``, or over it ``ClassIndex``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from crawl4llm.base.domains import OWNER_RULES, owner_of
+from crawl4llm.base.received import FRONTIER
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Patience
+from crawl4llm.frontier.composed import OWNERS, STATE, ComposedFrontier, Ledger, StoredFrontier
+from crawl4llm.frontier.holds import NAME, Holds, LastingWaits, OwnerHolds
+from crawl4llm.frontier.memory import MemoryDocuments, MemoryQueues
+from crawl4llm.frontier.mixed import MOST_CELLS, ClassIndex, Shares, queue_of
+from crawl4llm.frontier.orders import ByQueues, Index, NameOf
+from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier.plain import PlainDocuments
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.stored import StoredDocuments, StoredQueues
+
+_PLAIN, _SCORE, _CLASSES = "score", "score, indexed", "classes"
+"""Names of orders in a store; those of owners end with the rules by which documents have owners."""
+_BY_OWNERS = f"{OWNERS}, {OWNER_RULES}"
+
+
+def memory_frontier(
+    caps: Caps = NO_CAPS, *, by_owners: bool = False, shares: Shares | None = None, patience: Patience = IMPATIENT
+) -> ComposedFrontier:
+    """Return an empty frontier in memory. For its order see :func:`open_frontier`."""
+    name_of, ledger = _name_of(shares, by_owners=by_owners), Ledger(shares)
+    documents = MemoryDocuments(name_of, by_host=caps.per_host is not None)
+    if name_of is None:
+        return ComposedFrontier(documents, documents, ledger, caps)
+    owners = OwnerIndex(patience)
+    index: Index = owners if shares is None else ClassIndex(shares, owners)
+    order = ByQueues(documents, MemoryQueues(documents, index), index, name_of)
+    return ComposedFrontier(documents, order, ledger, caps, owners)
+
+
+def open_frontier(
+    store: Store,
+    caps: Caps = NO_CAPS,
+    *,
+    by_owners: bool = False,
+    shares: Shares | None = None,
+    reranks: bool = False,
+    patience: Patience = IMPATIENT,
+    clock: Callable[[], float] = time.monotonic,
+    wall: Callable[[], float] = time.time,
+    holds: OwnerHolds | None = None,
+    most_fresh: int | None = None,
+) -> StoredFrontier:
+    """Return the frontier that a store holds, or an empty one.
+
+    Documents are leased by score; ``by_owners``, at most one of each owner at a time; with ``shares``, of the class
+    first that is furthest below its share. By score it gives new scores to documents only if it ``reranks``.
+
+    By owners: ``clock`` is the one on which all times are, ``wall`` tells seconds since 1970, ``holds`` is where it is
+    written who may not be asked (None: in a file beside the store); documents are queued anew if their owners were
+    found by other rules, unless the store is only read: then there is no order. ``most_fresh``: documents in memory at
+    most, if they lie in sorted runs. Raises StoreError if the store is damaged or has a frontier of another order,
+    InputError if the holds cannot be read.
+    """
+    name_of, ledger = _name_of(shares, by_owners=by_owners), Ledger(shares)
+    name = _PLAIN if not reranks and caps.per_host is None else _SCORE
+    if name_of is not None:
+        name = ", ".join([_CLASSES] * (shares is not None) + [_BY_OWNERS] * by_owners)
+    state = store.stated(STATE, FRONTIER)
+    found = state.get("order", name)
+    if found.partition(OWNERS)[:2] != name.partition(OWNERS)[:2]:
+        raise store.damaged(f"its frontier goes by {found}, and not by {name}")
+    ledger.load(store, state)
+    if name == _PLAIN:
+        plain = PlainDocuments(store, state, most_fresh)
+        return StoredFrontier(store, name, plain, plain, ledger, caps)
+    is_known = found == name or not store.readonly
+    documents = StoredDocuments(store, name_of if is_known else None, state.get("queued", 0), caps, by_score=is_known)
+    if name_of is None or not is_known:
+        return StoredFrontier(store, found, documents, documents, ledger, caps)
+    holds = holds or Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
+    owners = OwnerIndex(patience, LastingWaits(holds, clock, wall) if by_owners else None)
+    index: Index = owners if shares is None else ClassIndex(shares, owners)
+    queues = StoredQueues(store)
+    if found != name:
+        queues.make_anew(documents, name_of)
+    queues.load(index, len(documents))
+    order = ByQueues(documents, queues, index, name_of)
+    return StoredFrontier(store, name, documents, order, ledger, caps, owners)
+
+
+def stored_frontier(store: Store) -> StoredFrontier:
+    """Return the frontier that a store holds, of whatever order, to look at it or to take documents out. Raises
+    StoreError."""
+    name = store.stated(STATE, FRONTIER).get("order", _PLAIN)
+    shares = Shares([[0.0] * MOST_CELLS]) if name.startswith(_CLASSES) else None
+    return open_frontier(store, by_owners=OWNERS in name, shares=shares, reranks=name == _SCORE)
+
+
+def _name_of(shares: Shares | None, *, by_owners: bool) -> NameOf | None:
+    """Return the names of queues; None if all documents are in one order."""
+    if shares is not None:
+        return partial(queue_of, by_owners=by_owners)
+    return (lambda url, _cell: owner_of(url)) if by_owners else None
