@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib import import_module
 from itertools import chain
@@ -81,10 +80,7 @@ def draw() -> str:
 
 
 def _room(module: str, rooms: set[str]) -> str | None:
-    name = re.sub(
-        "option_checks|live_options|scope_options|cluster_options", "options", module
-    )  # one table, and what checks it
-    return next((room for room in rooms if name == room or name.startswith(f"{room}.")), None)
+    return next((room for room in rooms if module == room or module.startswith(f"{room}.")), None)
 
 
 def _reached(room: str, direct: dict[str, set[str]]) -> set[str]:
