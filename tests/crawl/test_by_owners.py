@@ -126,7 +126,9 @@ def test_the_target_of_a_redirect_to_another_owner_is_queued_once(driven: Driven
 
 def test_targets_that_are_not_wanted(driven: Driven) -> None:
     """They are not visited, and the document is dropped; nor is one that is reached over what was visited."""
-    driven.crawl.scope = Scope(driven.crawl.visited, [Domain("gone.example")], Limits(url_length=30), by_owners=True)
+    driven.crawl.scope = driven.crawl.algorithm.scope = Scope(
+        driven.crawl.visited, [Domain("gone.example")], Limits(url_length=30), by_owners=True
+    )
     nine, six = driven.dequeue()
     redirect(driven, nine, "http://www.gone.example/")
     redirect(driven, six, f"http://c.example/{'x' * 30}")

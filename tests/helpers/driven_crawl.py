@@ -9,6 +9,7 @@ import random
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
-from crawl4llm.parts import open_parts
-from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
+from crawl4llm.parts import Parts, open_parts
+from crawl4llm.policies import BasePolicy, Candidate, Policy, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
@@ -42,6 +43,24 @@ def scored(links: Graph, **kwargs: Any) -> GraphCorpus:
     """A graph whose documents have their score for a key: ``9`` scores 0.9, ``35`` 0.35, ``9b`` 0.9."""
     digits = {key: "".join(filter(str.isdigit, key)) for key in links}
     return GraphCorpus(links, {key: f"0.{number} text of {key}" for key, number in digits.items()}, **kwargs)
+
+
+class NoTexts:
+    """Known texts of which there are none."""
+
+    identity = "none"
+
+    def knows(self, text: str, signature: bytes) -> bool:
+        return False
+
+
+def _parts(options: Options) -> Parts:
+    """Return the parts of a crawl; KNOWN_TEXTS ``given`` is no file, and has no texts."""
+    if options.known_texts != "given":
+        return open_parts(options)
+    from crawl4llm.parts.known_texts.work import KnownTextsPart
+
+    return Parts([*open_parts(replace(options, known_texts=None)), KnownTextsPart(options, NoTexts())])
 
 
 @contextmanager
@@ -105,7 +124,7 @@ class Driven:
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
         workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
-        opened = open_parts(options)
+        opened = _parts(options)
         return open_crawl(
             options,
             policy=make_policy(workers, options),
@@ -119,6 +138,11 @@ class Driven:
 
     def _aside(self) -> Aside:
         return MemoryAside()
+
+    def take_policy(self, policy: Policy) -> None:
+        """Go on by another policy than the settings name."""
+        self.crawl.policy = self.crawl.algorithm.policy = policy
+        self.crawl.algorithm.score = policy.score
 
     def start(self, *seeds: str) -> None:
         asyncio.run(self.crawl.begin(seeds))

@@ -89,7 +89,7 @@ def new_crawl(corpus: GraphCorpus, folder: Path, **settings: Any) -> Driven:
     """A crawl by such a policy."""
     folder.mkdir(parents=True)
     driven = Driven(corpus, folder, **settings)
-    driven.crawl.policy = new_policy(corpus, **settings)
+    driven.take_policy(new_policy(corpus, **settings))
     return driven
 
 

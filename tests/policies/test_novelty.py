@@ -92,7 +92,7 @@ def test_a_crawl_goes_on_from_what_was_saved(policy: str, tmp_path: Path) -> Non
     resumed.start("portal.example/")
     while not resumed.crawl.finished:
         state = resumed.crawl.policy.save()
-        resumed.crawl.policy = new_policy(resumed.corpus, **settings)
+        resumed.take_policy(new_policy(resumed.corpus, **settings))
         resumed.crawl.policy.load(state)
         assert resumed.crawl.policy.save() == state
         resumed.batch()

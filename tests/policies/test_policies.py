@@ -184,7 +184,7 @@ def test_a_crawl_goes_on_from_what_was_saved(crawl_web: Callable[..., Driven], s
     while not resumed.crawl.finished:
         state = resumed.crawl.policy.save()
         assert isinstance(state, bytes)
-        resumed.crawl.policy = new_policy(resumed.corpus, **settings)
+        resumed.take_policy(new_policy(resumed.corpus, **settings))
         resumed.crawl.policy.load(state)
         assert resumed.crawl.policy.save() == state
         resumed.batch()

@@ -53,6 +53,12 @@ class Backlinks(BasePolicy):
             self.calls.append(f"dequeued {' '.join(entry.key for entry in entries)}")
 
 
+class Ahead(Backlinks):
+    """Counts as fetched what it scores."""
+
+    looks_ahead = True
+
+
 class NoNumber(Backlinks):
     """Its new scores are none."""
 
@@ -121,12 +127,8 @@ def test_influence_is_none_where_it_is_not_known(new_crawl: NewCrawl) -> None:
 
 
 def test_a_policy_that_looks_ahead_is_told_too(new_crawl: NewCrawl) -> None:
-    class Ahead(Backlinks):
-        looks_ahead = True
-
-    driven = new_crawl(WEB, crawl_batch_size=1)
-    driven.crawl.policy = Ahead(None, driven.crawl.options)
-    driven.run("1")
+    driven = new_crawl(WEB, crawl_batch_size=1, url_policy=f"{__name__}.Ahead").run("1")
+    assert driven.crawl.policy.looks_ahead
     assert [page.entry.key for page in driven.crawl.policy.pages] == driven.ids
     assert [page.influence for page in driven.crawl.policy.pages] == [int(key) / 10 for key in driven.ids]
     assert [line["influence"] for line in driven.lines] == [int(key) / 10 for key in driven.ids], "not its own score"
