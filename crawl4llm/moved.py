@@ -42,6 +42,7 @@ _MOVED: Final = {
         page_by_page=_seen_links scorer_policy=_scorer_policy harmonic_ranks=harmonic draws=random_static""",
     ("crawl4llm.", "crawl4llm.frontier."): """
         visited* visited.bloom=bloom visited.fingerprints=fingerprints frontier.records=runs job.store=store""",
+    ("crawl4llm.frontier.", "crawl4llm.frontier."): "durable=opening indexed=stored",
     ("crawl4llm.", "crawl4llm.crawl."): """
         job.answers=answer_spool job.check=store_check job.commits=commits seeds archiving=page_writer
         requests=reorder_buffer outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
