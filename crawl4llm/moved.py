@@ -85,7 +85,7 @@ _MOVED: Final = {
 """By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it;
 ``*``: a package that is one module now, with what was in its other modules."""
 OBJECTS: Final = {
-    "crawl4llm.crawl.Crawl": "crawl4llm.crawl.algorithm",
+    "crawl4llm.crawl.Crawl": "crawl4llm.crawl.crawl",
     "simulate.build.build_tree": "simulate.build.tree",
     "simulate.clueweb22.ClueWeb22Corpus": "simulate.clueweb22.corpus",
     "simulate.demo.ensure_demo": "simulate.demo.demo",
