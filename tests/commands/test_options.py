@@ -40,6 +40,11 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         ("", ()),
         ([], ()),
     ],
+    "crawl_parts": [
+        ("my.own.Part, other.Part", ("my.own.Part", "other.Part")),
+        (["my.own.Part"], ("my.own.Part",)),
+        ("", ()),
+    ],
     "harmonic_ranks": [("ranks.txt.gz", "ranks.txt.gz"), (Path("ranks"), "ranks"), ("", None)],
     "ensemble_weights": [
         ("fasttext:1,length:-0.5", "fasttext:1,length:-0.5"),
@@ -151,6 +156,7 @@ BAD: dict[str, list[object]] = {
     "url_policy": ["", "best", "Influence", "__init__", "scorer:", "scorer:words", "scorer"],
     "order": ["", "ascending", "DESC"],
     "hot_queue_topic": [5, ["cheese", 5], {"cheese": 1}, b"cheese"],
+    "crawl_parts": [5, ["my.own.Part", 5], {"my.own.Part": 1}],
     "harmonic_ranks": [["ranks"]],
     "ensemble_weights": [
         "fasttext",

@@ -271,6 +271,7 @@ def test_killed_and_resumed_it_goes_the_same_way(demo_web: Web, whole: tuple[str
     assert f"({ENOUGH})" in result.stdout
 
 
+@pytest.mark.parametrize("whole", ["breadth_first"], indirect=True)
 @pytest.mark.parametrize("hook", ["follows", "admits", "found", "place", "lease", "rated", "crawled"])
 def test_a_part_that_raises_is_named_and_the_last_commit_stands(
     demo_web: Web, whole: tuple[str, Path, str], tmp_path: Path, hook: str
