@@ -171,7 +171,7 @@ class InfluenceScheduler(BaseScheduler):
         """Ask for the best documents; where owners must wait, come again when the first of them may be asked."""
         owners = self._crawl.owners
         if owners is None:
-            self._ask_for(self._crawl.dequeue())
+            self._ask_for(self._leased())
             return
         if self._wake is not None:
             self._wake.cancel()
@@ -180,7 +180,7 @@ class InfluenceScheduler(BaseScheduler):
         due = None
         if self._crawl.may_lease:
             clock.tick(owners)
-            self._ask_for(self._crawl.dequeue())
+            self._ask_for(self._leased())
             due = owners.next_ready() if self._crawl.may_lease else None
         self._see_whether_it_waits(clock.now())
         if self._waits is not None and not self._crawl.doubts_network:
@@ -255,8 +255,7 @@ class InfluenceScheduler(BaseScheduler):
             self._stop(BAD_INPUT, str(error))
         except Exception as error:
             logger.exception("Cannot go on")
-            self._crawl.counters.counts["errors"] += 1
-            self._stop(INTERNAL_ERROR, f"{self._whose(error)}, see errors.log in the output")
+            self._break_off(error)
         else:
             if not self._ending:
                 self._dequeue()
@@ -275,11 +274,26 @@ class InfluenceScheduler(BaseScheduler):
         elif finished := self._crawl.finished:
             self._close(finished)
 
+    def _leased(self) -> list[Lease]:
+        """Return the documents that are leased next; none if an error breaks the crawl off."""
+        try:
+            return self._crawl.dequeue()
+        except Exception as error:
+            logger.exception("Cannot go on")
+            self._break_off(error)
+            return []
+
+    def _break_off(self, error: Exception) -> None:
+        """End the crawl by an error that nobody foresaw; the last commit stands."""
+        self._crawl.counters.counts["errors"] += 1
+        self._stop(INTERNAL_ERROR, f"{self._whose(error)}, see errors.log in the output")
+
     def _whose(self, error: Exception) -> str:
         """Return what raised an error, and what it says, in short."""
         if (part := self._crawl.parts.raised(error.__traceback__)) is None:
             return "an internal error"
-        return f"the part {part.name} raised {type(error).__name__}: {harmless(str(error))[:200]}"
+        path = f"{type(part).__module__}.{type(part).__qualname__}"
+        return f"the part {path} raised {type(error).__name__}: {harmless(str(error))[:200]}"
 
     def _wake_engine(self) -> None:
         """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""

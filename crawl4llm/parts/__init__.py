@@ -15,6 +15,7 @@ CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
@@ -56,6 +57,7 @@ ORDER: Final = (
 """The parts in the order in which their hooks are called; those of CRAWL_PARTS come after them."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Settings(
     scope.Settings,
     blocklists.Settings,

@@ -53,9 +53,7 @@ IMPORTED = {
     },  # `scrapy corpus known` makes the files
     "crawl4llm/tools/corpus/known_files.py": {"known_texts.texts", "known_urls.urls"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.urls"},  # likewise
-    "crawl4llm/crawl/ends.py": {"budgets", "known_texts"},  # their reasons for an end
-    "crawl4llm/cluster/continuous.py": {"budgets"},  # likewise
-    "crawl4llm/engine/summary.py": {"budgets", "known_texts"},  # what these are in words
+    "crawl4llm/cluster/continuous.py": {"budgets"},  # the reason for which partitions end
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""
 SMALL: dict[str, Any] = {"CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "COMMIT_INTERVAL_PAGES": 25}
@@ -313,4 +311,4 @@ def test_what_cannot_be_loaded_is_refused(tmp_path: Path, path: str, told: str) 
 def test_a_crawl_by_several_workers_has_none_of_somebody_elses(tmp_path: Path) -> None:
     given = {"CORPUS": "demo", "CRAWL_PARTS": "own_parts.Own", "STORAGE": f"file://{tmp_path}/storage"}
     said = error_of(crawl(None, tmp_path / "run", **given))
-    assert said == "STORAGE cannot be had with CRAWL_PARTS; leave one of them out"
+    assert said == "STORAGE cannot be had with the part own_parts.Own; leave one of them out"
