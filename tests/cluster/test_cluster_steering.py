@@ -245,7 +245,7 @@ def test_what_is_said_last_holds(tmp_path: Path) -> None:
 
 def line(at: str, number: int) -> bytes:
     request = {"time": f"{at}.000Z", "owner": "a.test", "url": f"http://a.test/{number}", "for": "document"}
-    more = {"status": 200, "error": None, "bytes": 1, "ms": 1, "waited": None, "rule": None}
+    more = {"status": 200, "error": None, "bytes": 1, "ms": 1, "waited": None, "rule": None, "sent": True}
     return json.dumps(request | more).encode() + b"\n"
 
 

@@ -199,18 +199,6 @@ def test_an_export_that_goes_on_where_it_was_stopped(
     assert (out / "README.md").read_bytes() == (tmp_path / "whole/README.md").read_bytes()
 
 
-def test_an_export_of_an_older_version_gets_one(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    run_export(out, run)
-    (out / "README.md").unlink()
-    older = manifest(out)
-    del older["opt_out"], older["model_digest"], older["shards"][0]["languages"]
-    (out / "manifest.json").write_text(json.dumps(older))
-    run_export(out, run)
-    assert table(out, "Languages") == {}
-    assert "| digest | string |" in (out / "README.md").read_text().replace("`", "")
-
-
 def test_a_damaged_manifest(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^manifest\.json is damaged; remove the export and make it again$"):
         card({"shards": [{"name": 7}]}, Path("manifest.json"))

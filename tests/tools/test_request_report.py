@@ -34,7 +34,7 @@ def content(parts: Iterable[Part]) -> dict[str, Any]:
 
 def line(owner: str = "a.example", at: str = "2024-10-04T00:00:00.000Z", **more: Any) -> bytes:
     fields = {"time": at, "owner": owner, "url": f"http://{owner}/", "for": "document", "status": 200, "error": None}
-    fields |= {"bytes": 100, "ms": 500, "waited": None, "rule": None, **more}
+    fields |= {"bytes": 100, "ms": 500, "waited": None, "rule": None, "sent": True, **more}
     return json.dumps(fields).encode() + b"\n"
 
 
@@ -141,7 +141,7 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
 
 def test_the_overview_adds_up_by_day_and_owner(job: Path) -> None:
     write(job, FIRST, line(), line("b.example", waited=3.0), line("b.example", status=404, waited=2.0))
-    write(job, FIRST + DAY, line("b.example", at="2024-10-05T00:00:00.000Z", status=None, error="dns"))
+    write(job, FIRST + DAY, line("b.example", at="2024-10-05T00:00:00.000Z", status=None, error="dns", sent=False))
     report = content(overview(Log(job), 1))
     assert report["days"] == [
         {"day": "2024-10-04", "requests": 3, "pages": 2, "bytes": 300, "errors": 1, "least_delay": 2.0, "unsent": 0},
