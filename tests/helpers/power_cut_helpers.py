@@ -64,7 +64,10 @@ class Disk:
     def _guarded(self, name: str) -> Any:
         call = getattr(os, name)
 
-        def guarded(*args: Any) -> None:
+        def guarded(*args: Any, **more: Any) -> None:
+            if more:  # of a temporary folder that is collected meanwhile, and no call of ours
+                call(*args, **more)
+                return
             self.step()
             if name == "fsync":
                 self._note(os.open(f"/proc/self/fd/{args[0]}", os.O_RDONLY))
