@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from crawl4llm.base.errors import Why
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.crawl.counting import Balance, Counters
@@ -23,6 +23,7 @@ from crawl4llm.policies import CrawledPage
 if TYPE_CHECKING:
     from crawl4llm.cluster.partition import Common
     from crawl4llm.crawl.crawl import Crawl
+    from crawl4llm.crawl.steering import Injected
     from crawl4llm.frontier import Lease, Owners
     from crawl4llm.frontier.visited import VisitedSet
 
@@ -122,6 +123,10 @@ class WorkerCrawl(Driven, Generic[P]):
 
     def drop_blocked(self) -> bool:
         return False
+
+    def inject(self, injected: Injected) -> None:
+        """Raise InputError: files in JOBDIR/inject are for a crawl of one process."""
+        raise InputError("a crawl with STORAGE takes no more seeds while it runs")
 
     def follow(self, links: CrawledPage) -> None:
         """Drop them: only a live crawl has links that are no page's."""

@@ -2,8 +2,8 @@
 
 - ``algorithm``: the steps of the algorithm, beside the paper; ``crawl``: its loop; ``driven``: what the scheduler sees;
   ``opening``: puts a crawl together.
-- ``scope``: which links and redirects are followed, once each; ``gate``: parts may set documents aside before they are
-  leased; ``sited_frontier``: sites that never answer hold up no others.
+- ``scope``: which links and redirects are followed, once each. Before the frontier stand (``layer``) ``gate``, by
+  which parts may set documents aside, and ``sited_frontier``: sites that never answer hold up no others.
 - ``turns``: who is told of leases, and the time by which owners wait; ``steering``: what a running crawl is told.
 - ``reorder_buffer``: answers that wait for their turn (``answer_spool`` keeps them on disk), and what N cut off.
 - ``page_writer``: archive and crawl log; ``archive`` opens it; ``counting``: figures and states; ``ends``: why it ends.

@@ -193,9 +193,9 @@ class Driven(ABC):
     def lists_changed(self) -> None:  # noqa: B027 - not if the lists are read once
         """Drop what is queued, in time, for owners that block lists have now."""
 
+    @abstractmethod
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
-        raise NotImplementedError
 
     def limit(self, *, max_pages: int, concurrent_leases: int) -> None:
         """Let it end at another number of pages, and have so many leases in flight, from now on."""

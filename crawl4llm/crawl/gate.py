@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
+from crawl4llm.crawl.layer import Layer
 from crawl4llm.crawl.sited_frontier import SitedFrontier
 from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.parts import Part, Parts
@@ -20,7 +21,7 @@ _MOST_MOVED: Final = 1000
 """Documents set aside in one call where owners go in turn, so that it takes no long time."""
 
 
-class Gate:
+class Gate(Layer):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier` if the frontier within does, else
     :class:`crawl4llm.frontier.Frontier`; and :class:`crawl4llm.parts.Shelf`.
 
@@ -33,7 +34,8 @@ class Gate:
     ) -> None:
         """``owned``: ``within`` as a frontier of owners, if it is one. ``sites``: ``within`` as a frontier that tells
         sites apart, if it is one; it uses ``aside`` too."""
-        self._within, self._owned = within, owned
+        super().__init__(within)
+        self._owned = owned
         self._aside, self._sites = aside, sites
         self._parts: Sequence[Part] = ()
         self._evicted: list[Evicted] = []
@@ -58,9 +60,6 @@ class Gate:
     def push(self, entries: Iterable[Entry]) -> list[Evicted]:
         evicted, self._evicted = self._evicted, []
         return evicted + self._within.push(entries)
-
-    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        return self._within.rerank(scores)
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
@@ -94,20 +93,6 @@ class Gate:
 
     def withdraw(self, lease: Lease) -> Entry | None:
         return self._within.withdraw(lease)
-
-    def __len__(self) -> int:
-        return len(self._within)
-
-    @property
-    def leased(self) -> int:
-        return self._within.leased
-
-    @property
-    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        return self._within.outcomes
-
-    def close(self) -> None:
-        self._within.close()
 
     @property
     def owners(self) -> Owners:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
+from crawl4llm.crawl.layer import Layer
 from crawl4llm.frontier import Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.aside import Aside, place_of
 from crawl4llm.policies import Pieces
@@ -46,15 +47,18 @@ class Index(Owners, Protocol):
     alarm: float
 
 
-class SitedFrontier:
+class SitedFrontier(Layer):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier`.
 
     Documents set aside are not in the frontier's length or its caps, and get no new scores. The crawl saves which sites
     answered; it does not save which owners owe turns.
     """
 
+    _within: OwnerFrontier
+
     def __init__(self, within: OwnerFrontier, aside: Aside) -> None:
-        self._within, self._aside = within, aside
+        super().__init__(within)
+        self._aside = aside
         index: Any = within.owners
         self._index: Index = index
         self._sites: MutableMapping[str, Any] = {}
@@ -175,9 +179,6 @@ class SitedFrontier:
         evicted, self._evicted = self._evicted, []
         return evicted
 
-    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        return self._within.rerank(scores)
-
     def lease(self, n: int) -> list[Lease]:
         self._look_around()
         leases: list[Lease] = []
@@ -213,20 +214,6 @@ class SitedFrontier:
         entry = self._within.withdraw(lease)
         self._end(lease)
         return entry
-
-    def __len__(self) -> int:
-        return len(self._within)
-
-    @property
-    def leased(self) -> int:
-        return self._within.leased
-
-    @property
-    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        return self._within.outcomes
-
-    def close(self) -> None:
-        self._within.close()
 
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
         self._offered.pop(owner, None)

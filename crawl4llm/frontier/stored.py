@@ -256,7 +256,10 @@ class StoredQueues:
             raise self._store.damaged(f"its owners have {found:,} documents queued of {documents:,}")
         for key, whole in self._store.items(_OWNED):
             start = 1 + key[0]
-            index.add(str(key[1:start], "ascii"), whole or key[start:])
+            name, handle = key[1:start], whole or key[start:]
+            if not name.isascii() or len(handle) < SCORE_BYTES:
+                raise self._store.damaged("its owners have something queued that is no document")
+            index.add(str(name, "ascii"), handle)
 
 
 def is_document(stored: bytes) -> bool:

@@ -15,6 +15,7 @@ from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, 
 from docs_helpers import blocks
 from live_helpers import crawl_live, text_page
 from onlookers import seen
+from owner_sites import serve_owners
 from scrapy.addons import AddonManager
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
@@ -186,3 +187,21 @@ def test_the_part_of_the_guide_in_two_lives(project: Path) -> None:
     more = "-s", "CRAWL_PARTS=", "-s", "CRAWL_MAX_PAGES=4000"
     refused = scrapy(*first, *more, cwd=project, env={"SCRAPY_PROJECT": "plain", "PYTHONPATH": str(project)})
     assert "CRAWL_PARTS" in error_of(refused)
+
+
+def test_the_part_of_the_guide_in_a_live_crawl(project: Path) -> None:
+    (project / "host_quota.py").write_text(code_with("class HostQuota"))
+    given = {"CRAWL_PARTS": "host_quota.HostQuota", "HOST_QUOTA": 3, "CRAWL_BATCH_SIZE": 0, "DELAY_FACTOR": 0}
+    with serve_owners(2) as sites:
+        for site in sites:
+            site.pages = {f"/{page}": text_page(page, [f"/{number}" for number in range(9)]) for page in range(9)}
+        seeds = [f"{site.url}/0" for site in sites]
+        env = {"PYTHONPATH": str(project)}
+        for most in (2, 100):  # the second one goes on
+            more = {**given, "CRAWL_MAX_PAGES": most, "JOBDIR": project / "job"}
+            result = crawl_live(seeds, project / "out", env, **more)
+            assert result.returncode == 0, result.stderr
+        asked = [site.paths() for site in sites]
+    assert "(all that is left is of hosts that have given HOST_QUOTA documents)" in result.stdout
+    assert [len(paths) for paths in asked] == [3, 3]
+    assert len(crawl_log(project / "out")) == 6
