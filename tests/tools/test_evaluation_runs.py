@@ -54,6 +54,19 @@ def test_runs_of_one_policy_have_different_names(tmp_path: Path) -> None:
     assert len({run.name for run in read_runs(paths)}) == 3
 
 
+def test_runs_that_differ_in_a_part_are_no_series(tmp_path: Path) -> None:
+    facts: list[dict[str, Any]] = [
+        {"seeds_digest": "a"},
+        {"seeds_digest": "b", "random_seed": 7, "crawl_id": "other"},
+        {"blocklists": ["1" * 64]},
+        {"mixture": "sha256:1"},
+        {"parts": ["own.Part"]},
+    ]
+    runs = read_runs([write_run(tmp_path / str(n), [line(0)], **one) for n, one in enumerate(facts)])
+    assert runs[0].group == runs[1].group
+    assert len({run.group for run in runs}) == 4
+
+
 @pytest.mark.parametrize("what", ["corpus_digest", "model_digest", "label", "text", "extractor", "scorer"])
 def test_runs_that_cannot_be_compared(what: str, tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", [line(0)])

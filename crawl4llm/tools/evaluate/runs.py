@@ -17,6 +17,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines, read_json
+from crawl4llm.base.output_dir import STORED_CRAWL
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
@@ -27,11 +28,9 @@ from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
-_OF_GROUP = (
-    *("policy", "policy_settings", "scope", "batch_size", "url_rules", "known_urls", "limits", "url_traps"),
-    *("near_duplicates", "known_texts", "own_settings"),
-)
-"""What decides which pages are crawled, but for the seeds: runs that are alike in it make one series."""
+_OF_ONE_RUN = ("format", "crawl_id", STORED_CRAWL, "random_seed", "seeds_digest", "versions", "settings")
+"""Facts of a run that do not say by what its pages are chosen, but for the seeds: runs that are alike in all others,
+those of parts included, make one series."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,13 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the name of each run's group: the policy, and where it has several groups, their first run too."""
     alike = [
-        json.dumps([theirs.get(name) for name in _OF_GROUP] + [theirs["settings"]["CRAWL_MAX_PAGES"]], sort_keys=True)
+        json.dumps(
+            [
+                {name: value for name, value in theirs.items() if name not in _OF_ONE_RUN},
+                theirs["settings"]["CRAWL_MAX_PAGES"],
+            ],
+            sort_keys=True,
+        )
         for theirs in facts
     ]
     policies = {key: str(theirs["policy"]) for key, theirs in zip(alike, facts, strict=True)}
