@@ -50,6 +50,7 @@ DIGESTS = {
     "known_urls": "what KNOWN_URLS has",
     "known_texts": "what KNOWN_TEXTS has",
     "mixture": "what MIXTURE asks for",
+    "parts": "what CRAWL_PARTS go by",
 }
 """Digests that decide which pages are crawled, and the name of what the user gives for each."""
 

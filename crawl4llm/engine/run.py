@@ -298,7 +298,6 @@ class Run:
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **self.parts.identity(),
-            **({"parts": options.crawl_parts} if options.crawl_parts else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 

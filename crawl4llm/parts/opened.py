@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -56,8 +57,17 @@ class Parts:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides which pages are crawled in which order."""
-        return {name: value for part in self for name, value in part.identity().items()}
+        """Return what decides which pages are crawled in which order; of parts of somebody else by their paths, under
+        ``parts``."""
+        ours: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for part in self:
+            kind = type(part)
+            if kind.__module__.startswith("crawl4llm."):
+                ours.update(part.identity())
+            else:
+                others[f"{kind.__module__}.{kind.__qualname__}"] = json.loads(json.dumps(dict(part.identity())))
+        return {**ours, "parts": others} if others else ours
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep their state in pieces. Raises StoreError."""

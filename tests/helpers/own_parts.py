@@ -34,6 +34,10 @@ class Own(Part):
     name = "own"
     spent = "own_spent"
 
+    def identity(self) -> Mapping[str, Any]:
+        """The variable OWN_FILE stands for a file that the part reads."""
+        return {"file": os.environ["OWN_FILE"]} if "OWN_FILE" in os.environ else {}
+
     def begin(self) -> None:
         self._pages = self._leases = 0
         self._ended: MutableMapping[str, Any] = {}

@@ -312,3 +312,12 @@ def test_a_crawl_by_several_workers_has_none_of_somebody_elses(tmp_path: Path) -
     given = {"CORPUS": "demo", "CRAWL_PARTS": "own_parts.Own", "STORAGE": f"file://{tmp_path}/storage"}
     said = error_of(crawl(None, tmp_path / "run", **given))
     assert said == "STORAGE cannot be had with the part own_parts.Own; leave one of them out"
+
+
+def test_what_a_part_goes_by_is_of_the_crawl_and_checked_at_resume(demo_web: Web, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"JOBDIR": tmp_path / "job", "CRAWL_MAX_PAGES": 40}
+    assert own_crawl(demo_web, tmp_path / "run", {"OWN_FILE": "one"}, **given).returncode == 0
+    identity = json.loads((tmp_path / "run/settings.json").read_text())["parts"]
+    assert identity == {"own_parts.Own": {"file": "one"}}
+    said = error_of(own_crawl(demo_web, tmp_path / "run", {"OWN_FILE": "two"}, **given))
+    assert "what CRAWL_PARTS go by was" in said
