@@ -93,8 +93,6 @@ class ContinuousPartition:
     """A crawl of the partition's documents, and the journal of its commits. It is the crawl's commits
     (:class:`crawl4llm.crawl.commits.Commits`) and its neighbours (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
 
-    lasting = True
-
     def __init__(self, number: int, common: Common, told: Told, *, longest: float) -> None:
         """Begin, or go on from what the storage has. ``longest``: seconds for which its owners wait if it goes on.
         Raises InputError."""

@@ -22,7 +22,6 @@ from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.crawl.counting import Balance, balance
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.crawl.scope import Limits
@@ -103,7 +102,6 @@ class Partition:
             visited=self._store.visited,
             archive=self._segments,
             log=self._lines,
-            commits=NoCommits(self._segments),
             provenance=common.provenance,
             limits=common.limits,
             parts=common.parts,

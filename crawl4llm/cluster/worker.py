@@ -23,7 +23,7 @@ from crawl4llm.policies import CrawledPage
 if TYPE_CHECKING:
     from crawl4llm.cluster.partition import Common
     from crawl4llm.crawl.crawl import Crawl
-    from crawl4llm.crawl.steering import Injected
+    from crawl4llm.crawl.reorder_buffer import Injected
     from crawl4llm.frontier import Lease, Owners
     from crawl4llm.frontier.visited import VisitedSet
 
