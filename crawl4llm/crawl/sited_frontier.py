@@ -229,14 +229,14 @@ class SitedFrontier(Layer):
 
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be asked for now, or ended; else set it aside."""
-        site = site_of(url := lease.entry.url or lease.entry.key)
-        if self._is_open(site) or not (owner := owner_of(url)):
-            return True
+        owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:
-            del self._offered[owner]
+            del self._offered[owner]  # also if its site was given up meanwhile: another one is to be offered
         else:
             is_alone = False
+        if self._is_open(site) or not owner:
+            return True
         if self._index.ready_at(site) <= self._index.now and (is_alone or owner not in self._owes):
             self._trying[lease.token] = site
             return True
