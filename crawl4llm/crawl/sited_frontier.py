@@ -115,10 +115,11 @@ class SitedFrontier(Layer):
         """The number of owners with documents set aside."""
         return len(self._counts)
 
-    def next_tries(self, most: int) -> tuple[list[str], float]:
-        """Return some of the owners whose sites have not answered, and the time of the next look at one of them;
-        infinity if none is due."""
-        return list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
+    def next_tries(self, most: int) -> tuple[int, list[str], float]:
+        """Return the number of documents that wait because their sites have not answered, those that are tried now
+        included; some of their owners; and the time of the next look at one of them, infinity if none is due."""
+        number = self.waiting + len(self._offered) + len(self._trying)
+        return number, list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
 
     # -- what whoever asks tells ----------------------------------------------------------------------------------
 
