@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from crawl4llm.option_checks import option, seconds, text, whole
+from crawl4llm.base.settings import option, seconds, text, whole
 
 _PARTITIONS: Final = 64
 MOST_PARTITIONS: Final = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawl4llm.option_checks import (
+from crawl4llm.base.settings import (
     flag,
     networks,
     option,

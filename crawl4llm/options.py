@@ -1,24 +1,23 @@
 """The project's settings: one table with name, default, check and meaning.
 
-Every setting of crawl4llm is a field of :class:`Options`, which unites a class for each group: those of live crawls are
-in :mod:`crawl4llm.live_options`, those of parts in :mod:`crawl4llm.parts`, those of crawls by several workers in
-:mod:`crawl4llm.cluster_options`, all others here. The field ``crawl_max_pages`` is the Scrapy
-setting ``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table; a test holds it to
-it.
+Every setting of crawl4llm is a field of :class:`Options`, which unites a class for each group. Policies, scoring and
+parts declare their own (:mod:`crawl4llm.policies`, :mod:`crawl4llm.scoring.scorer`, :mod:`crawl4llm.parts`); those of
+live crawls are in :mod:`crawl4llm.live_options`, those of crawls by several workers in
+:mod:`crawl4llm.cluster_options`, all others here. The field ``crawl_max_pages`` is the Scrapy setting
+``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table; a test holds it to it.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
-from crawl4llm.cluster_options import ClusterOptions
-from crawl4llm.live_options import LiveOptions
-from crawl4llm.option_checks import (
+from crawl4llm.base.settings import (
+    Check,
     address,
     file_name_part,
     fixed,
@@ -28,30 +27,27 @@ from crawl4llm.option_checks import (
     one_of,
     option,
     optional_text,
-    own_settings,
-    policy_name,
     real_number,
-    scorer_name,
-    scorer_weights,
     seconds,
     settings_object,
     share,
     some_of,
     terms,
-    text,
     text_or_empty,
-    weighs_dotted,
     whole,
 )
+from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
+from crawl4llm.cluster_options import ClusterOptions
+from crawl4llm.live_options import LiveOptions
 from crawl4llm.parts import Settings as PartsOptions
 from crawl4llm.parts import load_part
+from crawl4llm.policies import SCORER_PREFIX, PolicyOptions, load_policy
+from crawl4llm.scoring import ScoringOptions, load_scorer_class, parse_weights
 from crawl4llm.scoring.model_rules import follow_rules
-from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_WORKERS_PER_CORE = 4  # more would only take memory from each other
 _FILTER_BYTES = 268
 """For each visited document in memory: by default as many as filters of 109 million documents take."""
 
@@ -59,52 +55,10 @@ DEMO = "demo"
 """The value of CORPUS that means the demo web."""
 
 
-def cores() -> int:
-    """Return the number of processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _number_of_workers(value: Any) -> int:
-    """Return the number of processes to start, -1 for as many as there are cores."""
-    number: int = whole(-1)(value)
-    if number > _WORKERS_PER_CORE * cores():
-        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
-        raise ValueError(f"must be at most {most}")
-    return number
-
-
 @dataclass(frozen=True, kw_only=True)
-class CrawlOptions:
+class CrawlOptions(PolicyOptions):
     """The checked values of settings for what is crawled, in which order, and where it is written."""
 
-    url_policy: str = fixed(
-        "influence",
-        policy_name,
-        "The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer "
-        "as `SCORER` takes it. Such a scorer rates each page before it is crawled.",
-        imports=is_dotted,
-    )
-    order: str = fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
-    hot_queue_topic: tuple[str, ...] = fixed(
-        (),
-        terms,
-        "Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, "
-        "whatever the policy. So do documents within 3 links of a page that speaks of one. Empty: none.",
-    )
-    harmonic_ranks: str | None = fixed(
-        None,
-        optional_text,
-        "`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its "
-        "value, as `scrapy corpus ranks` writes them; gzip or not.",
-    )
-    ensemble_weights: str = fixed(
-        "",
-        scorer_weights,
-        "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
-        imports=weighs_dotted,
-    )
     crawl_max_pages: int = option(1000, whole(1), "N: the number of crawled pages at which the crawl ends.")
     crawl_batch_size: int = fixed(
         100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next."
@@ -186,47 +140,6 @@ class CorpusOptions:
     )
     simulation_capacity: float = fixed(
         10.0, real_number(0), "With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoringOptions:
-    """The checked values of settings for influence scores."""
-
-    text_extractor: str = fixed(
-        "trafilatura",
-        one_of(*EXTRACTORS),
-        "Extractor of main text from HTML. Not set: taken from the rules beside `SCORER_MODEL`, if there are any.",
-    )
-    scorer: str = fixed(
-        "fasttext",
-        scorer_name,
-        "The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence.",
-        imports=is_dotted,
-    )
-    scorer_model: str | None = option(
-        None,
-        optional_text,
-        "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
-    )
-    scorer_label: str = fixed(
-        "__label__hq",
-        text,
-        "The classifier's label whose probability is the influence score. Not set: taken from the rules beside "
-        "`SCORER_MODEL` (`MODEL.json`, by `scrapy trainscorer`), if there are any.",
-    )
-    scoring_workers: int = option(
-        -1,
-        _number_of_workers,
-        "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
-        "crawler's own process does it, without a time limit.",
-    )
-    score_cache: str | None = option(
-        None,
-        text_or_empty,
-        "Simulations: folder in which influence scores are kept, for other crawls and `scrapy evaluate` "
-        "([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Not set: `scores` in the project's "
-        "`.scrapy`; empty: none.",
     )
 
 
@@ -345,9 +258,9 @@ class Options(
         return _FILTER_BYTES * self.visited_cache
 
     @property
-    def workers(self) -> int:
-        """The number of scoring processes to start; 0 for none."""
-        return cores() if self.scoring_workers < 0 else self.scoring_workers
+    def extracts(self) -> bool:
+        """True if the text that is scored is taken from HTML."""
+        return self.simulation_text == "extracted" or self.corpus is None
 
     def tasks(self, number: int | None) -> Executor:
         """Return what runs so many tasks; None: the work is not divided. Raises InputError."""
@@ -387,6 +300,51 @@ WENT: Final = {
     "WARC_FSYNC": "COMMIT_FSYNC takes its place, with JOBDIR",
 }
 """Settings that went, and what took their place."""
+
+
+_CHECKS: dict[type, Check] = {
+    bool: flag,
+    int: whole(-sys.maxsize),
+    float: real_number(-sys.float_info.max),
+    str: text_or_empty,
+}
+"""The check of a setting that a class of somebody else names, by the type of its default."""
+
+
+def own_settings(
+    settings: BaseSettings, options: Options, others: Mapping[str, Callable[[str], type]] = MappingProxyType({})
+) -> dict[str, Any] | None:
+    """Return the settings that classes of somebody else name in ``SETTINGS``; None if there are none. These are policy,
+    scorers, and ``others``: what loads the class, by dotted path.
+
+    A value is what was given by its name, else what OWN_SETTINGS has (of a run that is taken up), else the default.
+    Raises InputError.
+    """
+    names = [options.scorer, options.url_policy.removeprefix(SCORER_PREFIX)]
+    names += parse_weights(options.ensemble_weights) if options.ensemble_weights else []
+    names += others
+    recorded = options.own_settings or {}
+    own: dict[str, Any] = {}
+    for owner in dict.fromkeys(filter(is_dotted, names)):
+        load = others.get(owner) or (load_policy if owner == options.url_policy else load_scorer_class)
+        try:
+            defaults = getattr(load(owner), "SETTINGS", {})
+        except InputError:
+            continue  # said by what needs it
+        for name, default in defaults.items():
+            if not name.isupper() or type(default) not in _CHECKS:
+                wanted = "NAME: a bool, int, float or str"
+                raise InputError(f"{owner}: SETTINGS has {name!r}: {default!r}; it takes {wanted}")
+            if hasattr(options, name.lower()) or settings.getpriority(name) == 0:
+                raise InputError(f"{owner}: SETTINGS has {name}, which is a setting of crawl4llm or Scrapy")
+            value, priority = settings.get(name), settings.getpriority(name) or 0
+            if value is None or (name in recorded and priority < (settings.getpriority("OWN_SETTINGS") or 0)):
+                value = recorded.get(name, default)
+            try:
+                own[name] = _CHECKS[type(default)](value)
+            except ValueError as error:
+                raise InputError(f"{name} = {value!r:.300} {error}") from None
+    return own or None
 
 
 def read_options(settings: BaseSettings) -> Options:

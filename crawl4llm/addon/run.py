@@ -15,7 +15,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 
-from crawl4llm import __version__
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
@@ -25,6 +24,7 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.version import __version__
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.engine import SOFTWARE

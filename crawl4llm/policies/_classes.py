@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Any, Final
 
-from crawl4llm.policies import Pieces
 from crawl4llm.policies._features import places_of
+from crawl4llm.policies._policy import Pieces
 
 # docs/mixture.md says how these were chosen, and on what.
 _PARENT: Final = 0.8

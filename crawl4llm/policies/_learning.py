@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
-from crawl4llm.policies import is_number
 from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._learner import Floats, Learner, is_document, packed
 from crawl4llm.policies._means import MEAN, are_shares, shrunken
+from crawl4llm.policies._policy import is_number
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.shapes import FLAG
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number, saved_state
 from crawl4llm.policies._features import places_of
 from crawl4llm.policies._learning import RunningMeans, sums_by
-from crawl4llm.policies._ordering import Wrapper
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, is_number, saved_state
+from crawl4llm.policies._wrappers import Wrapper
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry

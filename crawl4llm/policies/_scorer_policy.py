@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crawl4llm.policies import EACH, SCORER_PREFIX, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, SCORER_PREFIX, BasePolicy, Candidate, CrawlSettings, Rating
 from crawl4llm.scoring.rating import scores_by
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
 
 
 class ScorerPolicy(BasePolicy):
@@ -24,7 +21,7 @@ class ScorerPolicy(BasePolicy):
         self._scorers = self.scorers(self._options)
 
     @classmethod
-    def scorers(cls, options: Options) -> list[str]:
+    def scorers(cls, options: CrawlSettings) -> list[str]:
         return [options.url_policy.removeprefix(SCORER_PREFIX)]
 
     def identity(self) -> Mapping[str, object]:

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
 from crawl4llm.policies._means import MEAN, RunningMean
+from crawl4llm.policies._policy import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link

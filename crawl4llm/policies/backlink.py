@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crawl4llm.base.shapes import fits, whole
-from crawl4llm.policies import EACH
+from crawl4llm.policies._policy import EACH
 from crawl4llm.policies._seen_links import SeenLinksPolicy
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import NUMBER
-from crawl4llm.policies import NO, saved_state
+from crawl4llm.policies._policy import NO, CrawlSettings, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
-from crawl4llm.scoring import parse_weights
 from crawl4llm.scoring.normalisers import ZScore
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+from crawl4llm.scoring.scorer import parse_weights
 
 
 class Policy(ScorerPolicy):
@@ -32,7 +29,7 @@ class Policy(ScorerPolicy):
         self._normalisers = [ZScore() for _ in self._weights]
 
     @classmethod
-    def scorers(cls, options: Options) -> list[str]:
+    def scorers(cls, options: CrawlSettings) -> list[str]:
         if not options.ensemble_weights:
             fault = "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
             raise InputError(fault)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.shapes import NUMBER, Maybe
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept, saved_state
 from crawl4llm.policies._means import MEAN, shrunken
+from crawl4llm.policies._policy import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crawl4llm.base.shapes import NUMBER, whole
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
 from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, sums_by, worst_of
 from crawl4llm.policies._means import MEAN, RunningMean, are_shares, shrunken
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:

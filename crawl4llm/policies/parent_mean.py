@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawl4llm.policies import EACH, is_number
+from crawl4llm.policies._policy import EACH, is_number
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 

@@ -6,15 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+from crawl4llm.scoring.scorer import ScoringOptions
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +69,7 @@ class FastTextScorer(FastTextModel):
         self.label = label
 
     @classmethod
-    def from_options(cls, options: Options) -> FastTextScorer:
+    def from_options(cls, options: ScoringOptions) -> FastTextScorer:
         """Return the classifier SCORER_MODEL with the label SCORER_LABEL.
 
         Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to
@@ -113,15 +111,14 @@ class FastTextScorer(FastTextModel):
         return 0.0
 
 
-def _warn(options: Options, rules: ModelRules) -> None:
+def _warn(options: ScoringOptions, rules: ModelRules) -> None:
     if options.scorer_label != rules.label:
         logger.warning(
             "SCORER_LABEL is %s, but the rules beside SCORER_MODEL say that %s is its label for good pages",
             options.scorer_label,
             rules.label,
         )
-    extracts = options.simulation_text == "extracted" or options.corpus is None
-    if extracts and rules.extractor not in {None, options.text_extractor}:
+    if options.extracts and rules.extractor not in {None, options.text_extractor}:
         logger.warning(
             "TEXT_EXTRACTOR is %s, but SCORER_MODEL was trained on texts by %s; scores may be off",
             options.text_extractor,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+from crawl4llm.scoring.scorer import ScoringOptions
 
 
 class LengthScorer:
     """Characters of the text, as the published code's ``length`` counts them."""
 
     @classmethod
-    def from_options(cls, options: Options) -> LengthScorer:
+    def from_options(cls, options: ScoringOptions) -> LengthScorer:
         """Return the scorer, which needs no settings."""
         return cls()
 

@@ -12,7 +12,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring import Scorer, load_now, score_of
+from crawl4llm.scoring.scorer import Scorer, load_now, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from policy_helpers import new_crawl, new_policy
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, Rating
-from crawl4llm.scoring import parse_weights
+from crawl4llm.scoring import ScoringOptions, parse_weights
 from crawl4llm.scoring.normalisers import ZScore
 
 TEXTS = {"a": "0.25 words", "b": "0.75", "c": "0.5 some more words", "empty": " \n"}
@@ -29,7 +28,7 @@ class Vowels:
     digest = "1" * 64
 
     @classmethod
-    def from_options(cls, options: Options) -> Vowels:
+    def from_options(cls, options: ScoringOptions) -> Vowels:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import fixed, whole
+from crawl4llm.base.settings import fixed, whole
 from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 BUDGETS_SPENT: Final = "budgets_spent"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import option, optional_text
+from crawl4llm.base.settings import option, optional_text
 from crawl4llm.parts.part import ALONE, Declaration
 
 ALL_KNOWN: Final = "all_known"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawl4llm.base.reasons import KNOWN_URL
-from crawl4llm.option_checks import files, option
+from crawl4llm.base.settings import files, option
 from crawl4llm.parts.part import Declaration
 
 

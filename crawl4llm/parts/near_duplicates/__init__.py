@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import fixed, one_of
+from crawl4llm.base.settings import fixed, one_of
 from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import OFF_SCOPE
-from crawl4llm.option_checks import fixed, flag, one_of, text, words
+from crawl4llm.base.settings import fixed, flag, one_of, text, words
 from crawl4llm.parts.part import Declaration
 
 FILE_TYPES: Final = {

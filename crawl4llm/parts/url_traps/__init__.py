@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawl4llm.base.reasons import TRAP
-from crawl4llm.option_checks import fixed, some_of
+from crawl4llm.base.settings import fixed, some_of
 from crawl4llm.parts.part import Declaration
 from crawl4llm.parts.url_traps.rules import RULES
 
