@@ -23,18 +23,18 @@ Check = Callable[[Any], Any]
 def option(
     default: Any,
     check: Check,
-    meaning: str,
     *,
     fixed: bool = False,
     imports: Callable[[Any], bool] | None = None,
     shown: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Return the field of a setting; a ``fixed`` one may not change when a crawl is resumed.
+    """Return the field of a setting, whose docstring says what it means. A ``fixed`` one may not change when a crawl is
+    resumed.
 
     ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.past_runs).
     ``shown``: what an error says of a value that may hold a password.
     """
-    facts = {"check": check, "meaning": meaning, "fixed": fixed, "imports": imports, "shown": shown or (lambda v: v)}
+    facts = {"check": check, "fixed": fixed, "imports": imports, "shown": shown or (lambda v: v)}
     return field(default=default, metadata=facts)
 
 

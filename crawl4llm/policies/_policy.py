@@ -86,32 +86,19 @@ def _weighs_dotted(value: Any) -> bool:
 class PolicyOptions:
     """The checked values of settings for the order in which documents are crawled."""
 
-    url_policy: str = fixed(
-        "influence",
-        _policy_name,
-        "The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer "
-        "as `SCORER` takes it. Such a scorer rates each page before it is crawled.",
-        imports=is_dotted,
-    )
-    order: str = fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
-    hot_queue_topic: tuple[str, ...] = fixed(
-        (),
-        terms,
-        "Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, "
-        "whatever the policy. So do documents within 3 links of a page that speaks of one. Empty: none.",
-    )
-    harmonic_ranks: str | None = fixed(
-        None,
-        optional_text,
-        "`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its "
-        "value, as `scrapy corpus ranks` writes them; gzip or not.",
-    )
-    ensemble_weights: str = fixed(
-        "",
-        _scorer_weights,
-        "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
-        imports=_weighs_dotted,
-    )
+    url_policy: str = fixed("influence", _policy_name, imports=is_dotted)
+    """The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer as
+    `SCORER` takes it. Such a scorer rates each page before it is crawled."""
+    order: str = fixed("desc", one_of("desc", "asc"))
+    """Whether the highest scores come first, or (`asc`) the lowest."""
+    hot_queue_topic: tuple[str, ...] = fixed((), terms)
+    """Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, whatever
+    the policy. So do documents within 3 links of a page that speaks of one. Empty: none."""
+    harmonic_ranks: str | None = fixed(None, optional_text)
+    """`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its value,
+    as `scrapy corpus ranks` writes them; gzip or not."""
+    ensemble_weights: str = fixed("", _scorer_weights, imports=_weighs_dotted)
+    """`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`."""
 
 
 class CrawlSettings(Protocol):

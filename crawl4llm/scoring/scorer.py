@@ -39,41 +39,22 @@ def _number_of_workers(value: Any) -> int:
 class ScoringOptions:
     """The checked values of settings for influence scores."""
 
-    text_extractor: str = fixed(
-        "trafilatura",
-        one_of(*EXTRACTORS),
-        "Extractor of main text from HTML. Not set: taken from the rules beside `SCORER_MODEL`, if there are any.",
-    )
-    scorer: str = fixed(
-        "fasttext",
-        scorer_name,
-        "The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence.",
-        imports=is_dotted,
-    )
-    scorer_model: str | None = option(
-        None,
-        optional_text,
-        "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
-    )
-    scorer_label: str = fixed(
-        "__label__hq",
-        text,
-        "The classifier's label whose probability is the influence score. Not set: taken from the rules beside "
-        "`SCORER_MODEL` (`MODEL.json`, by `scrapy trainscorer`), if there are any.",
-    )
-    scoring_workers: int = option(
-        -1,
-        _number_of_workers,
-        "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
-        "crawler's own process does it, without a time limit.",
-    )
-    score_cache: str | None = option(
-        None,
-        text_or_empty,
-        "Simulations: folder in which influence scores are kept, for other crawls and `scrapy evaluate` "
-        "([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Not set: `scores` in the project's "
-        "`.scrapy`; empty: none.",
-    )
+    text_extractor: str = fixed("trafilatura", one_of(*EXTRACTORS))
+    """Extractor of main text from HTML. Not set: taken from the rules beside `SCORER_MODEL`, if there are any."""
+    scorer: str = fixed("fasttext", scorer_name, imports=is_dotted)
+    """The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence."""
+    scorer_model: str | None = option(None, optional_text)
+    """Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own."""
+    scorer_label: str = fixed("__label__hq", text)
+    """The classifier's label whose probability is the influence score. Not set: taken from the rules beside
+    `SCORER_MODEL` (`MODEL.json`, by `scrapy trainscorer`), if there are any."""
+    scoring_workers: int = option(-1, _number_of_workers)
+    """Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the crawler's
+    own process does it, without a time limit."""
+    score_cache: str | None = option(None, text_or_empty)
+    """Simulations: folder in which influence scores are kept, for other crawls and `scrapy evaluate`
+    ([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Not set: `scores` in the project's `.scrapy`;
+    empty: none."""
 
     @property
     def workers(self) -> int:

@@ -14,12 +14,9 @@ from crawl4llm.parts.part import Declaration
 class Settings:
     """Its settings."""
 
-    blocklists: tuple[str, ...] = option(
-        (),
-        files,
-        "Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` "
-        "read them again when they change ([scope.md](scope.md#block-lists)).",
-    )
+    blocklists: tuple[str, ...] = option((), files)
+    """Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` read
+    them again when they change ([scope.md](scope.md#block-lists))."""
 
 
 DECLARED: Final = Declaration(

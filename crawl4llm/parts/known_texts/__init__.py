@@ -18,13 +18,9 @@ KNOWN_AT_FIRST: Final = 1000
 class Settings:
     """Its settings."""
 
-    known_texts: str | None = option(
-        None,
-        optional_text,
-        "Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or "
-        "nearly, are counted and noted; the crawl visits places with such pages last "
-        "([novelty.md](novelty.md#known-texts)).",
-    )
+    known_texts: str | None = option(None, optional_text)
+    """Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or nearly,
+    are counted and noted; the crawl visits places with such pages last ([novelty.md](novelty.md#known-texts))."""
 
 
 DECLARED: Final = Declaration(

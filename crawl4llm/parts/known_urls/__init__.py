@@ -14,12 +14,9 @@ from crawl4llm.parts.part import Declaration
 class Settings:
     """Its settings."""
 
-    known_urls: tuple[str, ...] = option(
-        (),
-        files,
-        "Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is "
-        "dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not.",
-    )
+    known_urls: tuple[str, ...] = option((), files)
+    """Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is
+    dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not."""
 
 
 DECLARED: Final = Declaration(

@@ -13,12 +13,9 @@ from crawl4llm.parts.part import ALONE, Declaration
 class Settings:
     """Its settings."""
 
-    mixture: str | None = option(
-        None,
-        optional_text,
-        "Path of a JSON file with classifiers of texts, and the wanted share of each of their classes among the pages. "
-        "The class furthest below its share is crawled next ([mixture.md](mixture.md)).",
-    )
+    mixture: str | None = option(None, optional_text)
+    """Path of a JSON file with classifiers of texts, and the wanted share of each of their classes among the pages. The
+    class furthest below its share is crawled next ([mixture.md](mixture.md))."""
 
 
 DECLARED: Final = Declaration(
