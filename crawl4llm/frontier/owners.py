@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from crawl4llm.frontier import IMPATIENT, SCORE_BYTES, OwnerCounts, Patience
 from crawl4llm.frontier.holds import FAILURES_KEPT, LastingWaits
@@ -41,6 +42,10 @@ class Owner:
     def __lt__(self, other: object) -> bool:
         """Let heaps hold owners whose waits end together, in any order: they become ready together."""
         return False
+
+
+_NOBODY: Final = Owner("")
+"""Stands for an owner of which nothing is known."""
 
 
 class _Noted:
@@ -137,8 +142,8 @@ class OwnerIndex:
 
     def ready(self, name: str) -> Owner | None:
         """Return an owner, if it is ready."""
-        owner = self._owners.get(name)
-        return owner if owner is not None and owner.state == READY else None
+        owner = self._owners.get(name, _NOBODY)
+        return owner if owner.state == READY else None
 
     def first(self) -> bytes | None:
         """Return the document that :meth:`take` would, if any."""
@@ -146,8 +151,7 @@ class OwnerIndex:
 
     def best(self, name: str) -> bytes | None:
         """Return the best document that an owner has queued."""
-        owner = self._owners.get(name)
-        return None if owner is None else owner.best
+        return self._owners.get(name, _NOBODY).best
 
     # -- the protocol ---------------------------------------------------------------------------------------------
 
@@ -170,8 +174,8 @@ class OwnerIndex:
         return True
 
     def release(self, name: str, ready_at: float) -> bool:
-        owner = self._owners.get(name)
-        if owner is None or not owner.busy:
+        owner = self._owners.get(name, _NOBODY)
+        if not owner.busy:
             return False
         owner.busy = False
         owner.until = max(owner.until, ready_at)
@@ -188,13 +192,11 @@ class OwnerIndex:
     def _hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         if failures is not None:
             self._failures.note(name, failures, self.now, self.now)
-        owner = self._owners.get(name)
-        before, until = (
-            time if time > self.now else -math.inf for time in (-math.inf if owner is None else owner.until, until)
-        )
+        owner = self._owners.get(name, _NOBODY)
+        before, until = (time if time > self.now else -math.inf for time in (owner.until, until))
         if not name or until == before or (until < before and not force):
             return False
-        owner = owner or self._new(name)
+        owner = self._owners.get(name) or self._new(name)
         owner.until = until
         self._put(owner, moved=owner.state == _WAITING)
         return True
@@ -227,8 +229,8 @@ class OwnerIndex:
 
     def unpark(self, name: str) -> bool:
         """Raises InputError as hold does."""
-        owner = self._owners.get(name)
-        if owner is None or not owner.parked:
+        owner = self._owners.get(name, _NOBODY)
+        if not owner.parked:
             return False
         owner.parked = False
         self._put(owner)
@@ -245,13 +247,10 @@ class OwnerIndex:
         return iter(()) if self._waits is None else self._waits.parked()
 
     def is_parked(self, name: str) -> bool:
-        owner = self._owners.get(name)
-        return owner is not None and owner.parked
+        return self._owners.get(name, _NOBODY).parked
 
     def ready_at(self, name: str) -> float:
-        owner = self._owners.get(name)
-        if owner is None:
-            return self._gate
+        owner = self._owners.get(name, _NOBODY)
         return math.inf if owner.busy or owner.parked else max(owner.until, self._gate)
 
     def next_ready(self) -> float | None:
@@ -261,8 +260,7 @@ class OwnerIndex:
         return None if until == math.inf else max(until, self._gate)
 
     def queued_of(self, name: str) -> int:
-        owner = self._owners.get(name)
-        return 0 if owner is None else owner.queued
+        return self._owners.get(name, _NOBODY).queued
 
     @property
     def names(self) -> list[str]:

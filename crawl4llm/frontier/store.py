@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -188,6 +189,10 @@ class Store:
                         yield key, self._checked(table, key, value)
         except lmdb.Error as error:
             raise self._error(error) from None
+
+    def behind(self, table: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values whose keys begin with a prefix, in order."""
+        return takewhile(lambda item: item[0].startswith(prefix), self.items(table, prefix))
 
     def last(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
         """Return the value of the greatest key that begins with ``prefix`` and is smaller than ``end``."""

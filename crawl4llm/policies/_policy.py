@@ -234,11 +234,6 @@ class BasePolicy:
         """See :meth:`Policy.load`."""
 
 
-def is_number(value: Any) -> bool:
-    """Return whether a value that was read from JSON is a finite number."""
-    return type(value) in {int, float} and abs(value) < 1e300
-
-
 def saved_state(state: bytes, shape: Any) -> Any:
     """Return what a policy saved as JSON. Raises ValueError if it has another shape: anybody may have made a JOBDIR."""
     found = parse_json(state)

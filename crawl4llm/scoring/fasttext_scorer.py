@@ -20,13 +20,11 @@ logger = logging.getLogger(__name__)
 class FastTextModel:
     """A fastText model, which is loaded by the first text, or by :meth:`load`. It can be pickled."""
 
-    def __init__(self, file: ModelFile) -> None:
-        self.file = file
+    _fault: str
+    """What is wrong with a model that gives NaN, with places for its path and fastText's words."""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the model file."""
-        return self.file.digest
+    def __init__(self, file: ModelFile) -> None:
+        self.file, self.digest = file, file.digest
 
     def load(self) -> None:
         """Load the model, unless it is loaded."""
@@ -44,6 +42,15 @@ class FastTextModel:
         predict: Callable[..., Any] = model.predict
         return predict
 
+    def labels(self, text: str, most: int, least: float = 0.0) -> Sequence[tuple[float, str]]:
+        """Return the most probable labels of a text, from ``least`` on, and their probabilities; none for a blank text.
+        Raises InputError if the model gives NaN."""
+        line = one_line(text)
+        try:
+            return self.predict(f"{line}\n", most, least, "strict") if line else ()
+        except RuntimeError as error:  # fastText's "Encountered NaN."
+            raise InputError(self._fault.format(self.file.path, error)) from None
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "predict"}
 
@@ -57,6 +64,8 @@ class FastTextScorer(FastTextModel):
 
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
+
+    _fault = "SCORER_MODEL {} gives no score: {}; train it again"
 
     def __init__(self, path: Path, label: str) -> None:
         super().__init__(inspect_model(path))
@@ -98,17 +107,9 @@ class FastTextScorer(FastTextModel):
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
-        line = one_line(text)
-        if not line:
-            return 0.0
-        try:
-            predictions = self.predict(line + "\n", len(self.file.labels), 0.0, "strict")
-        except RuntimeError as error:  # fastText's "Encountered NaN."
-            raise InputError(f"SCORER_MODEL {self.file.path} gives no score: {error}; train it again") from None
-        for probability, label in predictions:
-            if label == self.label:
-                return float(min(max(probability, 0.0), 1.0))
-        return 0.0
+        found = self.labels(text, len(self.file.labels))
+        probability = next((probability for probability, label in found if label == self.label), 0.0)
+        return float(min(max(probability, 0.0), 1.0))
 
 
 def _warn(options: ScoringOptions, rules: ModelRules) -> None:

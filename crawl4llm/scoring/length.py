@@ -11,15 +11,13 @@ from crawl4llm.scoring.scorer import ScoringOptions
 class LengthScorer:
     """Characters of the text, as the published code's ``length`` counts them."""
 
+    digest = hashlib.sha256(b"length").hexdigest()
+    """SHA-256 of its name: there is one of its kind."""
+
     @classmethod
     def from_options(cls, options: ScoringOptions) -> LengthScorer:
         """Return the scorer, which needs no settings."""
         return cls()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its name: there is one of its kind."""
-        return hashlib.sha256(b"length").hexdigest()
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one length for each text."""

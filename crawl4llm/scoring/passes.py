@@ -176,7 +176,7 @@ def run_pass(
     where the cache cannot be read or written.
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
-    blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(blocks_of(pages.count))]
+    blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]
     if executor.tasks is not None:
         of_tasks = _Pass(task, pages, rater, store, executor.processes(processes))
         shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
@@ -200,11 +200,6 @@ def _answers(task: Task[Any], keys: Sequence[str], workers: PageWorkers[PageRate
     new = [place for place, rating in enumerate(known) if rating is None]
     task.scores.add([keys[place] for place in new], [answers[place] for place in new])
     return answers
-
-
-def blocks_of(count: int) -> int:
-    """Return how many blocks so many pages make."""
-    return -(-count // BLOCK)
 
 
 def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:

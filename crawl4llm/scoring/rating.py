@@ -73,6 +73,20 @@ class PageRater:
         return self.others.get(name, self.scorer)
 
 
+@dataclass(frozen=True, order=True)
+class HtmlPage:
+    """A page to rate; logs show it without its HTML."""
+
+    url: str
+    html: bytes = field(repr=False)
+    """In UTF-8."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes of it."""
+        return len(self.html)
+
+
 class Rating(NamedTuple):
     """A page's finite score, or the reason why it has none; ``no_text`` comes with a score of 0."""
 
@@ -95,12 +109,6 @@ class RatedText(NamedTuple):
     """Its class by each classifier, where there are any; None where it is blank."""
 
 
-class SeveralScores(NamedTuple):
-    """Scores of several scorers for one page."""
-
-    scores: tuple[float, ...]
-
-
 Task = Callable[[PageRater, str], Rating]
 """A function that rates a page of the corpus; a worker finds it by its module and name."""
 R = TypeVar("R")
@@ -111,21 +119,27 @@ T = TypeVar("T")
 """Type of a task's result: a Rating, or more."""
 
 
-def influence(rater: PageRater, key: str) -> Rating:
+def influence(rater: PageRater, page: str | HtmlPage) -> Rating:
     """Return the influence score of a page's main text."""
-    return rate_text(rater.scorer, rater.text(key), key)
+    name, text = _named(rater, page)
+    return rate_text(rater.scorer, text, name)
 
 
-def influence_and_text(rater: PageRater, key: str) -> RatedText:
+def _influence_and_text(rater: PageRater, page: str | HtmlPage) -> RatedText:
     """Return the influence score of a page's main text, and the text."""
-    text = rater.text(key)
-    return RatedText(*rate_text(rater.scorer, text, key), text)
+    name, text = _named(rater, page)
+    return RatedText(*rate_text(rater.scorer, text, name), text)
 
 
-def all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
+def _named(rater: PageRater, page: str | HtmlPage) -> tuple[str, str]:
+    """Return how errors call a page, and its main text. Raises PageError."""
+    return (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
+
+
+def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
     """Return the influence score of a page's main text and its classes; if wanted its signature, with whether it is a
     known one, and the text itself."""
-    name, main = (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
+    name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
         from crawl4llm.scoring.signatures import signature_of
@@ -138,15 +152,19 @@ def all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature
     return RatedText(*rating, main if text else None, signed, known, classes or None)
 
 
-def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
-    """Return the task that scores a page's main text by several scorers; 0 each where there is none."""
-    return partial(_scores_by, names=tuple(names))
+def influence_task(
+    *, text: bool, signature: bool, classes: bool = False
+) -> Callable[[PageRater, str | HtmlPage], Rating | RatedText]:
+    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
+    if signature or classes:
+        return partial(_all_of_text, text=text, signature=signature)
+    return _influence_and_text if text else influence
 
 
-def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScores:
+def scores_by(rater: PageRater, key: str, names: Sequence[str]) -> list[float]:
+    """Return the scores of a page's main text by several scorers; 0 each if it is blank."""
     text = rater.text(key)
-    scored = [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
-    return SeveralScores(tuple(scored))
+    return [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
@@ -178,35 +196,3 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings
-
-
-@dataclass(frozen=True, order=True)
-class HtmlPage:
-    """A page to rate; logs show it without its HTML."""
-
-    url: str
-    html: bytes = field(repr=False)
-    """In UTF-8."""
-
-    @property
-    def weight(self) -> int:
-        """Bytes of it."""
-        return len(self.html)
-
-
-def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
-    return rate_text(rater.scorer, rater.extract(page.html), page.url)
-
-
-def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
-    text = rater.extract(page.html)
-    return RatedText(*rate_text(rater.scorer, text, page.url), text)
-
-
-def html_task(
-    *, text: bool, signature: bool, classes: bool = False
-) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
-    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
-    if signature or classes:
-        return partial(all_of_text, text=text, signature=signature)
-    return _html_influence_and_text if text else _html_influence

@@ -257,9 +257,7 @@ async def rate_by_key(
 ) -> list[Rating | RatedText]:
     """Return the scores of pages that the workers look up in the corpus, and their classes; if wanted, their main text
     and signature."""
-    task: Callable[[PageRater, str], Rating | RatedText] = tasks.influence_and_text if text else tasks.influence
-    if signature or workers.rater.classifiers:
-        task = partial(tasks.all_of_text, text=text, signature=signature)
+    task = tasks.influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
     return await workers.run(task, [page.key for page in pages])
 
 
