@@ -46,7 +46,7 @@ def main() -> int:
     tell_missing_packages()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     if words and words[0] != "init":
-        from scrapy.cmdline import execute
+        from scrapy.cmdline import execute  # slow to import, and ``init`` does without
 
         execute()  # ends the process
     parser = argparse.ArgumentParser(

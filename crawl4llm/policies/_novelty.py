@@ -85,10 +85,7 @@ class Novelty(Wrapper):
             self._learn(page)
             self._queue(found.get(page.entry.key, ()))
         self._crawled.clear()
-        scored = [
-            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
-            for candidate, rated in zip(candidates, ratings, strict=True)
-        ]
+        scored = self._outer(candidates, ratings)
         self._forget_worst()
         return scored
 

@@ -6,14 +6,14 @@ import json
 import math
 import re
 import struct
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from crawl4llm.base.shapes import whole
-from crawl4llm.policies._policy import NO, Candidate, CrawledPage, CrawlSettings, Pieces, Policy, Rating, saved_state
+from crawl4llm.policies._policy import NO, BasePolicy, Candidate, CrawledPage, Pieces, Policy, Rating, saved_state
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
@@ -61,17 +61,14 @@ def original(score: float) -> float:
     return math.copysign(_number(abs(magnitude) + _LEAST), magnitude) if magnitude else 0.0
 
 
-class Wrapper(ABC):
-    """Passes every call on. The inner policy only ever sees scores of its own."""
-
-    scores_influence = False
+class Wrapper(BasePolicy):
+    """Passes every call on. The inner policy only ever sees scores of its own, and names its own scorers."""
 
     def __init__(self, inner: Policy, name: str) -> None:
         self.name = f"{name}({inner.name})"
         self.looks_ahead = inner.looks_ahead
         self.reranks = inner.reranks
         self.corpus_parts = inner.corpus_parts
-        self.partitioned = NO
         self._inner = inner
 
     @abstractmethod
@@ -82,10 +79,6 @@ class Wrapper(ABC):
     def _inner_score(self, key: str, score: float) -> float:
         """Return the inner policy's score of a document by what the frontier orders it by."""
 
-    @classmethod
-    def scorers(cls, options: CrawlSettings) -> Sequence[str]:
-        return ()  # the inner policy has its own
-
     def identity(self) -> Mapping[str, object]:
         return self._inner.identity()
 
@@ -93,7 +86,10 @@ class Wrapper(ABC):
         self._inner.crawled(page._replace(entry=self._inner_entry(page.entry)))
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        ratings = await self._inner.score(candidates)
+        return self._outer(candidates, await self._inner.score(candidates))
+
+    def _outer(self, candidates: Sequence[Candidate], ratings: Sequence[Rating]) -> list[Rating]:
+        """Return the ratings of the inner policy with the scores that the frontier orders by."""
         return [
             rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
             for candidate, rated in zip(candidates, ratings, strict=True)

@@ -13,6 +13,7 @@ from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring.scorer import Scorer, load_now, score_of
+from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
@@ -142,8 +143,6 @@ def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signatur
     name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
-        from crawl4llm.scoring.signatures import signature_of
-
         signed = signature_of(main)
         known = rater.known_texts is not None and rater.known_texts.knows(main, signed)
     found = [classifier.classify(main) for classifier in rater.classifiers]
