@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawl4llm.base.settings import (
-    flag,
-    networks,
-    option,
-    optional_text,
-    real_number,
-    seconds,
-    waits,
-    whole,
-)
+from crawl4llm.base.settings import flag, networks, option, optional_text, real_number, seconds, waits, whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,11 +36,7 @@ class Policy(ScorerPolicy):
         return list(parse_weights(options.ensemble_weights))
 
     def identity(self) -> Mapping[str, object]:
-        return {
-            **super().identity(),
-            "ensemble_weights": self._weights,
-            "ensemble_normaliser": "zscore",
-        }
+        return {**super().identity(), "ensemble_weights": self._weights, "ensemble_normaliser": "zscore"}
 
     def save(self) -> bytes:
         return json.dumps([normaliser.dump() for normaliser in self._normalisers]).encode()

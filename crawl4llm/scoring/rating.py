@@ -12,7 +12,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring.scorer import Scorer, load_now, score_of
+from crawl4llm.scoring.scorer import Scorer, score_of
 from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
@@ -53,10 +53,9 @@ class PageRater:
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
-        for scorer in (self.scorer, *self.others.values()):
-            load_now(scorer)
-        for classifier in self.classifiers:
-            classifier.load()
+        for one in (self.scorer, *self.others.values(), *self.classifiers):
+            if load := getattr(one, "load", None):
+                load()
 
     def text(self, key: str) -> str:
         """Return the text that is scored. Raises PageError."""

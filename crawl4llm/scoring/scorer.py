@@ -85,12 +85,6 @@ class Scorer(Protocol):
         """Return one finite score for each text; higher is better."""
 
 
-def load_now(scorer: Scorer) -> None:
-    """Load what a scorer would load when the first text comes. Raises InputError."""
-    if load := getattr(scorer, "load", None):
-        load()
-
-
 def score_of(scorer: Scorer, text: str, page: str) -> float:
     """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -159,11 +160,7 @@ class PageWorkers(Generic[R]):
                 return await self.run_chunk(task, chunk)
 
         answers = await asyncio.gather(*map(in_turn, chunks))
-        rated = {
-            page: rating
-            for chunk, ratings in zip(chunks, answers, strict=True)
-            for page, rating in zip(chunk, ratings, strict=True)
-        }
+        rated = dict(zip(ordered, chain.from_iterable(answers), strict=True))
         return [rated[page] for page in pages]
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
