@@ -140,20 +140,20 @@ def whole(minimum: int, most: int | None = None) -> Check:
     return check
 
 
-def _number(value: Any) -> float:
-    """Return a number; NaN if it is none."""
+def _number(value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
+    """Return a number for which something holds, as NaN does not."""
     try:
-        return float(value)
+        number = float(value)
     except (OverflowError, TypeError, ValueError):
-        return math.nan
+        number = math.nan
+    if not holds(number):
+        raise ValueError(f"must be {wanted}")
+    return number
 
 
 def seconds(value: Any) -> float:
     """Take a positive number of seconds."""
-    number = _number(value)
-    if not 0 < number < math.inf:
-        raise ValueError("must be a positive number of seconds")
-    return number
+    return _number(value, "a positive number of seconds", lambda number: 0 < number < math.inf)
 
 
 def waits(value: Any) -> tuple[float, ...]:
@@ -165,33 +165,18 @@ def waits(value: Any) -> tuple[float, ...]:
 
 def optional_number(value: Any) -> float | None:
     """Take a finite number, or None where it is not set."""
-    if value is None or value == "":
-        return None
-    number = _number(value)
-    if not math.isfinite(number):
-        raise ValueError("must be a number")
-    return number
+    return None if value is None or value == "" else _number(value, "a number", math.isfinite)
 
 
 def share(value: Any) -> float:
     """Take a number from 0 to 1."""
-    number = _number(value)
-    if not 0 <= number <= 1:
-        raise ValueError("must be a number from 0 to 1")
-    return number
+    return _number(value, "a number from 0 to 1", lambda number: 0 <= number <= 1)
 
 
 def real_number(minimum: float, below: float = math.inf) -> Check:
     """Return the check of a number from ``minimum`` on, and below ``below``."""
-
-    def check(value: Any) -> float:
-        number = _number(value)
-        if not minimum <= number < below:
-            wanted = f"of at least {minimum:g}" if below == math.inf else f"from {minimum:g} to below {below:g}"
-            raise ValueError(f"must be a number {wanted}")
-        return number
-
-    return check
+    wanted = f"of at least {minimum:g}" if below == math.inf else f"from {minimum:g} to below {below:g}"
+    return lambda value: _number(value, f"a number {wanted}", lambda number: minimum <= number < below)
 
 
 def words(value: Any) -> list[str]:

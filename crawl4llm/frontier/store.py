@@ -283,14 +283,10 @@ class Store:
                 f"{allowed}), best with `ulimit -v unlimited`, and start again: it goes on from the last commit"
             )
         cut_short = os.strerror(errno.EIO) in str(error)  # what LMDB says of a write that a full disk shortened
-        if isinstance(error, lmdb.DiskError) or (cut_short and _disk_is_full(self.path.parent)):
+        is_full = cut_short and shutil.disk_usage(self.path.parent).free < _NEXT_TO_NOTHING
+        if isinstance(error, lmdb.DiskError) or is_full:
             return self._no_space()
         return StoreError(f"{self.path}: {str(error).removeprefix(f'{self.path}: ')}")
-
-
-def _disk_is_full(folder: Path) -> bool:
-    """Return whether next to nothing can be written."""
-    return shutil.disk_usage(folder).free < _NEXT_TO_NOTHING
 
 
 def _free_space(*, readonly: bool = False) -> int:

@@ -120,8 +120,6 @@ class CrawlSettings(Protocol):
     def corpus(self) -> str | None: ...
     @property
     def known_texts(self) -> str | None: ...
-    @property
-    def own(self) -> Mapping[str, Any]: ...
 
 
 class Policy(Protocol):
@@ -194,7 +192,7 @@ it is also given, in the place of each document that another partition has found
 NOT_OURS = Candidate("", "", 0, None)
 
 
-class BasePolicy:
+class BasePolicy(Policy):
     """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
     looks_ahead = False
@@ -214,14 +212,8 @@ class BasePolicy:
     def identity(self) -> Mapping[str, object]:
         return {}
 
-    def crawled(self, page: CrawledPage) -> None:
-        """See :meth:`Policy.crawled`."""
-
     def reranked(self) -> Iterable[tuple[str, float]]:
         return ()
-
-    def dequeued(self, entries: Sequence[Entry]) -> None:
-        """See :meth:`Policy.dequeued`."""
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
@@ -229,9 +221,6 @@ class BasePolicy:
 
     def save(self) -> bytes:
         return b""
-
-    def load(self, state: bytes) -> None:
-        """See :meth:`Policy.load`."""
 
 
 def saved_state(state: bytes, shape: Any) -> Any:

@@ -5,7 +5,7 @@
 - ``rating``: what is done with each page; ``workers``: processes that do it; ``score_cache``: scores that are known.
 - ``text``, ``faster_trafilatura``: main text from HTML; ``signatures``, ``classifiers``, ``languages``, ``topic``: what
   else a text tells.
-- ``fasttext_file``, ``model_rules``: model files, and the rules beside them; ``normalisers``: scores on one scale.
+- ``fasttext_file``, ``model_rules``: model files, and the rules beside them.
 - ``passes``: looks at all pages of a corpus, once.
 """
 
