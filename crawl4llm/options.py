@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
@@ -251,24 +250,23 @@ _CHECKS: dict[type, Check] = {
 """The check of a setting that a class of somebody else names, by the type of its default."""
 
 
-def own_settings(
-    settings: BaseSettings, options: Options, others: Mapping[str, Callable[[str], type]] = MappingProxyType({})
-) -> dict[str, Any] | None:
+def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | None:
     """Return the settings that classes of somebody else name in ``SETTINGS``; None if there are none. These are policy,
-    scorers, and ``others``: what loads the class, by dotted path.
+    scorers and parts.
 
     A value is what was given by its name, else what OWN_SETTINGS has (of a run that is taken up), else the default.
     Raises InputError.
     """
     names = [options.scorer, options.url_policy.removeprefix(SCORER_PREFIX)]
     names += parse_weights(options.ensemble_weights) if options.ensemble_weights else []
-    names += others
+    names += options.crawl_parts
     recorded = options.own_settings or {}
     own: dict[str, Any] = {}
     for owner in dict.fromkeys(filter(is_dotted, names)):
-        load = others.get(owner) or (load_policy if owner == options.url_policy else load_scorer_class)
+        load: Callable[[str], type] = load_policy if owner == options.url_policy else load_scorer_class
         try:
-            defaults = getattr(load(owner), "SETTINGS", {})
+            found = load_part(owner) if owner in options.crawl_parts else load(owner)
+            defaults = getattr(found, "SETTINGS", {})
         except InputError:
             continue  # said by what needs it
         for name, default in defaults.items():
@@ -301,7 +299,6 @@ def read_options(settings: BaseSettings) -> Options:
         name = setting_name(entry)
         value = settings.get(name)
         if value is None:
-            values[entry.name] = entry.default
             continue
         given.add(name)
         try:
@@ -309,8 +306,7 @@ def read_options(settings: BaseSettings) -> Options:
         except ValueError as error:
             raise InputError(f"{name} = {entry.metadata['shown'](value)!r:.300} {error}") from None
     options = Options(**values)
-    own = own_settings(settings, options, dict.fromkeys(options.crawl_parts, load_part))
-    return follow_rules(replace(options, own_settings=own), given)
+    return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
 
 
 def meanings(owner: type) -> dict[str, str]:
