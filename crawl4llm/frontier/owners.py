@@ -184,22 +184,17 @@ class OwnerIndex:
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         """Raises InputError if that cannot be written; it is in force nevertheless."""
-        changed = self._hold(name, until, force=force, failures=failures)
-        if self._waits is not None:
-            self._waits.hold(name, until, force=force, failures=failures)
-        return changed
-
-    def _hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         if failures is not None:
             self._failures.note(name, failures, self.now, self.now)
         owner = self._owners.get(name, _NOBODY)
-        before, until = (time if time > self.now else -math.inf for time in (owner.until, until))
-        if not name or until == before or (until < before and not force):
-            return False
-        owner = self._owners.get(name) or self._new(name)
-        owner.until = until
-        self._put(owner, moved=owner.state == _WAITING)
-        return True
+        before, after = (time if time > self.now else -math.inf for time in (owner.until, until))
+        if changed := bool(name) and after != before and (after > before or force):
+            owner = self._owners.get(name) or self._new(name)
+            owner.until = after
+            self._put(owner, moved=owner.state == _WAITING)
+        if self._waits is not None:
+            self._waits.hold(name, until, force=force, failures=failures)
+        return changed
 
     def hold_all(self, until: float) -> None:
         self._gate = max(self._gate, until)
@@ -218,24 +213,20 @@ class OwnerIndex:
 
     def park(self, name: str, delay: float = 0.0) -> bool:
         """Raises InputError as hold does."""
-        if not name or self.is_parked(name):
-            return False
-        owner = self._owners.get(name) or self._new(name)
-        owner.parked = True
-        self._put(owner)
-        if self._waits is not None:
-            self._waits.park(name, parked=True, delay=delay)
-        return True
+        return bool(name) and self._set_parked(name, parked=True, delay=delay)
 
     def unpark(self, name: str) -> bool:
         """Raises InputError as hold does."""
-        owner = self._owners.get(name, _NOBODY)
-        if not owner.parked:
+        return self._set_parked(name, parked=False, delay=0.0)
+
+    def _set_parked(self, name: str, *, parked: bool, delay: float) -> bool:
+        if self.is_parked(name) == parked:
             return False
-        owner.parked = False
+        owner = self._owners.get(name) or self._new(name)
+        owner.parked = parked
         self._put(owner)
         if self._waits is not None:
-            self._waits.park(name, parked=False)
+            self._waits.park(name, parked=parked, delay=delay)
         return True
 
     def unpark_within(self, delay: float) -> int:
@@ -286,13 +277,11 @@ class OwnerIndex:
         """Note what was written by another process, and write down what comes from now on."""
         self.tick(waits.clock())
         for name, hold in waits.items():
-            self._hold(name, self.now + hold.wait)
+            self.hold(name, self.now + hold.wait)
             if hold.parked:
                 self.park(name)
-            if hold.failures:
-                self._failures.note(name, hold.failures, self.now - hold.failed, self.now)
-            if hold.slowed:
-                self._slowed.note(name, hold.slowed, self.now - hold.slowed_at, self.now)
+            self._failures.note(name, hold.failures, self.now - hold.failed, self.now)
+            self._slowed.note(name, hold.slowed, self.now - hold.slowed_at, self.now)
         self._waits = waits
 
     def _has_ready(self) -> bool:
