@@ -13,7 +13,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -312,7 +312,7 @@ def read_options(settings: BaseSettings) -> Options:
 def meanings(owner: type) -> dict[str, str]:
     """Return what the fields of a class mean, by their names: their docstrings. Other fields are not set by users."""
     found = {}
-    for kind in owner.__mro__[:-1]:
+    for kind in filter(is_dataclass, owner.__mro__):
         (tree,) = ast.parse(inspect.getsource(kind)).body
         assert isinstance(tree, ast.ClassDef)
         for pair in pairwise(tree.body):

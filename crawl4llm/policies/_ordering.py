@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawl4llm.policies._policy import CrawlSettings, Policy, load_policy
+from crawl4llm.policies._policy import Policy, PolicyOptions, load_policy
 from crawl4llm.policies._wrappers import Ascending, HotQueue
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from crawl4llm.scoring.workers import PageWorkers
 
 
-def make_policy(workers: PageWorkers[PageRater], options: CrawlSettings) -> Policy:
+def make_policy(workers: PageWorkers[PageRater], options: PolicyOptions) -> Policy:
     """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
     with KNOWN_TEXTS, with what it learns of where new ones are. Raises InputError."""
     policy: Policy = load_policy(options.url_policy)(workers, options)

@@ -82,8 +82,19 @@ def _weighs_dotted(value: Any) -> bool:
     return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))
 
 
+class _OfOthers(Protocol):
+    """What policies read of the settings of others; :class:`crawl4llm.options.Options` has it."""
+
+    @property
+    def crawl_seed(self) -> int: ...
+    @property
+    def corpus(self) -> str | None: ...
+    @property
+    def known_texts(self) -> str | None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class PolicyOptions:
+class PolicyOptions(_OfOthers):
     """The checked values of settings for the order in which documents are crawled."""
 
     url_policy: str = fixed("influence", _policy_name, imports=is_dotted)
@@ -99,27 +110,6 @@ class PolicyOptions:
     as `scrapy corpus ranks` writes them; gzip or not."""
     ensemble_weights: str = fixed("", _scorer_weights, imports=_weighs_dotted)
     """`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`."""
-
-
-class CrawlSettings(Protocol):
-    """What policies read of a crawl's settings; :class:`crawl4llm.options.Options` has it."""
-
-    @property
-    def url_policy(self) -> str: ...
-    @property
-    def order(self) -> str: ...
-    @property
-    def hot_queue_topic(self) -> tuple[str, ...]: ...
-    @property
-    def harmonic_ranks(self) -> str | None: ...
-    @property
-    def ensemble_weights(self) -> str: ...
-    @property
-    def crawl_seed(self) -> int: ...
-    @property
-    def corpus(self) -> str | None: ...
-    @property
-    def known_texts(self) -> str | None: ...
 
 
 class Policy(Protocol):
@@ -140,12 +130,12 @@ class Policy(Protocol):
     hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
     only those. Classes that lack this are NO."""
 
-    def __init__(self, workers: PageWorkers[PageRater], options: CrawlSettings) -> None:
+    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
         """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
         same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
 
     @classmethod
-    def scorers(cls, options: CrawlSettings) -> Sequence[str]:
+    def scorers(cls, options: PolicyOptions) -> Sequence[str]:
         """Return the names of scorers it needs besides SCORER, as that setting has them. Raises InputError."""
 
     def identity(self) -> Mapping[str, object]:
@@ -192,7 +182,7 @@ it is also given, in the place of each document that another partition has found
 NOT_OURS = Candidate("", "", 0, None)
 
 
-class BasePolicy(Policy):
+class BasePolicy:
     """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
     looks_ahead = False
@@ -201,19 +191,25 @@ class BasePolicy(Policy):
     corpus_parts: tuple[str, ...] = ()
     partitioned = NO
 
-    def __init__(self, workers: PageWorkers[PageRater], options: CrawlSettings) -> None:
+    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
         self._workers = workers
         self._options = options
 
     @classmethod
-    def scorers(cls, options: CrawlSettings) -> Sequence[str]:
+    def scorers(cls, options: PolicyOptions) -> Sequence[str]:
         return ()
 
     def identity(self) -> Mapping[str, object]:
         return {}
 
+    def crawled(self, page: CrawledPage) -> None:
+        """See :meth:`Policy.crawled`."""
+
     def reranked(self) -> Iterable[tuple[str, float]]:
         return ()
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        """See :meth:`Policy.dequeued`."""
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
@@ -221,6 +217,9 @@ class BasePolicy(Policy):
 
     def save(self) -> bytes:
         return b""
+
+    def load(self, state: bytes) -> None:
+        """See :meth:`Policy.load`."""
 
 
 def saved_state(state: bytes, shape: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from crawl4llm.policies._policy import EACH, SCORER_PREFIX, BasePolicy, Candidate, CrawlSettings, Rating
+from crawl4llm.policies._policy import EACH, SCORER_PREFIX, BasePolicy, Candidate, PolicyOptions, Rating
 from crawl4llm.scoring.rating import scores_by
 
 
@@ -22,7 +22,7 @@ class ScorerPolicy(BasePolicy):
         self._scorers = self.scorers(self._options)
 
     @classmethod
-    def scorers(cls, options: CrawlSettings) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         return [options.url_policy.removeprefix(SCORER_PREFIX)]
 
     def identity(self) -> Mapping[str, object]:

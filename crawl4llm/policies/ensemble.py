@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import NUMBER, Where
-from crawl4llm.policies._policy import NO, CrawlSettings, saved_state
+from crawl4llm.policies._policy import NO, PolicyOptions, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
 from crawl4llm.scoring.scorer import parse_weights
 
@@ -56,7 +56,7 @@ class Policy(ScorerPolicy):
         self._normalisers = [ZScore() for _ in self._weights]
 
     @classmethod
-    def scorers(cls, options: CrawlSettings) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         if not options.ensemble_weights:
             fault = "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
             raise InputError(fault)

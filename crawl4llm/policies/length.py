@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl4llm.policies._policy import EACH, CrawlSettings
+from crawl4llm.policies._policy import EACH, PolicyOptions
 from crawl4llm.policies._scorer_policy import ScorerPolicy
 
 
@@ -13,5 +13,5 @@ class Policy(ScorerPolicy):
     partitioned = EACH
 
     @classmethod
-    def scorers(cls, options: CrawlSettings) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         return ["length"]
