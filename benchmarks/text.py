@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from benchmarks.corpora import HtmlPart, html_parts, model, real_html
 from benchmarks.results import Result, Table, add_output, publish
-from crawl4llm.base.processes import run_jobs
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.demo.model import LABEL

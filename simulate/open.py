@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.option_checks import is_corpus_class
 from crawl4llm.options import read_options
 from crawl4llm.scoring.workers import PAGE_SECONDS
 from simulate.build.centrality import page_ranks

@@ -14,8 +14,9 @@ from scrapy.utils.project import project_data_dir
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
-from crawl4llm.option_checks import is_corpus_class, whole
-from crawl4llm.options import DEMO, Options, cores, read_options
+from crawl4llm.base.processes import cores
+from crawl4llm.base.settings import is_corpus_class, whole
+from crawl4llm.options import DEMO, Options, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.record_parser import KINDS
 

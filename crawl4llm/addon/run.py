@@ -15,7 +15,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 
-from crawl4llm import __version__
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
@@ -25,6 +24,7 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.version import __version__
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.engine import SOFTWARE
@@ -35,7 +35,7 @@ from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
@@ -197,7 +197,7 @@ class AddonRun:
         signature = self.budgets is not None
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        self.workers = PageTasks(workers, html_task(text=keeps_text, signature=signature))
+        self.workers = PageTasks(workers, influence_task(text=keeps_text, signature=signature))
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))
         self.log = CrawlLog(output)

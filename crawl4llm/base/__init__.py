@@ -1,6 +1,7 @@
 """Base: the words of the project and the ground under all other rooms.
 
 - ``errors``, ``reasons``, ``stats``: exceptions, reasons for which documents are dropped or fail, and statistics.
+- ``settings``: how a setting is declared, and checked; ``version``: that of the project.
 - ``urls``, ``references``, ``domains``: URLs, references, registrable domains.
 - ``charsets``, ``html_bounds``, ``html_tree``, ``html_links``: a page's charset, its tree of bounded size, its links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.

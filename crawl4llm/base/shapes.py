@@ -82,6 +82,11 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
     )
 
 
+def is_of(shape: Any) -> Callable[[Any], bool]:
+    """Return the check whether a value has a shape."""
+    return lambda value: fits([value], shape)
+
+
 def _fields_fit(values: Sequence[dict[Any, Any]], shape: dict[Any, Any]) -> bool:
     if ... in shape:
         return fits(list(chain.from_iterable(value.values() for value in values)), shape[...])

@@ -14,7 +14,7 @@ The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
 
 import scrapy
 
-from crawl4llm import __version__
+from crawl4llm.base.version import __version__
 
 SOFTWARE = f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}"
 """What wrote an archive."""

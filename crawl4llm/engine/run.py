@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
-from crawl4llm import __version__
 from crawl4llm.base import crawl_log
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
@@ -24,6 +23,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
 from crawl4llm.base.run_folder import ERRORS, SEEDS, STATS, WARC, write_json, write_settings, write_text
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.version import __version__
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.driven import Driven

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.settings import Check, flag, one_of, real_number, whole
 from crawl4llm.engine.json_log import JSON
-from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 from crawl4llm.options import Options, setting_name
 
 if TYPE_CHECKING:

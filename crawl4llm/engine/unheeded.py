@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES
 
+from crawl4llm.base.settings import is_dotted
 from crawl4llm.live_options import LiveOptions
-from crawl4llm.option_checks import is_dotted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

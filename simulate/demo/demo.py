@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import whole_folder, writing
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores
 
 logger = logging.getLogger(__name__)
 

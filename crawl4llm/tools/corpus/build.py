@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
-from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from simulate.open import (
     FULL_ID_POSITION,

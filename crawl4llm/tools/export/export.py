@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
@@ -21,6 +20,7 @@ from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
+from crawl4llm.base.version import __version__
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts.heard import Heard
