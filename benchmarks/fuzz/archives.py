@@ -124,7 +124,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    from crawl4llm.base.inflating import inflate
+    from crawl4llm.base.compression import inflate
 
     return inflate(data, "zstd", 1 << 20)
 
@@ -176,7 +176,7 @@ def _wat(_: Path) -> Reader:
 
 
 def _inflate(_: Path) -> Reader:
-    from crawl4llm.base.inflating import CODINGS, InflateError, gunzip_pieces, inflate, inflate_start
+    from crawl4llm.base.compression import CODINGS, InflateError, gunzip_pieces, inflate, inflate_start
 
     codings = list(CODINGS)
 

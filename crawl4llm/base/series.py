@@ -20,9 +20,9 @@ from typing import Any, Final
 import orjson
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.files import AppendFile, PreadFile, replacing
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import PreadFile, read_input
+from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
 
 NAME: Final = "series.jsonl"

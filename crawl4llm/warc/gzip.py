@@ -17,11 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.compression import GZIP_WBITS, largest_stored
+from crawl4llm.base.compression import GZIP_WBITS, InflateError, gunzip_pieces, inflate, largest_stored, plausible
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.files import writing
-from crawl4llm.base.inflating import InflateError, gunzip_pieces, inflate, plausible
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile, writing
 from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.charsets import Html
+from crawl4llm.base.compression import ZSTD_START, Damaged, inflate_start
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.files import ArchiveError
-from crawl4llm.base.inflating import ZSTD_START, Damaged, inflate_start
-from crawl4llm.base.input_files import PreadFile, keep_open, open_archive_file
+from crawl4llm.base.files import ArchiveError, PreadFile, keep_open
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip

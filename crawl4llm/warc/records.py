@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple, NewType, Protocol
 
+from crawl4llm.base.compression import InflateError, TooMuch
 from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
-from crawl4llm.base.inflating import InflateError, TooMuch
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"

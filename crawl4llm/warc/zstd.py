@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from crawl4llm.base.compression import largest_stored, zstd
+from crawl4llm.base.compression import ZSTD_START, InflateError, inflate, largest_stored, plausible, zstd
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.inflating import ZSTD_START, InflateError, inflate, plausible
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
 
 _FRAME_MAGIC, _DICTIONARY_MAGIC = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"

@@ -20,7 +20,7 @@ from struct import Struct
 from typing import Final
 
 from crawl4llm.base.errors import PageError
-from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
 from simulate.build.chunks import ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile

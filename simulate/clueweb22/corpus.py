@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from crawl4llm.base.command_lines import index_command
-from crawl4llm.base.compression import largest_stored
+from crawl4llm.base.compression import Damaged, TooMuch, inflate, inflate_start, largest_stored, plausible
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
-from crawl4llm.base.inflating import Damaged, TooMuch, inflate, inflate_start, plausible
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.opt_outs import OptOuts
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files

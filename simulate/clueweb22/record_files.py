@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError, TooLarge
-from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.files import PreadFile, keep_open
 from simulate.clueweb22.record_parser import (
     DATA_SUFFIX,
     KINDS,

@@ -24,9 +24,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
+from crawl4llm.base.files import PreadFile, keep_open, locked, remove_temporary, write_whole, writing
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.processes import KILLED_INDEXING
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url

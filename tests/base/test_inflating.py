@@ -12,8 +12,7 @@ import pytest
 from memory_helpers import little_memory
 
 from crawl4llm.base import inflating
-from crawl4llm.base.compression import zstd
-from crawl4llm.base.inflating import (
+from crawl4llm.base.compression import (
     CODINGS,
     Damaged,
     InflateError,
@@ -21,6 +20,7 @@ from crawl4llm.base.inflating import (
     gunzip_pieces,
     inflate,
     inflate_start,
+    zstd,
 )
 
 HUGE = 1 << 30

@@ -421,5 +421,5 @@ def test_forked_readers_of_the_real_web_agree(tmp_path: Path) -> None:
 
 def test_results_do_not_depend_on_isal(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest(ClueWeb22Corpus(tree))
-    monkeypatch.setattr("crawl4llm.base.inflating.isal_or_zlib", zlib)
+    monkeypatch.setattr("crawl4llm.base.compression.isal_or_zlib", zlib)
     assert digest(ClueWeb22Corpus(tree)) == before

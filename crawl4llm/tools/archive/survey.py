@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm import __version__
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.input_files import open_archive_file
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
-from crawl4llm.base.input_files import PreadFile, parse_json
+from crawl4llm.base.files import PreadFile
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.processes import end_with, python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless

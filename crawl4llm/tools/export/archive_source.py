@@ -15,7 +15,8 @@ from typing import TypeVar
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import open_archive_file, open_input
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.control import read_blocked
