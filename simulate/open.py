@@ -15,7 +15,7 @@ from crawl4llm.option_checks import is_corpus_class
 from crawl4llm.options import read_options
 from crawl4llm.scoring.workers import PAGE_SECONDS
 from simulate.build.centrality import page_ranks
-from simulate.clueweb22.record_parser import FULL_ID_POSITION
+from simulate.clueweb22.records import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, ensure_demo
 from simulate.demo.traits import describe

@@ -17,7 +17,7 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.option_checks import is_corpus_class, whole
 from crawl4llm.options import DEMO, Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import KINDS
+from simulate.clueweb22.records import KINDS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -210,7 +210,7 @@ def _inflate_seeds() -> list[bytes]:
 
 
 def _clueweb(_: Path) -> Reader:
-    from simulate.clueweb22.record_parser import (
+    from simulate.clueweb22.records import (
         HTML,
         MalformedRecordError,
         link_reader,

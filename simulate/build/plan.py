@@ -27,7 +27,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import input_lines, parse_json
 from crawl4llm.base.pages import Corpus
-from simulate.clueweb22.record_parser import (
+from simulate.clueweb22.records import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,
     SUBDIRS_PER_STREAM,

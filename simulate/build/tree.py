@@ -30,7 +30,7 @@ from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
 from simulate.clueweb22.opt_outs import write_opt_outs
-from simulate.clueweb22.record_parser import INLINK, KINDS
+from simulate.clueweb22.records import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.command_lines import index_command
-from crawl4llm.base.compression import Damaged, TooMuch, inflate, inflate_start, largest_stored, plausible
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
-from simulate.clueweb22.record_parser import (
+from simulate.clueweb22.records import (
     FULL_ID_POSITION,
     HTML,
     INLINK,
@@ -25,6 +23,8 @@ from simulate.clueweb22.record_parser import (
     TXT,
     HtmlRecord,
     LinkRecord,
+    Record,
+    RecordFiles,
     TextRecord,
     data_path,
     format_id,
@@ -36,18 +36,15 @@ from simulate.clueweb22.record_parser import (
     split_id,
     url_at_start,
 )
+from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
-_START, _START_STORED = 512, 1024
-"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
 _LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
-
-Record = TypeVar("Record")
 
 
 class ClueWeb22Corpus:
@@ -58,7 +55,7 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
+    to count (see :func:`simulate.clueweb22.records.link_reader`). ``url_index`` is the folder of the URL index.
     Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
@@ -288,7 +285,7 @@ class ClueWeb22Corpus:
     def _html(self, key: str) -> HtmlRecord | None:
         record = self._record(HTML, key, parse_html)
         if record is not None and self._largest is not None and len(record.html) > self._largest:
-            raise self._too_large(HTML, key)
+            raise self._files.too_large(HTML, key)
         return record
 
     def _text(self, key: str) -> TextRecord | None:
@@ -317,35 +314,13 @@ class ClueWeb22Corpus:
 
     def _url_at_start(self, kind: str, key: str) -> str:
         """Return the URL that a record names at its beginning; empty where that tells none."""
-        place = split_id(key)
-        if place is None or kind not in self._kinds:
-            return ""
-        data = self._files.read(kind, *place, start=_START_STORED)
-        try:
-            return url_at_start(kind, inflate_start(data, "gzip", _START), key) if data else ""
-        except Damaged:
-            return ""
+        return url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
-        """Return a document's record of a kind; None where it has none, or an empty line in its place."""
-        place = split_id(key)
-        if place is None:
-            raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
-        if kind not in self._kinds:
+        """Return a document's record of a kind; None where it has none. Raises as :meth:`RecordFiles.read` does."""
+        if kind not in self._kinds and split_id(key) is not None:
             return None
-        most = self._most(kind)
-        data = self._files.read(kind, *place, None if most is None else largest_stored(most))
-        if data is None:
-            return None
-        try:
-            data = inflate(data, "gzip", plausible(len(data)) if most is None else most)
-            return parse(data, key) if data and not data.isspace() else None
-        except TooMuch as error:
-            if most is not None:
-                raise self._too_large(kind, key) from None
-            raise self._corrupt(kind, key, error) from None
-        except ValueError as error:
-            raise self._corrupt(kind, key, error) from error
+        return self._files.read(kind, key, parse, self._most(kind))
 
     def _most(self, kind: str) -> int | None:
         """Return how many bytes a record may have."""
@@ -354,12 +329,6 @@ class ClueWeb22Corpus:
         if kind == INLINK:
             return max(self._largest, _LARGEST_INLINKS)
         return self._largest + (_LARGEST_HEAD if kind == HTML else 0)
-
-    def _too_large(self, kind: str, key: str) -> TooLarge:
-        return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
-
-    def _corrupt(self, kind: str, key: str, error: ValueError) -> CorruptRecord:
-        return CorruptRecord(f"{data_path(self.root, kind, key[10:-6])}: record {key}: {error}")
 
     def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""

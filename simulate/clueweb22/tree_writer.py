@@ -23,19 +23,17 @@ from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.compression import compress_with_zlib
 from crawl4llm.base.files import replacing
-from simulate.clueweb22.record_parser import (
+from simulate.clueweb22.records import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,
     SUBDIRS_PER_STREAM,
     DocId,
-    counts_path,
     data_path,
-    offset_line,
     offset_path,
-    version_path,
 )
 
 _COMPRESSION_LEVEL: Final = 6
+_OFFSET_LINE: Final = b"%010d\n"
 _NO_LINKS: Final = b"\n"  # what stands in the place of a record for a page without links (format page, quirk 4)
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
 
@@ -137,11 +135,11 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
     """
     data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
-    lines = [offset_line(0)]
+    lines = [_OFFSET_LINE % 0]
     with _whole(data) as file:
         for record in records:
             file.write(compress_with_zlib(record, _COMPRESSION_LEVEL))
-            lines.append(offset_line(file.tell()))
+            lines.append(_OFFSET_LINE % file.tell())
         with _whole(offsets) as offset_file:
             offset_file.writelines(lines)
     return len(lines) - 1
@@ -151,7 +149,7 @@ def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, 
     """Write what describes the tree: README, version file, and record counts by kind and file id."""
     root.mkdir(parents=True, exist_ok=True)
     _write(root / "README.txt", readme)
-    _write(version_path(root, subset), "")
+    _write(root / f"version_{subset}_1.0", "")  # names the category (``A``, ``B``, ``L``) and version of the tree
     for kind, files in counts.items():
         streams = defaultdict(list)
         for file_id, count in sorted(files.items()):
@@ -160,7 +158,7 @@ def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, 
                 raise ValueError(f"not a file id: {file_id}")
             streams[first.language, first.stream].append(f"{file_id},{count}\n")
         for (language, stream), lines in streams.items():
-            _write(counts_path(root, kind, language, stream), "".join(lines))
+            _write(root / f"record_counts/record_counts/{kind}/{language}{stream:02d}_counts.csv", "".join(lines))
 
 
 def _json_line(record: Mapping[str, object]) -> bytes:
