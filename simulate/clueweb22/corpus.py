@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
@@ -37,9 +37,7 @@ from simulate.clueweb22.records import (
     url_at_start,
 )
 from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
-
-if TYPE_CHECKING:
-    from simulate.clueweb22.url_index import UrlIndex
+from simulate.clueweb22.url_index import FileOfUrls, UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
@@ -187,12 +185,12 @@ class ClueWeb22Corpus:
         """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
-        file_ids = list(self._records)
-        drawn = []
-        for number in random.Random(seed).sample(range(len(self)), n):
-            file = bisect_right(self._first_numbers, number) - 1
-            drawn.append(format_id(file_ids[file], number - self._first_numbers[file]))
-        return drawn
+        return list(map(self.key_at, random.Random(seed).sample(range(len(self)), n)))
+
+    def key_at(self, number: int) -> str:
+        """Return the id of a document by its number among all, in ascending order."""
+        file = bisect_right(self._first_numbers, number) - 1
+        return format_id(self._file_ids[file], number - self._first_numbers[file])
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the tree has the folder of each of ``parts`` (``text html outlinks inlinks``)."""
@@ -235,27 +233,21 @@ class ClueWeb22Corpus:
         if self._url_index is None:
             if self._url_index_folder is None:
                 raise InputError(f"CORPUS {self.root}: no URL index; make it: {index_command(self.root)}")
-            from simulate.clueweb22.url_index import UrlIndex
-
             self._url_index = UrlIndex(self._url_index_folder, self, index_command(self.root))
         return self._url_index.find(url)
 
-    def url_parts(self) -> list[tuple[str, str]]:
+    def url_files(self) -> list[FileOfUrls]:
         """Return the data files that hold documents; the signature of each is its sizes in every kind."""
         held = self._listing.items()
         return [
-            (file_id, " ".join(f"{kind}={files[file_id].data}" for kind, files in held if file_id in files))
-            for file_id in self._records
+            FileOfUrls(name, " ".join(f"{kind}={files[name].data}" for kind, files in held if name in files), records)
+            for name, records in self._records.items()
         ]
 
-    def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
+    def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
-        records = max(self._files.count(kind, part) for kind in self._document_kinds)
-        return ((record, self._url_or_none(format_id(part, record))) for record in range(records))
-
-    def key_at(self, part: str, item: int) -> str:
-        """Return the id of a file's record."""
-        return format_id(part, item)
+        records = max(self._files.count(kind, file) for kind in self._document_kinds)
+        return ((record, self._url_or_none(format_id(file, record))) for record in range(records))
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -276,6 +268,10 @@ class ClueWeb22Corpus:
             for file_id, sizes in self._listing[kind].items():
                 records[file_id] = max(sizes.records, records.get(file_id, 0))
         return dict(sorted(records.items()))
+
+    @cached_property
+    def _file_ids(self) -> list[str]:
+        return list(self._records)
 
     @cached_property
     def _first_numbers(self) -> list[int]:

@@ -16,6 +16,7 @@ from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.optouts.html_meta import said_in_tree
@@ -26,7 +27,7 @@ from crawl4llm.warc.records import PAYLOAD_DIGEST, TARGET_URI, Name, field_name
 from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
-from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
+from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end
 from simulate.warcs.scan import PAGE, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
@@ -225,7 +226,7 @@ class WarcCorpus:
         """
         if "://" in url:
             return self._at(normalise_url(url))
-        named = self._named(hash64(url.encode()), url, TREC_ID)
+        named = self._named(fingerprint(url.encode()), url, TREC_ID)
         return named or self._follow(normalise_url(f"http://{url}"))
 
     def _at(self, key: str) -> str | None:

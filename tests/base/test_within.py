@@ -38,8 +38,8 @@ from crawl4llm.warc.reader import read_record
 from crawl4llm.warc.series import SeriesPosition
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import UrlIndex, build_url_index
+from simulate.indexes import MANIFEST
 from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.index import MANIFEST
 
 ACTIONS = (("finish",), ("repair",), ("purge", "two.example"))
 SECRET = b"what is mine\n"
@@ -384,7 +384,7 @@ def test_a_url_index_names_its_own_folder(tmp_path: Path) -> None:
     build_url_index(corpus, tmp_path / "index")
     path = tmp_path / "index/index.json"
     before = path.read_bytes()
-    change_json(path, lambda manifest: manifest.update(shards="../index/" + manifest["shards"]))
+    change_json(path, lambda manifest: manifest.update(columns="../index/" + manifest["columns"]))
     with pytest.raises(InputError, match=r"index.json names"):
         UrlIndex(tmp_path / "index", corpus)
     build_url_index(corpus, tmp_path / "index")
