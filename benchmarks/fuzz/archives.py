@@ -159,7 +159,7 @@ def _index(folder: Path) -> Reader:
 
 
 def _index_seeds() -> list[bytes]:
-    from crawl4llm.warc.cdxj import Entry
+    from crawl4llm.warc.page_records import Entry
 
     plain = Entry(
         "http://a.example/b?c", "20220801120000", "text/html", "200", "sha1:" + "A" * 32, 10, 0, "a.warc.gz", "k"

@@ -23,15 +23,17 @@ from typing import NamedTuple
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
-from crawl4llm.warc.cdxj import REVISIT_MIME, Entry, index_mime
+from crawl4llm.warc.cdxj import REVISIT_MIME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.page_records import (
     MAX_URI,
     RESPONSE_TYPE,
     ContentRecord,
+    Entry,
     Head,
     RecordBuilder,
     digest,
+    index_mime,
     record_bytes,
     record_head,
     record_id,

@@ -14,10 +14,11 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError, PreadFile, keep_open
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.within import require_within
-from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
+from crawl4llm.warc.archive import OPEN_SUFFIX
+from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
-from crawl4llm.warc.page_records import digest
+from crawl4llm.warc.page_records import Entry, digest
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import (
@@ -34,7 +35,6 @@ from crawl4llm.warc.records import (
     parse_heads,
     too_large,
 )
-from crawl4llm.warc.series import OPEN_SUFFIX
 from crawl4llm.warc.zstd import ZstdRecords
 
 MAX_OPEN: Final = 256

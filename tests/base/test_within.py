@@ -34,8 +34,8 @@ from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.archive_source import read_values
 from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
 from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
+from crawl4llm.warc.archive import SeriesPosition
 from crawl4llm.warc.reader import read_record
-from crawl4llm.warc.series import SeriesPosition
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import UrlIndex, build_url_index
 from simulate.indexes import MANIFEST

@@ -20,7 +20,8 @@ from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.warc.cdxj import ABOUT, index_mime
+from crawl4llm.warc.cdxj import ABOUT
+from crawl4llm.warc.page_records import index_mime
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 from simulate.open import data_dir

@@ -25,7 +25,7 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
 
 if TYPE_CHECKING:
-    from crawl4llm.warc.cdxj import Entry
+    from crawl4llm.warc.page_records import Entry
 
 _SECONDS: Final = 60.0
 _LONGEST_TEXT: Final = 20_000
