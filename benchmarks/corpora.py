@@ -29,8 +29,7 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
 from simulate.demo.model import train_model
-from simulate.demo.text import Sentences
-from simulate.demo.words import LANGUAGES
+from simulate.demo.words import LANGUAGES, Sentences
 from simulate.open import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]

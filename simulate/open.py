@@ -92,9 +92,9 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.chunks import TextOptions
-    from simulate.build.pool import BuildOptions
-    from simulate.build.tree import build_tree
+    from simulate.build.chunks import TextOptions  # slow to import, and for builds alone
+    from simulate.build.pool import BuildOptions  # likewise
+    from simulate.build.tree import build_tree  # likewise
 
     options = read_options(settings)
     source = open_corpus(settings)

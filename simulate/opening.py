@@ -41,7 +41,7 @@ def open_corpus(settings: BaseSettings) -> Corpus:
     place, largest = place_of(options), largest_page(settings)
     if is_clueweb22(place):
         return clueweb22_in(place, options, largest)
-    from simulate.warcs.corpus import WarcCorpus
+    from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
     return WarcCorpus(place, index_folder(place), warc_options(options), processes=cores(), largest=largest)
 
@@ -57,7 +57,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 def demo_web() -> DemoPaths:
     """Return the demo web of this project, built where it is not there yet. Raises InputError."""
-    from simulate.demo.demo import ensure_demo
+    from simulate.demo.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())
 
@@ -122,6 +122,6 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
 
 def warc_options(options: Options) -> IndexOptions:
     """Return the options by which WARC files are indexed."""
-    from simulate.warcs.index_build import IndexOptions
+    from simulate.warcs.index_build import IndexOptions  # slow to import, and not for other corpora
 
     return IndexOptions(options.corpus_canonical_links)

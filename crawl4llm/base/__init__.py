@@ -9,7 +9,7 @@
 - ``own_json``: JSON that a crawl writes for itself.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.
-- ``shard_tasks``, ``slurm``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.
+- ``shard_tasks``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.
 - ``installed``: which packages are there, and how to get the others.
 - ``run_folder``, ``crawl_log``, ``series``: the files of a run; ``output_dir``: the folder, claimed when one begins.
 - ``terminal``, ``bars``, ``command_lines``: what people see; command lines that they can copy.

@@ -64,7 +64,7 @@ def check_object(url: str, name: str) -> None:
 def open_store(url: str) -> ObjectStore:
     """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises what obstore does, and ValueError for an endpoint at
     which obstore would panic."""
-    from obstore.store import LocalStore, S3Store
+    from obstore.store import LocalStore, S3Store  # an extra
 
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -126,7 +126,7 @@ class ObjectFile(PreadFile):
         return data[position - start : position - start + size]
 
     def _get(self, start: int, size: int) -> bytes:
-        from obstore import exceptions
+        from obstore import exceptions  # an extra
 
         if not size:
             return b""

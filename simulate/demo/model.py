@@ -23,7 +23,7 @@ _GOOD_QUALITY: Final = (6.0, 1.8)  # parameters of the Beta distribution of qual
 
 def train_model(path: Path, seed: int) -> None:
     """Train a model and write it to ``path``. Equal seeds give equal bytes."""
-    import fasttext
+    import fasttext  # for the one process of a build that trains the model
 
     random, web = stream(seed, "model"), Web(_PAGES, _HOSTS, f"model of {seed}")
     articles = [page for page in web.pages if page.article and web.sites[page.site].language == "en"]

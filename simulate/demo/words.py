@@ -6,6 +6,7 @@ Names in braces are drawn anew wherever they stand; ``topic`` and ``theme`` are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Final, NamedTuple
 
 
@@ -152,3 +153,21 @@ def _subject(line: str) -> Subject:
 
 
 SUBJECTS: Final = tuple(map(_subject, _SUBJECTS.splitlines()))
+
+
+class Sentences(dict[str, str]):
+    """Fills patterns; each name not given is drawn anew wherever it occurs."""
+
+    def __init__(self, random: Random, subject: int, **given: str) -> None:
+        super().__init__(given)
+        self._random = random
+        self._words = SUBJECTS[subject].words
+
+    def __missing__(self, name: str) -> str:
+        words = self._words[name]
+        return words[int(self._random.random() * len(words))]
+
+    def fill(self, pattern: str) -> str:
+        """Return one sentence, with a capital at its start."""
+        sentence = pattern.format_map(self)
+        return sentence[0].upper() + sentence[1:]

@@ -13,9 +13,9 @@ from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
 from simulate.demo.model import train_model
-from simulate.demo.sites import Page, plan_sites, stream
+from simulate.demo.sites import Link, Page, plan_sites, stream
 from simulate.demo.text import clean_text, page_html
-from simulate.demo.web import Link, Web
+from simulate.demo.web import Web
 
 _RECORDS_PER_FILE: Final = 500  # fewer than the dataset has, so that the files can be written in parallel
 _KILLED: Final = "a process of the build was killed; if memory ran out, use fewer --jobs"
