@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.compression import compress_with_zlib
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from simulate.clueweb22.records import (
     FILES_PER_SUBDIR,
@@ -33,6 +34,7 @@ from simulate.clueweb22.records import (
 )
 
 _COMPRESSION_LEVEL: Final = 6
+_STREAMS: Final = 100
 _OFFSET_LINE: Final = b"%010d\n"
 _NO_LINKS: Final = b"\n"  # what stands in the place of a record for a page without links (format page, quirk 4)
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
@@ -61,21 +63,26 @@ def url_hash(url: str) -> str:
     return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
 
 
-def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
-    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
+def next_id(document: DocId, records_per_file: int = RECORDS_PER_FILE) -> DocId:
+    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
+    language, stream, subdir, file, record = document
+    carry, record = divmod(record + 1, records_per_file)
+    carry, file = divmod(file + carry, FILES_PER_SUBDIR)
+    carry, subdir = divmod(subdir + carry, SUBDIRS_PER_STREAM)
+    if stream + carry == _STREAMS:
+        raise InputError(f"{document} is the last id that the layout has for language {language}")
+    return DocId(language, stream + carry, subdir, file, record)
 
-    Raises ValueError for more pages of a language than the 100 streams of the layout hold.
-    """
-    given: defaultdict[str, int] = defaultdict(int)
+
+def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
+    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file. Raises
+    InputError as :func:`next_id` does."""
+    last: dict[str, DocId] = {}
     ids = []
     for language in languages:
-        file_number, record = divmod(given[language], records_per_file)
-        subdir_number, file = divmod(file_number, FILES_PER_SUBDIR)
-        stream, subdir = divmod(subdir_number, SUBDIRS_PER_STREAM)
-        if stream > 99:
-            raise ValueError(f"more pages in language {language} than ids")
-        ids.append(str(DocId(language, stream, subdir, file, record)))
-        given[language] += 1
+        before = last.get(language)
+        last[language] = next_id(before, records_per_file) if before else DocId(language, 0, 0, 0, 0)
+        ids.append(str(last[language]))
     return ids
 
 
