@@ -17,10 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.compression import GZIP_WBITS, InflateError, gunzip_pieces, inflate, largest_stored, plausible
+from crawl4llm.base.compression import GZIP_WBITS, InflateError, gunzip_pieces
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import PreadFile, writing
-from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, read_packed
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -43,12 +43,7 @@ class GzipRecords:
         self._file = file
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        if most is not None and length > largest_stored(most):
-            raise too_large(self._file.path, offset)
-        try:
-            return inflate(self._file.read(length, offset), "gzip", plausible(length) if most is None else most)
-        except InflateError as error:
-            raise record_error(self._file.path, offset, error, most) from error
+        return read_packed(self._file, "gzip", offset, length, most)
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         starts = range(offset, offset + length, _NEXT_READ)

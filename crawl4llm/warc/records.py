@@ -14,8 +14,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple, NewType, Protocol
 
-from crawl4llm.base.compression import InflateError, TooMuch
-from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
+from crawl4llm.base.compression import InflateError, TooMuch, inflate, largest_stored, plausible, zstd
+from crawl4llm.base.errors import CorruptRecord, TooLarge
+from crawl4llm.base.files import PreadFile
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
@@ -308,11 +309,18 @@ def too_large(path: Path, offset: int) -> TooLarge:
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
 
 
-def record_error(path: Path, offset: int, error: InflateError, most: int | None) -> PageError:
-    """Return the error for a record that cannot be unpacked to ``most`` bytes, if that was asked for."""
-    if most is not None and isinstance(error, TooMuch):
-        return too_large(path, offset)
-    return CorruptRecord(f"{path}: record at {offset}: {error}")
+def read_packed(
+    file: PreadFile, coding: str, offset: int, length: int, most: int | None, dictionary: zstd.ZstdDict | None = None
+) -> bytes:
+    """Return the bytes of a record that is compressed by itself. Raises as :meth:`RecordFile.read` does."""
+    if most is not None and length > largest_stored(most):
+        raise too_large(file.path, offset)
+    try:
+        return inflate(file.read(length, offset), coding, plausible(length) if most is None else most, dictionary)
+    except InflateError as error:
+        if most is not None and isinstance(error, TooMuch):
+            raise too_large(file.path, offset) from error
+        raise CorruptRecord(f"{file.path}: record at {offset}: {error}") from error
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:
