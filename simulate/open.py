@@ -105,7 +105,7 @@ def build_corpus(
         time_limit=PAGE_SECONDS,
         slim_links=slim_links,
     )
-    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
     build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
     return counts
 

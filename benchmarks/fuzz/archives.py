@@ -213,22 +213,19 @@ def _clueweb(_: Path) -> Reader:
     from simulate.clueweb22.records import (
         HTML,
         MalformedRecordError,
-        link_reader,
         parse_html,
         parse_links,
         parse_text,
         url_at_start,
     )
 
-    plain, filtered = link_reader(""), link_reader("clueweb22-en")
-
     def read(data: bytes) -> None:
         url_at_start(HTML, data, _ID), url_at_start("txt", data, _ID)
         with suppress(MalformedRecordError):
             parse_html(data, _ID)
-        for reader in (plain, filtered):
+        for prefix in ("", "clueweb22-en"):
             with suppress(MalformedRecordError):
-                parse_links(data, _ID, "outlinks", reader)
+                parse_links(data, _ID, "outlinks", prefix)
         with suppress(MalformedRecordError):
             parse_text(data, _ID).text.encode()
 

@@ -175,8 +175,7 @@ def _urls(_: Path) -> Reader:
 
 
 def _references(_: Path) -> Reader:
-    from crawl4llm.base.references import BaseUrl
-    from crawl4llm.base.urls import normalise_url
+    from crawl4llm.base.urls import BaseUrl, normalise_url
 
     def read(data: bytes) -> None:
         base, _, reference = _text(data).partition("\n")

@@ -15,6 +15,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
+import orjson
+
 from crawl4llm.base.compression import ZSTD_START, zstd
 from crawl4llm.base.files import open_regular
 
@@ -65,6 +67,23 @@ def parse_json(data: str | bytes) -> Any:
         return json.loads(data if isinstance(data, str) else data.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value, which a crawl writes for itself and reads again, as JSON. Equal values, in equal order, give equal
+    bytes. Numbers must be finite: orjson writes null for others, in a third of the standard library's time."""
+    try:
+        return bytes(orjson.dumps(value))
+    except TypeError:  # of lone surrogates, which keys can have, for one
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def from_json(data: bytes) -> Any:
+    """Return the value that :func:`to_json` was given. Raises ValueError."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return parse_json(data)
 
 
 def input_lines(

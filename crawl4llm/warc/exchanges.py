@@ -62,13 +62,6 @@ FindOriginal = Callable[[str], Original | None]
 """Gives the record in the archive that holds the payload of a digest, if one does."""
 
 
-class Exchange(NamedTuple):
-    """A response, and the request that it answers."""
-
-    response: ContentRecord
-    request: bytes
-
-
 class ExchangeBuilder:
     """Builder of captures' records, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
 
@@ -85,8 +78,10 @@ class ExchangeBuilder:
         hop: int,
         find: FindOriginal,
         purpose: str | None = None,
-    ) -> Exchange:
-        """Return the records of a capture with a fitting URL; ``hop`` captures lead from it to the page of ``key``.
+    ) -> tuple[ContentRecord, bytes]:
+        """Return the records of a capture with a fitting URL, of the response and of the request that it answers.
+
+        ``hop`` captures lead from it to the page of ``key``.
 
         ``purpose``: what it was asked for that is no page.
         """
@@ -122,7 +117,7 @@ class ExchangeBuilder:
         head = [*record_head(request_id, date, url, warcinfo_id), *network]
         head += [("WARC-Concurrent-To", identifier), *_said(said)]
         body = capture.request_body
-        return Exchange(response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head))
+        return response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head)
 
 
 def has_uri(capture: Capture) -> bool:

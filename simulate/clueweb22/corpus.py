@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
@@ -29,7 +29,6 @@ from simulate.clueweb22.records import (
     data_path,
     format_id,
     language_of,
-    link_reader,
     parse_html,
     parse_links,
     parse_text,
@@ -53,7 +52,7 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.records.link_reader`). ``url_index`` is the folder of the URL index.
+    to count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index.
     Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
@@ -71,8 +70,7 @@ class ClueWeb22Corpus:
         largest: int | None = None,
     ) -> None:
         self.root = Path(root)
-        self._target_prefix = target_prefix
-        self._url_index_folder = url_index
+        self._options: dict[str, Any] = {"target_prefix": target_prefix, "url_index": url_index, "largest": largest}
         self._largest = largest
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
@@ -80,20 +78,12 @@ class ClueWeb22Corpus:
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
         self._files = RecordFiles(self.root)
-        reader = link_reader(target_prefix)
         self._parse_links = {
-            kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
+            kind: partial(parse_links, field=name, target_prefix=target_prefix) for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
-        make = partial(
-            type(self),
-            self.root,
-            target_prefix=self._target_prefix,
-            url_index=self._url_index_folder,
-            largest=self._largest,
-        )
-        return make, ()
+        return partial(type(self), self.root, **self._options), ()
 
     # -- one document -------------------------------------------------------------------------------------------------
 
@@ -214,7 +204,7 @@ class ClueWeb22Corpus:
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
-        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._target_prefix)).encode())
+        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._options["target_prefix"])).encode())
         for kind, files in self._listing.items():
             for file_id, sizes in files.items():
                 digest.update(f"\n{data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())
@@ -231,9 +221,10 @@ class ClueWeb22Corpus:
     def resolve(self, url: str) -> str | None:
         """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""
         if self._url_index is None:
-            if self._url_index_folder is None:
-                raise InputError(f"CORPUS {self.root}: no URL index; make it: {index_command(self.root)}")
-            self._url_index = UrlIndex(self._url_index_folder, self, index_command(self.root))
+            make = index_command(self.root)
+            if (folder := self._options["url_index"]) is None:
+                raise InputError(f"CORPUS {self.root}: no URL index; make it: {make}")
+            self._url_index = UrlIndex(folder, self, make)
         return self._url_index.find(url)
 
     def url_files(self) -> list[FileOfUrls]:

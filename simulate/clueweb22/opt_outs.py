@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -75,18 +76,17 @@ class OptOuts:
     def of(self, key: str) -> str:
         """Return the signals of a page; empty if it has none."""
         wanted = key.encode("utf-8", "replace")
-        low, high = self._start, len(self._data)
-        while low < high:
-            middle = (low + high) // 2
-            start = self._data.rfind(b"\n", self._start - 1, middle) + 1
-            end = self._data.find(b"\n", start)
-            if end < 0:
-                return ""
-            found, _, signals = self._data[start : min(end, start + _LONGEST_LINE)].partition(b"\t")
-            if found == wanted:
-                return as_text(from_text(signals.decode("utf-8", "replace")))
-            low, high = (end + 1, high) if found < wanted else (low, start)
-        return ""
+        places = range(self._start, len(self._data))
+        place = bisect_left(places, wanted, key=lambda place: self._line_at(place)[0])
+        found, signals = self._line_at(places[place]) if place < len(places) else (b"", b"")
+        return as_text(from_text(signals.decode("utf-8", "replace"))) if found == wanted else ""
+
+    def _line_at(self, place: int) -> tuple[bytes, bytes]:
+        """Return key and signals of the line that a byte is of."""
+        start = self._data.rfind(b"\n", self._start - 1, place) + 1
+        end = self._data.find(b"\n", place, start + _LONGEST_LINE)
+        key, _, signals = self._data[start : end if end >= 0 else start + _LONGEST_LINE].partition(b"\t")
+        return key, signals
 
     def check(self) -> None:
         """Raise InputError if a line is malformed or out of order: :meth:`of` would not find it."""

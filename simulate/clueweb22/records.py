@@ -229,9 +229,6 @@ class HtmlRecord(NamedTuple):
     html: bytes
 
 
-LinkReader = Callable[[list[Any]], list[Link]]
-
-
 def parse_text(data: bytes, key: str) -> TextRecord:
     """Read a ``txt`` record of the document ``key``."""
     record = _json_record(data, key)
@@ -241,45 +238,29 @@ def parse_text(data: bytes, key: str) -> TextRecord:
     return TextRecord(_string(record, "URL").strip(), _string(record, "Language"), text)
 
 
-def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRecord:
-    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``."""
-    record = _json_record(data, key)
-    links = record.get(field)
-    if not isinstance(links, list):
-        raise MalformedRecordError(f"no list {field}")
-    try:
-        read = reader(links)
-    except (LookupError, TypeError, ValueError) as error:
-        raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
-    first = next((link.key for link in read if link.key is not None), None)
-    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
-        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
-    return LinkRecord(_string(record, "url"), _string(record, "language"), read)
-
-
-def link_reader(target_prefix: str) -> LinkReader:
-    """Return a function that reads a record's list of links.
+def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> LinkRecord:
+    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
     of a slimmed copy, which the published implementation reads by default: the id comes first, and URL and anchor are
     read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
-
-    def read(links: list[Any]) -> list[Link]:
-        if links and len(links[0]) <= FULL_ID_POSITION:
-            return _checked([_new_tuple(Link, ("", link[0], "", False)) for link in links])
-        return _read_full(links)
-
-    if not target_prefix:
-        return read
-
-    def read_filtered(links: list[Any]) -> list[Link]:
-        return [
-            link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None)
-            for link in read(links)
+    record = _json_record(data, key)
+    links = record.get(field)
+    if not isinstance(links, list):
+        raise MalformedRecordError(f"no list {field}")
+    try:
+        read = _read_links(links)
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
+    if target_prefix:
+        read = [
+            link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None) for link in read
         ]
-
-    return read_filtered
+    first = next((link.key for link in read if link.key is not None), None)
+    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
+        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
+    return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
 
 def parse_html(data: bytes, key: str) -> HtmlRecord:
@@ -315,18 +296,20 @@ def url_at_start(kind: str, start: bytes, key: str) -> str:
         return ""
 
 
-def _read_full(links: list[Any]) -> list[Link]:
+def _read_links(fields: list[Any]) -> list[Link]:
+    if not fields:
+        return []
     # Runs once for every crawled page, over some 30 links: no call for each link.
-    return _checked(
-        [_new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE)) for url, _, anchor, flag, _, key in links]
-    )
-
-
-def _checked(links: list[Link]) -> list[Link]:
-    if links:
-        urls, keys, anchors, _ = zip(*links, strict=True)
-        if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
-            raise TypeError("a field is not a string")
+    if len(fields[0]) <= FULL_ID_POSITION:
+        links = [_new_tuple(Link, ("", link[0], "", False)) for link in fields]
+    else:
+        links = [
+            _new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE))
+            for url, _, anchor, flag, _, key in fields
+        ]
+    urls, keys, anchors, _ = zip(*links, strict=True)
+    if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
+        raise TypeError("a field is not a string")
     return links
 
 

@@ -90,7 +90,10 @@ def check_files(root: Path, listing: Listing) -> None:
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
-            fault = next(filter(None, threads.map(lambda batch: _first_fault(root, batch), batches)), None)
+            found = threads.map(
+                lambda batch: next(filter(None, (_fault(root, *file) for file in batch)), None), batches
+            )
+            fault = next(filter(None, found), None)
         except OSError as error:
             raise _unreadable(root, error) from None
     if fault:
@@ -116,10 +119,6 @@ def _files_of(subdir: Path, kind: str) -> list[tuple[str, FileSizes]]:
                 if file_id != entry.name and _FILE_ID.fullmatch(file_id) and file_id[:-3] == subdir.name:
                     sizes.setdefault(file_id, {})[suffix] = entry.stat().st_size
     return [(file_id, FileSizes(*map(found.get, suffixes))) for file_id, found in sizes.items()]
-
-
-def _first_fault(root: Path, files: Iterable[tuple[str, str, FileSizes]]) -> str | None:
-    return next(filter(None, (_fault(root, *file) for file in files)), None)
 
 
 def _fault(root: Path, kind: str, file_id: str, sizes: FileSizes) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -84,8 +84,11 @@ class WarcCorpus:
         self._largest = largest
         self._reader = RecordReader(partial(_locate, root, index), largest, f"; run {self._make}")
 
-    def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
-        return partial(_reopened, type(self), *self._opened_with), ()
+    def __getstate__(self) -> tuple[str, Path, Path, IndexOptions, int | None]:
+        return self._opened_with
+
+    def __setstate__(self, state: tuple[str, Path, Path, IndexOptions, int | None]) -> None:
+        self._open(*state)
 
     # -- one document -------------------------------------------------------------------------------------------------
 
@@ -324,14 +327,6 @@ class WarcCorpus:
     def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
-
-
-def _reopened(
-    kind: type[WarcCorpus], given: str, root: Path, index: Path, options: IndexOptions, largest: int | None
-) -> WarcCorpus:
-    corpus = kind.__new__(kind)
-    corpus._open(given, root, index, options, largest)
-    return corpus
 
 
 def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:
