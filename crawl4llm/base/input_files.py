@@ -70,8 +70,11 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Return a value, which a crawl writes for itself and reads again, as JSON. Equal values, in equal order, give equal
-    bytes. Numbers must be finite: orjson writes null for others, in a third of the standard library's time."""
+    """Return a value, which a crawl writes for itself and reads again, as JSON.
+
+    Equal values, in equal order, give equal bytes. Numbers must be finite: orjson writes null for others, in a third of
+    the standard library's time.
+    """
     try:
         return bytes(orjson.dumps(value))
     except TypeError:  # of lone surrogates, which keys can have, for one
