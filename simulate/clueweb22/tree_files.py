@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,10 +91,8 @@ def check_files(root: Path, listing: Listing) -> None:
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
-            found = threads.map(
-                lambda batch: next(filter(None, (_fault(root, *file) for file in batch)), None), batches
-            )
-            fault = next(filter(None, found), None)
+            found = threads.map(lambda batch: [_fault(root, *file) for file in batch], batches)
+            fault = next(filter(None, chain.from_iterable(found)), None)
         except OSError as error:
             raise _unreadable(root, error) from None
     if fault:
