@@ -22,8 +22,8 @@ from crawl4llm.base.processes import run_jobs
 from crawl4llm.options import cores
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
-from simulate.demo.model import LABEL
 from simulate.demo.traits import spearman
+from simulate.demo.write import LABEL
 
 FIRST, SECOND = "trafilatura", "resiliparse"
 LARGEST = 3_000_000

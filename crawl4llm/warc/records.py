@@ -68,7 +68,7 @@ class Fields:
         """Return the first field of a name; empty where there is none."""
         name_at = self._searched.find(name)
         if name_at < 0:
-            return self._missing(name)
+            return b""
         start = name_at + len(name)
         end = self._searched.find(b"\n", start)
         if end < 0:
@@ -89,10 +89,6 @@ class Fields:
             values.append(value)
             at = self._searched.find(name, end)
         return b", ".join(values)
-
-    def _missing(self, name: Name) -> bytes:
-        """Return a field that is not found as writers should have written it."""
-        return b""
 
     def _folded(self, start: int) -> tuple[bytes, int]:
         """Return the value that begins at a place, on several lines maybe, and where its last line ends."""
@@ -115,25 +111,6 @@ class Fields:
         head = _FOLD.sub(b" ", self._head) if b"\n " in self._head or b"\n\t" in self._head else self._head
         parts = (line.partition(b":") for line in head.split(b"\n")[1:])
         return [(name.strip(), value.strip()) for name, colon, value in parts if colon]
-
-
-class HttpFields(Fields):
-    """The fields of a HTTP head, with blanks behind their names where servers have put them (RFC 9112, 5.1)."""
-
-    __slots__ = ("_is_mended",)
-
-    def __init__(self, head: bytes) -> None:
-        super().__init__(head)
-        self._is_mended = False
-
-    def _missing(self, name: Name) -> bytes:
-        if self._is_mended:
-            return b""
-        self._is_mended = True  # only now, since it takes longer than a search
-        if b" :" in self._head or b"\t:" in self._head:
-            self._head = _PADDED_NAME.sub(rb"\1:", self._head)
-            self._searched = self._head.lower()
-        return self.get(name)
 
 
 class Record(NamedTuple):
@@ -197,7 +174,10 @@ def parse_http(data: bytes, start: int) -> HttpHead | None:
     end = HEAD_END.search(data, start)
     if end is None:
         return None
-    return HttpHead(int(status[1]), HttpFields(data[start : end.start()]), end.end())
+    head = data[start : end.start()]
+    if b" :" in head or b"\t:" in head:  # blanks behind names, where servers have put them (RFC 9112, 5.1)
+        head = _PADDED_NAME.sub(rb"\1:", head)
+    return HttpHead(int(status[1]), Fields(head), end.end())
 
 
 class Opening(Protocol):

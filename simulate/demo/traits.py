@@ -15,7 +15,7 @@ import numpy as np
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.model import LABEL
+from simulate.demo.write import LABEL
 
 Traits = dict[str, int | float | None]  # figures by their names; a correlation is None where it is undefined
 

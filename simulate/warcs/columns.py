@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
 from operator import not_
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from crawl4llm.optouts.heard import Heard
 from crawl4llm.optouts.said import as_text
@@ -25,22 +25,12 @@ _ENDS: Final = {"key_ends": "key_lengths", "alias_ends": "alias_lengths", "targe
 """Columns of ends, and the parts' columns of lengths that they are made of."""
 
 
-class Merged(NamedTuple):
-    """Counts of the columns."""
-
-    documents: int
-    duplicates: int
-    """Documents left out because another one has their key."""
-    texts: int
-    """Documents whose text is held besides."""
-    counts: Counter[str]
-    """Records by kind, or by the reason why they are left out."""
-    opt_outs_unknown: int
-    """Documents of which the files do not tell what was said of their uses."""
-
-
-def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> Merged:
+def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> dict[str, Any]:
     """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
+
+    Return what the manifest says of them: documents, those left out because another one has their key, records by kind
+    or by the reason why they are left out, documents of which the files do not tell what was said of their uses; and as
+    ``texts``, documents whose text is held besides.
 
     Of documents with one key the first is held; but one with HTML in any case, and a text rather than none. The text of
     a page that is held as HTML can be found by the page.
@@ -56,7 +46,13 @@ def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard
     for part in parts():
         writer.add(part)
     chosen = writer.finish(parts() if heard else (), heard)
-    return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts, unknown)
+    return {
+        "documents": items["offsets"] - sum(chosen.dropped),
+        "duplicates": chosen.count - chosen.texts,
+        "counts": dict(sorted(counts.items())),
+        "opt_outs_unknown": unknown,
+        "texts": chosen.texts,
+    }
 
 
 class _Writer:

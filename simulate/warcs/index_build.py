@@ -211,16 +211,8 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
         merged = write_columns(columns, parts, _heard(folder, jobs))
     pages = (job.of.file for job, part in zip(jobs, parts(), strict=True) if part.facts["counts"].get(PAGE))
     without_text = (file.name for file in pages if file.wet is None)
-    return {
-        "format": FORMAT,
-        "columns": columns.stem,
-        "documents": merged.documents,
-        "duplicates": merged.duplicates,
-        "counts": dict(sorted(merged.counts.items())),
-        "opt_outs_unknown": merged.opt_outs_unknown,
-        "without_text": None if merged.texts else next(without_text, None),
-        "files": files,
-    }
+    merged["without_text"] = None if merged.pop("texts") else next(without_text, None)
+    return {"format": FORMAT, "columns": columns.stem, "files": files, **merged}
 
 
 def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
