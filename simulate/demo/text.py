@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
@@ -73,27 +74,7 @@ def clean_text(blocks: Iterable[Block]) -> str:
     return "\n".join(block.plain() for block in blocks)
 
 
-_HTML: Final = """\
-<!DOCTYPE html>
-<html lang="{language}">
-<head><meta charset="utf-8"><title>{title} - {site}</title></head>
-<body>
-<header class="site-header"><div class="site-name">{site}</div>
-<nav>{header}</nav>
-</header>
-<main><article>
-{main}
-</article></main>
-<aside class="sidebar"><h3>Related</h3>
-{aside}
-</aside>
-<div class="cookie-banner"><p>This website uses cookies.</p><button>Accept</button></div>
-<footer class="site-footer"><p>&copy; {site}. All rights reserved.</p>
-{footer}
-</footer>
-</body>
-</html>
-"""
+_HTML: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
 def page_html(page: Page, site: Site, blocks: Sequence[Block], links: PageLinks) -> str:
