@@ -17,8 +17,7 @@ from crawl4llm.scoring.workers import PAGE_SECONDS
 from simulate.build.centrality import page_ranks
 from simulate.clueweb22.records import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
-from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, ensure_demo
-from simulate.demo.traits import describe
+from simulate.demo.demo import HOSTS, PAGES, build_demo, ensure_demo
 from simulate.opening import (
     NO_DATE,
     clueweb22_in,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DAMAGED", "DEFAULTS", "FAILED", "FULL_ID_POSITION", "HOSTS", "HTML", "NOT_HTML", "NO_LENGTH", "NO_URL", "PAGE",
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
-    "build_warc_index", "data_dir", "demo_paths", "demo_web", "describe", "ensure_demo", "index_folder", "is_clueweb22",
+    "build_warc_index", "data_dir", "demo_web", "ensure_demo", "index_folder", "is_clueweb22",
     "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
     "read_site_file",
 ]

@@ -3,5 +3,5 @@
 - ``words``: the words of the texts; ``text``: what is written on a page, as text and as HTML
 - ``sites``: the sites and their pages, and how good they are; ``web``: the links between them
 - ``write``: the files, made by several processes, and the fastText model, trained on a web of its own
-- ``traits``: the figures of a web; ``demo``: where a demo web lies, and building it once
+- ``demo``: where a demo web lies, and building it once
 """
