@@ -77,7 +77,8 @@ def _archive(folder: Path) -> Reader:
     from crawl4llm.base.charsets import html_in_utf8
     from crawl4llm.base.errors import PageError
     from crawl4llm.tools.archive.survey import faults
-    from crawl4llm.warc.reader import UnreadableFile, WarcReader, begins_like_archive, html_of_record, parse_stored
+    from crawl4llm.warc.reader import WarcReader, begins_like_archive, html_of_record, parse_stored
+    from crawl4llm.warc.records import UnreadableFile
     from simulate.warcs.scan import Source, scan_part
 
     path = folder / "input.warc"

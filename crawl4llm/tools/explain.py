@@ -32,8 +32,8 @@ from crawl4llm.warc.archive import OPEN_SUFFIX
 from crawl4llm.warc.cdxj import INDEX_NAME
 from crawl4llm.warc.page_records import Entry as IndexEntry
 from crawl4llm.warc.page_records import is_utc_date, timestamp
-from crawl4llm.warc.reader import UnreadableFile, read_stored, scan
-from crawl4llm.warc.records import DATE, field_name
+from crawl4llm.warc.reader import read_stored, scan
+from crawl4llm.warc.records import DATE, UnreadableFile, field_name
 from simulate.web import open_rater
 
 if TYPE_CHECKING:

@@ -284,6 +284,10 @@ class WholeFileCompressed(Exception):
     """A file is compressed as a whole, not record by record: there is no way into its middle."""
 
 
+class UnreadableFile(Exception):
+    """A file of which no record can be read. The message is one line that names it and says what to do."""
+
+
 def too_large(path: Path, offset: int) -> TooLarge:
     """Return the error for a record that is larger than is allowed."""
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")

@@ -35,7 +35,7 @@ from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.archive import OPEN_SUFFIX, ArchiveFormat, ArchiveInfo, ArchivePosition, SeriesPosition
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.exchanges import ExchangeBuilder, StoredPayloads, has_uri
+from crawl4llm.warc.exchanges import StoredPayloads, exchange, has_uri
 from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Entry, Fields, RecordBuilder, timestamp
 
 _TIMESTAMP = "%Y%m%d%H%M%S"
@@ -73,7 +73,7 @@ class ArchiveWriter:
         self._directory, self._info, self._max_bytes, self._form = directory, info, max_bytes, form
         self._compress = COMPRESSIONS[form.compression].compress
         self._records = RecordBuilder(info.crawl_id, info.start_date)
-        self._exchanges = ExchangeBuilder(self._records, credentials=form.credentials)
+        self._exchange = partial(exchange, self._records, credentials=form.credentials)
         self._pages = self._open(INDEX_NAME, info.prefix, at.pages if at else None)
         self._texts = (
             self._open(TEXT_INDEX_NAME, f"{info.prefix}-text", at.texts if at else None) if form.text else None
@@ -157,9 +157,7 @@ class ArchiveWriter:
         """Return the records of an exchange that is no page's. The URL may be asked for again: the date tells apart."""
         warcinfo_id = self._records.warcinfo_id(filename)
         key = f"{purpose} {capture.url} {capture.date}"
-        content, request = self._exchanges.exchange(
-            capture, key, warcinfo_id, hop=0, find=lambda _: None, purpose=purpose
-        )
+        content, request = self._exchange(capture, key, warcinfo_id, hop=0, find=lambda _: None, purpose=purpose)
         members = [Member(self._compress(content.data), content), Member(self._compress(request))]
         return self._described(members, key, warcinfo_id, {"purpose": purpose, **fields})
 
@@ -167,7 +165,7 @@ class ArchiveWriter:
         """Return the records of exchanges, the first of which is so many hops away from the page."""
         members: list[Member] = []
         for hop, capture in zip(count(hops, -1), captures, strict=False):
-            content, request = self._exchanges.exchange(capture, key, warcinfo_id, hop=hop, find=self._payloads.find)
+            content, request = self._exchange(capture, key, warcinfo_id, hop=hop, find=self._payloads.find)
             members.append(Member(self._compress(content.data), content, "" if hop else key))
             members.append(Member(self._compress(request)))
         return members

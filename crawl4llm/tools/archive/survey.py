@@ -22,8 +22,8 @@ from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, R
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.cdxj import ABOUT
 from crawl4llm.warc.page_records import index_mime
-from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
+from crawl4llm.warc.reader import Stretch, WarcReader
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, UnreadableFile, field_name
 from simulate.open import data_dir
 
 _RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")

@@ -35,8 +35,8 @@ from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
 from crawl4llm.warc.archive import OPEN_SUFFIX
 from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_NAME, parse_many
-from crawl4llm.warc.reader import RecordReader, UnreadableFile, scan
-from crawl4llm.warc.records import Frame, Record, field_name
+from crawl4llm.warc.reader import RecordReader, scan
+from crawl4llm.warc.records import Frame, Record, UnreadableFile, field_name
 from simulate.open import read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"

@@ -20,8 +20,8 @@ from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.selecting import DUPLICATE_ID
-from crawl4llm.warc.reader import UnreadableFile, scan
-from crawl4llm.warc.records import Frame
+from crawl4llm.warc.reader import scan
+from crawl4llm.warc.records import Frame, UnreadableFile
 from simulate.open import (
     DAMAGED,
     DEFAULTS,
