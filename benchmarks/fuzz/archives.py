@@ -50,7 +50,7 @@ def _records() -> list[bytes]:
     from uuid import UUID
 
     from crawl4llm.base.pages import Capture, PageRecord
-    from crawl4llm.warc.exchanges import ExchangeBuilder
+    from crawl4llm.warc.exchanges import exchange
     from crawl4llm.warc.page_records import Fields, RecordBuilder
 
     builder = RecordBuilder(UUID(int=1), _DATE)
@@ -62,13 +62,13 @@ def _records() -> list[bytes]:
         *([(b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked")], True),
         gzip.compress(b"User-agent: *\nDisallow: /a\n", mtime=0),
     )
-    exchange = ExchangeBuilder(builder).exchange(capture, "b", info, hop=0, find=lambda _: None, purpose="robots.txt")
+    response, request = exchange(builder, capture, "b", info, hop=0, find=lambda _: None, purpose="robots.txt")
     fields: Fields = {"id": "a", "order": 1, "opt-out-signals": "meta * page robots noai", "language": "en"}
     return [
         builder.warcinfo(
             "a.warc", {"software": "crawl4llm/0.1.0", "http-header-user-agent": "x/1", "opt-out": "noted"}
         ),
-        *(content.data, builder.metadata("a", content, info, fields), exchange.response.data, exchange.request),
+        *(content.data, builder.metadata("a", content, info, fields), response.data, request),
         builder.text(page, content, info, "hi\n").data,
     ]
 
@@ -254,12 +254,11 @@ def _captures(_: Path) -> Reader:
     from uuid import UUID
 
     from crawl4llm.base.pages import Capture
-    from crawl4llm.warc.exchanges import ExchangeBuilder, has_uri
+    from crawl4llm.warc.exchanges import exchange, has_uri
     from crawl4llm.warc.page_records import RecordBuilder
     from crawl4llm.warc.reader import parse_stored
 
     builder = RecordBuilder(UUID(int=1), _DATE)
-    exchanges = ExchangeBuilder(builder)
 
     def read(data: bytes) -> None:
         head, _, body = data.partition(b"\n\n")
@@ -281,13 +280,13 @@ def _captures(_: Path) -> Reader:
             )
             if not has_uri(capture):
                 return
-            made = exchanges.exchange(capture, "k", "<urn:x>", hop=0, find=lambda _: None, purpose=None)
-            stored = parse_stored(made.response.data, "response")
+            response, request = exchange(builder, capture, "k", "<urn:x>", hop=0, find=lambda _: None)
+            stored = parse_stored(response.data, "response")
             assert stored.http is not None
             assert stored.http.status == 200
             assert stored.payload == body
             assert stored.record.length == len(stored.record.block(stored.data)), stored.record.length
-            assert parse_stored(made.request, "request").record.kind == "request"
+            assert parse_stored(request, "request").record.kind == "request"
 
     return Reader(read)
 

@@ -43,7 +43,7 @@ _QUERY: Final = rf"(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
 _NORMAL = re.compile(rf"({_ORIGIN})(/{_PATH})({_QUERY})(?:#.*)?", re.DOTALL)
 """URLs that are their own key but for dot segments and a fragment, as most are. A port that may be the default is none
 of them."""
-_NORMAL_REFERENCE: Final = re.compile(rf"({_ORIGIN}(?=/))?((?!//|[?#]|[^/?]*:|\Z){_PATH}{_QUERY})(?:#.*)?", re.DOTALL)
+NORMAL_REFERENCE: Final = re.compile(rf"({_ORIGIN}(?=/))?((?!//|[?#]|[^/?]*:|\Z){_PATH}{_QUERY})(?:#.*)?", re.DOTALL)
 """References (RFC 3986, 4.2) that become such a URL as they stand: an origin, if there is one, and a path with its
 query."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
@@ -263,7 +263,7 @@ class BaseUrl:
         """Return the document key of where a reference leads (URL Standard, 4.4); None if that is not on the web."""
         if reference.startswith("#"):
             return self._url
-        if (normal := _NORMAL_REFERENCE.fullmatch(reference)) and (self._url or normal[1]):
+        if (normal := NORMAL_REFERENCE.fullmatch(reference)) and (self._url or normal[1]):
             origin, rest = normal.groups()
             url = (origin or (self._origin if rest.startswith("/") else self._folder)) + rest
             return normalise_url(url) if "/." in url else url

@@ -143,7 +143,7 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
         unit=" files",
     )
     counts = (manifest[name] for name in IndexSummary._fields[:3])
-    return IndexSummary(*counts, read, len(files) - read)
+    return IndexSummary._make([*counts, read, len(files) - read])
 
 
 def _make_part(job: PartJob[UrlSource]) -> None:
