@@ -113,10 +113,7 @@ def is_clueweb22(place: Path) -> bool:
 def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
     """Return the corpus of the tree in ``root``, with the options for its links. Raises InputError."""
     return ClueWeb22Corpus(
-        root,
-        target_prefix=options.clueweb22_target_prefix,
-        url_index=index_folder(root),
-        largest=largest,
+        root, target_prefix=options.clueweb22_target_prefix, url_index=index_folder(root), largest=largest
     )
 
 

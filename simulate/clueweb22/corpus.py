@@ -62,12 +62,7 @@ class ClueWeb22Corpus:
     name = "clueweb22"
 
     def __init__(
-        self,
-        root: str | Path,
-        *,
-        target_prefix: str = "",
-        url_index: Path | None = None,
-        largest: int | None = None,
+        self, root: str | Path, *, target_prefix: str = "", url_index: Path | None = None, largest: int | None = None
     ) -> None:
         self.root = Path(root)
         self._options: dict[str, Any] = {"target_prefix": target_prefix, "url_index": url_index, "largest": largest}

@@ -13,7 +13,8 @@ import mmap
 import os
 import shutil
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,19 +92,13 @@ class OptOuts:
     def check(self) -> None:
         """Raise InputError if a line is malformed or out of order: :meth:`of` would not find it."""
         before = ""
-        for number, line in enumerate(self._lines(), 2):
-            key, _, signals = line.rstrip("\n").partition("\t")
-            if not line.endswith("\n") or split_id(key) is None or key <= before or not from_text(signals):
-                raise self._damaged(f"line {number} is no page with its signals, or not in order")
-            before = key
-
-    def _lines(self) -> Iterator[str]:
-        at = self._start
-        while at < len(self._data):
-            end = self._data.find(b"\n", at, at + _LONGEST_LINE)
-            end = end + 1 if end >= 0 else min(at + _LONGEST_LINE, len(self._data))
-            yield self._data[at:end].decode("utf-8", "replace")
-            at = end
+        with open_input(self._path) as file:
+            file.seek(self._start)
+            for number, line in enumerate(iter(partial(file.readline, _LONGEST_LINE), b""), 2):
+                key, _, signals = line.decode("utf-8", "replace").rstrip("\n").partition("\t")
+                if not line.endswith(b"\n") or split_id(key) is None or key <= before or not from_text(signals):
+                    raise self._damaged(f"line {number} is no page with its signals, or not in order")
+                before = key
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")

@@ -100,14 +100,13 @@ class WarcCorpus:
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
         said = from_text(self._index.signals(number))
         with reading(stored.at):
+            page.outlinks = self._wat_links(number, key)
             if self._index.kind(number) == TEXT:
                 page.text = _text(stored)
-                page.outlinks = self._wat_links(number, key)
             else:
                 html = self._html(number, stored)
                 page.html, tree = html.data, HtmlTree(html.data)
                 said += said_in_tree(tree, "")
-                page.outlinks = self._wat_links(number, key)
                 if page.outlinks is None:
                     page.outlinks = self._resolved(html_links(tree, key, html.charset), key)
         page.opt_outs = as_text(said) if said else ""
