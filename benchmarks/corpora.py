@@ -25,11 +25,10 @@ from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import OUTLINK, RECORDS_PER_FILE, TXT, format_id
+from simulate.clueweb22.records import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.model import train_model
-from simulate.demo.text import Sentences
-from simulate.demo.words import LANGUAGES
+from simulate.demo.words import LANGUAGES, Sentences
+from simulate.demo.write import train_model
 from simulate.open import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]

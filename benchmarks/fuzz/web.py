@@ -156,7 +156,7 @@ def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
     from crawl4llm.parts.url_traps.rules import RULES, Traps
-    from crawl4llm.warc.cdxj import urlkey
+    from crawl4llm.warc.page_records import urlkey
 
     traps = Traps(tuple(RULES))
 
@@ -175,8 +175,7 @@ def _urls(_: Path) -> Reader:
 
 
 def _references(_: Path) -> Reader:
-    from crawl4llm.base.references import BaseUrl
-    from crawl4llm.base.urls import normalise_url
+    from crawl4llm.base.urls import BaseUrl, normalise_url
 
     def read(data: bytes) -> None:
         base, _, reference = _text(data).partition("\n")

@@ -40,7 +40,7 @@ from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
-from crawl4llm.warc.series import host_name
+from crawl4llm.warc.archive import host_name
 
 if TYPE_CHECKING:
     from scrapy import Request

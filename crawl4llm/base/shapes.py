@@ -116,7 +116,7 @@ LONGEST_LINE: Final = 1 << 12
 """Characters of a line of text out of a file, at most."""
 LARGEST_WHOLE: Final = (1 << 63) - 1
 LONGEST_PART: Final = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.writer)."""
 _NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
 from typing import Any, Final
 
-from crawl4llm.base.own_json import from_json, to_json
+from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import CURRENT, is_document
 

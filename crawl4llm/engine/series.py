@@ -15,7 +15,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.base.processes import Usage, usage
 from crawl4llm.base.series import Scores, SeriesFile
 from crawl4llm.base.stats import PREFIX

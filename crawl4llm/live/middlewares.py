@@ -12,7 +12,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.reasons import REDIRECT_LOOP, TOO_MANY_REDIRECTS
-from crawl4llm.base.references import redirect_target
+from crawl4llm.base.urls import redirect_target
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -22,7 +22,7 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution
 from zope.interface import implementer
 
-from crawl4llm.base.input_files import raised_limit
+from crawl4llm.base.files import raised_limit
 from crawl4llm.live.addresses import NoAnswer, Rules, system_addresses, written_addresses
 from crawl4llm.options import read_options
 

@@ -15,8 +15,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
-from crawl4llm.base.references import redirect_target
-from crawl4llm.base.urls import normalise_url, site_of
+from crawl4llm.base.urls import normalise_url, redirect_target, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.bodies import MOST_UNPACKED
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from crawl4llm.base.compression import InflateError, inflate_start
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.inflating import InflateError, inflate_start
 from crawl4llm.crawl.jobdir import ROBOTS
 from crawl4llm.optouts.robots_rules import LIMIT
 

@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 from xml.parsers import expat  # no entities: a document type ends the reading
 
 from crawl4llm.base.charsets import MARKS, UNMARKED, UTF_8, codec_of, declared_charset
-from crawl4llm.base.inflating import Damaged, inflate_pieces, is_marked
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import BLANKS, normalise_url
+from crawl4llm.base.compression import Damaged, inflate_pieces, is_marked
+from crawl4llm.base.urls import BLANKS, BaseUrl, normalise_url
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.optouts.robots_rules import text_of
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import HELD
-from crawl4llm.base.references import redirect_target
-from crawl4llm.base.urls import site_of
+from crawl4llm.base.urls import redirect_target, site_of
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH

@@ -22,7 +22,7 @@ from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.warc.series import host_name
+from crawl4llm.warc.archive import host_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

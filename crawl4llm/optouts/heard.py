@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import normalise_url, site_of
+from crawl4llm.base.urls import BaseUrl, normalise_url, site_of
 from crawl4llm.optouts.robots_lines import RobotsSignals
 from crawl4llm.optouts.robots_rules import signals_of
 from crawl4llm.optouts.said import Said, from_text

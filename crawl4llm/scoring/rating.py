@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring.scorer import Scorer, score_of

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
 
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import check_machine
 from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import Answer, Asked, LengthScorer, Site, page, serve, train_model
 from crawl_helpers import PROJECT
+from documented import is_documented
 from model_helpers import patched
 from scrapy.settings import Settings, default_settings
 from warcio.archiveiterator import ArchiveIterator
@@ -28,7 +29,6 @@ from crawl4llm.addon import Addon
 from crawl4llm.addon.middlewares import LinkScoring, PageRecording
 from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.stats import is_documented
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.live.wire import WireHandler
 from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, influence_task
