@@ -12,7 +12,6 @@
 - ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
   went, read back from them. ``shapes``: what an object must look like. ``segments``: the archive of a batch;
   ``compacted``: many of them in one. ``scratch``: a partition's store, and its snapshots.
-- ``liveness``: the protocol of leases, announcements and requests, and what its implementations share.
-- ``valkey``: the same on a Valkey server. Imports valkey-py.
-- ``alone``: the same for a single worker.
+- ``liveness``: leases, announcements and requests, for a single worker.
+- ``valkey``: the same for several, on a Valkey server. Imports valkey-py.
 """

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, own_links, redirects_in
+from crawl4llm.cluster.common import Common, OnePartition
+from crawl4llm.cluster.journal import Commit, Head, Mail, redirects_in
 from crawl4llm.cluster.logged import Working
 from crawl4llm.cluster.objects import links_in
-from crawl4llm.cluster.partition import Common
-from crawl4llm.cluster.segments import Lines, Segment, Segments
+from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import pack
 from crawl4llm.crawl.commits import Committed, JobCommits
-from crawl4llm.crawl.counting import Balance
-from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import Entry, Lease, score_of
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.parts import Part, Parts, Rated
@@ -89,45 +87,35 @@ class _Lately(Part):
         self.sums = state
 
 
-class ContinuousPartition:
+class ContinuousPartition(OnePartition):
     """A crawl of the partition's documents, and the journal of its commits. It is the crawl's commits
     (:class:`crawl4llm.crawl.commits.Commits`) and its neighbours (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
 
     lasting = True
+    _store: Working
 
     def __init__(self, number: int, common: Common, told: Told, *, longest: float) -> None:
         """Begin, or go on from what the storage has. ``longest``: seconds for which its owners wait if it goes on.
         Raises InputError."""
-        self.number = number
+        super().__init__(number, common)
         self.longest = longest
-        self._common = common
-        options, folder = common.options, common.folder / f"{number:04}"
-        policy = common.make_policy()
+        options, policy = common.options, common.make_policy()
         with common.storage.reading(journal.name(number, journal.LOG, told.number)):
-            self._working = working = Working(folder / "store", options, common.clock, told.changes, longest)
-        self._segments, self._lines = Segments(folder / "warc", options, common.info, number), Lines()
+            self._store = working = Working(self._folder / "store", options, common.clock, told.changes, longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
         self._job = JobCommits(working, log, self._segments, options)
-        self.crawl = open_crawl(
+        self.crawl = self._open(
             options,
-            policy=policy,
-            rate=common.rate,
-            frontier=working.frontier,
+            policy,
+            self,
             by_owners=working.owned,
-            visited=working.visited,
-            archive=self._segments,
-            log=self._lines,
-            commits=self,
-            provenance=common.provenance,
-            limits=common.limits,
             parts=Parts([*common.parts, _Lately(options)]),
             aside=StoredAside(working.tables),
             clock=common.clock,
             tells_sites_apart=common.tells_sites_apart,
             sends=common.info.host is not None,
-            url_of_seed=common.url_of_seed,
             neighbours=self,
         )
         working.keep(policy, self.crawl.parts, self.crawl.sites)
@@ -136,7 +124,7 @@ class ContinuousPartition:
         self.commit_number = told.number
         head = told.head or Head(0, 0, 0, None, [0] * options.partitions, None, [])
         self.turn, self.returned, self.marks = head.turn, head.returned, list(head.marks)
-        self.quota = 0
+        self.grant(0)
         self.is_dirty = False
         """Whether there is something that the last commit does not have."""
         self.committed_at = time.monotonic()
@@ -161,13 +149,8 @@ class ContinuousPartition:
 
     # -- what it crawls -------------------------------------------------------------------------------------------
 
-    @property
-    def quota(self) -> int:
-        """Pages that it may crawl in all."""
-        return self._quota
-
-    @quota.setter
-    def quota(self, quota: int) -> None:
+    def grant(self, quota: int) -> None:
+        """Let it crawl so many pages in all."""
         self._quota = quota
         self.crawl.granted = quota - self.returned
 
@@ -188,9 +171,9 @@ class ContinuousPartition:
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
         if self.crawl.owners is not None:
-            return self._working.frontier.first()
+            return self._store.frontier.first()
         if self._best is None:
-            self._best = self._working.frontier.first()
+            self._best = self._store.frontier.first()
         return self._best
 
     def lease_one(self) -> list[Lease]:
@@ -204,11 +187,6 @@ class ContinuousPartition:
         self._best = None
         self.is_dirty = True
         self.crawl.give_back(lease)
-
-    @property
-    def left(self) -> int:
-        """Pages that it may still begin with."""
-        return self.crawl.missing
 
     @property
     def is_ready(self) -> bool:
@@ -267,7 +245,8 @@ class ContinuousPartition:
         place = self.crawl.crawled - self._committed_pages - 1
         abroad = ((there, link) for there, link in zip(to, page.links, strict=True) if there != self.number)
         self._mail.add(place, abroad)
-        return page._replace(links=own_links(page.links, to, self.number))
+        own = [link for there, link in zip(to, page.links, strict=True) if there == self.number]
+        return page._replace(links=own)
 
     def takes(self, target: Entry) -> bool:
         """Put the target of a redirect that is another partition's into the next commit."""
@@ -284,12 +263,7 @@ class ContinuousPartition:
     @property
     def is_urgent(self) -> bool:
         """Whether an owner is to be left alone for longer than whoever takes over would by itself."""
-        return self._working.holds is not None and self._working.holds.is_urgent
-
-    @property
-    def balance(self) -> Balance:
-        """The states of its documents."""
-        return self.crawl.balance
+        return self._store.holds is not None and self._store.holds.is_urgent
 
     def commit(self, crawl: Committed) -> None:
         """Commit if it is time."""
@@ -298,8 +272,8 @@ class ContinuousPartition:
 
     def commit_now(self, crawl: Committed) -> None:
         """Commit, and prepare that to be put: before anything else changes."""
-        if self._working.holds is not None:
-            self._working.holds.pass_by()
+        if self._store.holds is not None:
+            self._store.holds.pass_by()
         self._job.commit_now(crawl)
         self._prepare()
 
@@ -310,7 +284,7 @@ class ContinuousPartition:
         if self.is_at_rest and self.may_rest():
             rest = self.crawl.waits_only or self.crawl.finished
         if rest is not None or self._leaves:
-            self.returned, self._leaves = self.quota - self.crawl.crawled, False
+            self.returned, self._leaves = self._quota - self.crawl.crawled, False
             self.crawl.granted = self.crawl.crawled
         lines = pack(self._lines.take())
         sections = self._mail.packed()
@@ -319,7 +293,7 @@ class ContinuousPartition:
         self._segments.facts()
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
-        changes = self._working.take()
+        changes = self._store.take()
         self._since += sum(map(len, changes))
         mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
@@ -344,7 +318,7 @@ class ContinuousPartition:
     def _snapshot(self, head: Head) -> bytes | None:
         """Return a snapshot of the commit that was just made, if the changes since the last one are so many times as
         much: in a store that has grown meanwhile they may not be."""
-        changes, fingerprints = self._working.whole()
+        changes, fingerprints = self._store.whole()
         self._whole = len(changes) + len(fingerprints)
         if self._since <= _REPLAYED * self._whole:
             return None
@@ -354,19 +328,15 @@ class ContinuousPartition:
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
 
-    def close(self) -> None:
-        self._segments.close()
-        self._working.close()
-
     def _new_mail(self) -> Mail:
         anchors = getattr(self.crawl.policy, "partitioned", NO) == NO
         return Mail(self.number, self._common.options.partitions, anchors=anchors)
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
-        crawl, leases = self.crawl, self._working.leases()
-        crawl.policy.load(self._working.policy_state())
-        crawl.load(self._working.state()["crawl"], leases if crawl.owners is not None else [])
+        crawl, leases = self.crawl, self._store.leases()
+        crawl.policy.load(self._store.policy_state())
+        crawl.load(self._store.state()["crawl"], leases if crawl.owners is not None else [])
         if crawl.owners is None:
             for lease in leases:
                 crawl.frontier.give_back(lease, attempted=False)
@@ -379,18 +349,12 @@ def told_of(common: Common, number: int) -> Told:
     at, data = journal.latest(common.storage, number)
     changes: list[tuple[bytes, bytes]] = []
     head, whole, since = None, 0, 0
-    found: Iterable[Commit] = journal.commits(common.storage, number, at)
     if data is not None:
         snapshot = journal.decode(common.storage, number, at, data)
         changes.append((snapshot.changes, snapshot.fingerprints))
         head, whole = snapshot.head, len(snapshot.changes) + len(snapshot.fingerprints)
-    for commit in found:
+    for commit in journal.commits(common.storage, number, at):
         changes.append((commit.changes, commit.fingerprints))
         since += len(commit.changes) + len(commit.fingerprints)
         head, at = commit.head, commit.number
     return Told(at, changes, head, since, whole)
-
-
-def seeds_of(common: Common, number: int) -> Sequence[str]:
-    """Return the seeds of a partition."""
-    return [key for key in common.seeds if common.partitions.of(key) == number]

@@ -44,8 +44,7 @@ class Controls:
         """Read the orders since the last look; return whether there were any."""
         before = self.number
         if self._is_new:
-            numbers = [name.rpartition("/")[2] for name in self._storage.names(FOLDER)]
-            self.number = max((int(number) for number in numbers if number.isdecimal()), default=1) - 1
+            self.number = max(self._storage.numbers(FOLDER), default=1) - 1
             self._is_new = False
         while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
             self.control = self._checked(name, read(self._storage, name, data, _SHAPE))

@@ -13,7 +13,6 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.pages import Link
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.objects import LinksByTarget
 from crawl4llm.cluster.shapes import read, read_if_there
@@ -109,20 +108,16 @@ def commits(storage: Storage, partition: int, after: int = 0) -> Iterator[Commit
 
 def newest(storage: Storage, partition: int) -> int:
     """Return the number of the newest commit; 0 where there is none. Raises StorageError."""
-    snapshots = _numbers(storage, folder(partition, ALL), "")
+    snapshots = storage.numbers(folder(partition, ALL))
     after = name(partition, LOG, snapshots[-1]) if snapshots else ""
-    return max([0, *snapshots, *_numbers(storage, folder(partition, LOG), after)])
+    return max([0, *snapshots, *storage.numbers(folder(partition, LOG), after)])
 
 
 def latest(storage: Storage, partition: int) -> tuple[int, bytes | None]:
     """Return the newest snapshot and its number; 0 and None where there is none. Raises StorageError."""
-    if found := _numbers(storage, folder(partition, ALL), ""):
+    if found := storage.numbers(folder(partition, ALL)):
         return found[-1], storage.get(name(partition, ALL, found[-1]))
     return 0, None
-
-
-def _numbers(storage: Storage, inside: str, after: str) -> list[int]:
-    return [int(last) for one in storage.names(inside, after) if (last := one.rpartition("/")[2]).isdecimal()]
 
 
 class Mail(LinksByTarget):
@@ -151,11 +146,6 @@ def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
     return [
         Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
     ]
-
-
-def own_links(links: Sequence[Link], partitions: Sequence[int], own: int) -> list[Link]:
-    """Return the links to a partition's own documents."""
-    return [link for link, partition in zip(links, partitions, strict=True) if partition == own]
 
 
 class Quotas:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -151,12 +150,11 @@ class Working(LmdbCrawlStore):
         a snapshot on. The frontier goes by owners if there is a clock; ``longest``: see StoredHolds. Raises InputError,
         and ValueError where they are none."""
         folder.mkdir(parents=True)
-        self._folder = folder
         tables = LoggedStore(folder / NAME)
         runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
             tables.restore(unpacked(changes))
-            runs.add(sorted(_each(fingerprints)))
+            runs.add(sorted(each_fingerprint(fingerprints)))
         if len(runs):
             tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
         if (stored := tables.get("state", FRONTIER)) is not None:
@@ -190,11 +188,6 @@ class Working(LmdbCrawlStore):
         state = json.loads(self.tables.get("state", VISITED) or b"{}")
         return packed(self.tables.whole()), b"".join(FingerprintRuns(self.tables, state.get("runs")).since(0))
 
-    def close(self) -> None:
-        """Throw it away."""
-        self.tables.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
     def _fill(self) -> None:
         """Queue the documents that the store has; those on lease stay so."""
         start = b""
@@ -213,5 +206,6 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
             yield table, key, value, before
 
 
-def _each(fingerprints: bytes) -> Iterator[bytes]:
+def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
+    """Yield the fingerprints of a commit."""
     return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))

@@ -13,10 +13,9 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import harmless
 from crawl4llm.cluster import objects
-from crawl4llm.cluster.alone import Alone
+from crawl4llm.cluster.common import Common
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
@@ -156,7 +155,7 @@ def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
 def _liveness(options: Options, crawl: str) -> Liveness:
     """Return who tells which partitions are this worker's. Raises InputError."""
     if options.cluster is None:
-        return Alone(options.partitions)
+        return Liveness(options.partitions)
     from crawl4llm.cluster.valkey import ValkeyLiveness
 
     return ValkeyLiveness(options.cluster, crawl, options.partitions, options.cluster_lease)

@@ -102,9 +102,8 @@ class RoutedOwners:
 
     def next_ready(self) -> float | None:
         """Return when the next document can be leased of the partitions that may be worked on."""
-        times = [
-            one.crawl.owners.next_ready() for one in self._workable() if one.crawl.owners is not None and one.left > 0
-        ]
+        owners = (one.crawl.owners for one in self._workable() if one.crawl.missing > 0)
+        times = [of.next_ready() for of in owners if of is not None]
         return min((time for time in times if time is not None), default=None)
 
     def queued_of(self, owner: str) -> int:

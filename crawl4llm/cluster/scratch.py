@@ -6,7 +6,6 @@ snapshot is all its tables, as keys and values.
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +31,6 @@ class Scratch(LmdbCrawlStore):
         """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError;
         and other errors, of many kinds, where the snapshot is none."""
         folder.mkdir(parents=True)
-        self._folder = folder
         tables = Store(folder / NAME, fsync=False)
         for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
             tables.put(table, key, value)
@@ -54,11 +52,6 @@ class Scratch(LmdbCrawlStore):
             for key, value in self.tables.items(table):
                 records += [_HEAD.pack(number, len(key), len(value)), key, value]
         return packed(b"".join(records))
-
-    def close(self) -> None:
-        """Throw it away."""
-        self.tables.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes]]:

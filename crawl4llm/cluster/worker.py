@@ -7,45 +7,25 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.common import Common, OnePartition
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.crawl.counting import Balance, Counters
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.scope import Scope
+from crawl4llm.crawl.steering import Injected
+from crawl4llm.frontier import Lease, Owners
 from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import CrawledPage
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.partition import Common
-    from crawl4llm.crawl.crawl import Crawl
-    from crawl4llm.crawl.steering import Injected
-    from crawl4llm.frontier import Lease, Owners
-    from crawl4llm.frontier.visited import VisitedSet
 
 POLL: Final = 1.0
 """Seconds after which is looked for what others have put, announced or not."""
-
-
-class OnePartition(Protocol):
-    """A partition: a crawl of its own documents, and what the storage knows of it."""
-
-    number: int
-    crawl: Crawl
-
-    def counted(self) -> Counter[str]:
-        """Return what was counted by this worker."""
-
-    @property
-    def balance(self) -> Balance:
-        """The states of its documents."""
-
-    def close(self) -> None:
-        """Throw away what the storage does not have."""
 
 
 P = TypeVar("P", bound=OnePartition)
@@ -53,6 +33,11 @@ P = TypeVar("P", bound=OnePartition)
 
 class WorkerCrawl(Driven, Generic[P]):
     """Drives the partitions of this worker as the scheduler drives one crawl."""
+
+    lasting = True
+    finished: str | None = None
+    news: str
+    """What is announced: that something was put."""
 
     def __init__(
         self,
@@ -80,8 +65,9 @@ class WorkerCrawl(Driven, Generic[P]):
         """This worker's partitions."""
         self._of: dict[int, tuple[P, Lease]] = {}
         """Leases handed out or ready to be, by the identity of their entry: a partition that comes again has others."""
-        self._ended: str | None = None
         self._leaving = False
+        self._pages = 0
+        """Batch order: pages crawled by all workers before the present batch."""
         self._looked = -POLL
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -144,15 +130,7 @@ class WorkerCrawl(Driven, Generic[P]):
 
     @property
     def may_lease(self) -> bool:
-        return len(self._of) < self.concurrent_leases and self._ended is None and not self.lag()
-
-    @property
-    def finished(self) -> str | None:
-        return self._ended
-
-    @property
-    def lasting(self) -> bool:
-        return True
+        return len(self._of) < self.concurrent_leases and self.finished is None and not self.lag()
 
     def leave(self) -> None:
         self._leaving = True
@@ -175,9 +153,16 @@ class WorkerCrawl(Driven, Generic[P]):
         of_each = [one.balance for one in self._own.values()]
         return Balance._make(sum(one[place] for one in of_each) for place in range(len(Balance._fields)))
 
-    def _figures(self) -> dict[str, float]:
-        """Return the figures of the storage, which all workers tell."""
+    def statistics(self) -> dict[str, float | None]:
+        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
+        crawls = [one.crawl for one in self._own.values()]
+        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
+        queued = sum(len(crawl.frontier) for crawl in crawls)
+        self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
         return {
+            **counts,
+            "pages/visited": sum(len(crawl.visited) for crawl in crawls),
+            "frontier/queued": queued,
             "storage/puts": self._storage.puts,
             "storage/bytes": self._storage.put_bytes,
             "storage/gets": self._storage.gets,
@@ -215,25 +200,34 @@ class WorkerCrawl(Driven, Generic[P]):
             await self._hand_over(sorted(self._own)[-surplus:])
         if not self._own:
             self._see_whether_ended()
-        if self._ended is None:
+        if self.finished is None:
             for number in self._liveness.claim(floor=0 if self._is_new else floor):
                 await self._open(number)
         self._is_new = False
 
-    @abstractmethod
     def _see_whether_ended(self) -> None:
         """Look for the end that others have noted."""
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
+            self.finished, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
+
+    def _note_end(self, reason: str, pages: int, iteration: int = 0) -> None:
+        """Note that the crawl is over, for those who have no partition too."""
+        if self.finished is not None:
+            return  # by another partition, meanwhile
+        self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
+        self.finished, self._pages = reason, pages
+        self._liveness.announce(self.news, iteration)
 
     def _drop(self, number: int) -> None:
         """Throw a partition away."""
         if partition := self._own.pop(number, None):
-            for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
-                self._forget(key)
+            self._forget(partition)
             self.counters.counts.update(partition.counted())
             partition.close()
 
-    def _forget(self, key: int) -> None:
-        del self._of[key]
+    def _forget(self, partition: P) -> None:
+        """Forget the leases of a partition."""
+        self._of = {key: found for key, found in self._of.items() if found[0] is not partition}
 
     def _partition_of(self, lease: Lease) -> P | None:
         found = self._of.get(id(lease.entry))

@@ -109,7 +109,7 @@ class InCluster(InMemory):
         self.snapshot = self.store.snapshot()
 
     def close(self) -> None:
-        self.store.close()
+        self.store.tables.close()
 
 
 @pytest.fixture(params=[InMemory, InLmdb, InCluster], ids=["memory", "LMDB", "LMDB in a cluster"])
