@@ -71,18 +71,14 @@ class Pages:
             raise self._storage.damaged(name, _OTHER_DIGEST)
         return data
 
-    def index(self, name: str) -> dict[str, IndexLine]:
-        """Return the lines of the index of a segment, by document key."""
-        with self._storage.reading(index_name(name)):
-            lines = map(parse_index_line, self.raw_index(name).splitlines(keepends=True))
-            found = {line.id: line for line in lines if line is not None}
-        if not found:
-            raise self._storage.damaged(index_name(name), "it lists no page")
-        return found
-
-    def raw_index(self, name: str) -> bytes:
+    def index(self, name: str) -> list[IndexLine]:
         """Return the lines of the index of a segment, whose checksum holds."""
-        return self._storage.unsealed(index_name(name), self._sealed_index(name))
+        data = self._storage.unsealed(index_name(name), self._sealed_index(name))
+        with self._storage.reading(index_name(name)):
+            lines = [line for line in map(parse_index_line, data.splitlines(keepends=True)) if line is not None]
+        if not lines:
+            raise self._storage.damaged(index_name(name), "it lists no page")
+        return lines
 
     def _sealed_index(self, name: str) -> bytes:
         return self._look(

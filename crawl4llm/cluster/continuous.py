@@ -18,9 +18,9 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
 from crawl4llm.cluster.common import Common
-from crawl4llm.cluster.continuous_partition import ContinuousPartition, told_of
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.cluster.controls import Controls, Heeding
-from crawl4llm.cluster.journal import Quotas
+from crawl4llm.cluster.journal import Quotas, told_of
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.request_spool import RequestSpool
@@ -253,7 +253,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self.failure = self.failure or partition.crawl.failure
         if touched:
             self.counters.errors_in_row = max(one.crawl.counters.errors_in_row for one in self._own.values())
-            self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
+            self._lately = [sum(some) for some in zip(*(one.lately.sums for one in self._own.values()), strict=True)]
         return touched
 
     def _drop_blocked(self, until: float) -> None:
@@ -272,8 +272,12 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
-        for number in [one for one in self._handing_over if self._is_quiet(one)]:
-            await self._let_go(number)
+        for partition in [self._own[number] for number in self._handing_over]:
+            if self._is_quiet(partition):
+                await partition.crawl.wind_up()
+                await self._put_requests()
+                await self._put_commits_of(partition)
+                self._release([partition.number])
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
             self._announced.clear()
@@ -281,7 +285,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
             await asyncio.to_thread(self._quotas.look)  # who had a partition before may have claimed for it
             for number, partition in self._own.items():
-                partition.grant(self._quotas.of.get(number, 0))
+                partition.grant(self._quotas.of[number])
             self._see_whether_ended()
 
     async def _commit(self, some: Iterable[int], *, all_of_them: bool) -> bool:
@@ -318,16 +322,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of them "
                 "the same CLUSTER, or let one alone crawl"
             )
-        self._drop(partition.number)
-        self._liveness.give_up([partition.number])
+        self._release([partition.number])
 
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""
         for partition in [self._own[number] for number in some if number in self._own]:
             if partition.crawl.missing > partition.low or not partition.is_ready:
                 continue
-            most = self.options.crawl_max_pages + self._post.returned
-            share = (most - self._quotas.dealt) // (2 * self.options.partitions)
+            share = self._quotas.left(self._post.returned) // (2 * self.options.partitions)
             wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawl.crawled)))
             if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
                 partition.low = claimed // 4
@@ -335,12 +337,12 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     def _leave_pages(self) -> None:
         """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
-        if self._quotas.dealt >= self.options.crawl_max_pages + self._post.returned:
-            for partition in self._own.values():
-                if partition.crawl.missing > 0 and not (
-                    partition.crawl.in_flight or partition.crawl.answered or partition.is_ready
-                ):
-                    partition.leave_pages()
+        if self._quotas.left(self._post.returned) > 0:
+            return
+        for partition in self._own.values():
+            crawl = partition.crawl
+            if crawl.missing > 0 and not (crawl.in_flight or crawl.answered or partition.is_ready):
+                partition.leave_pages()
 
     def _see_end(self) -> None:
         """Note that the crawl is over, if it is."""
@@ -366,22 +368,22 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _open(self, number: int) -> None:
         """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
         may still do goes nowhere."""
-        told = await asyncio.to_thread(told_of, self._common, number)
+        told = await asyncio.to_thread(told_of, self._storage, number)
         await self._post.look([number])
         clock = self._common.clock
         longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
-        partition = ContinuousPartition(number, self._common, told, longest=longest)
+        partition = ContinuousPartition(number, self._common, *told, longest=longest)
+        is_new = not partition.commit_number
         partition.crawl.turns = self.turns
         if self._heeding is not None:
             partition.crawl.block(self._heeding.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
-        if partition.crawl.owners is not None and told.head is not None:
+        if partition.crawl.owners is not None and not is_new:
             partition.crawl.owners.hold_all(self.clock.now() + longest)
         self._own[number] = partition
-        self._handing_over.discard(number)
-        partition.grant(self._quotas.of.get(number, 0))
+        partition.grant(self._quotas.of[number])
         await partition.crawl.begin(partition.seeds())
-        if told.head is not None:
+        if not is_new:
             partition.crawl.commit_now()
         self._post.look_again()
         self._touched.add(number)
@@ -390,24 +392,13 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Ask nothing more of the owners of partitions; they are let go when all was answered."""
         self._handing_over.update(numbers)
 
-    def _is_quiet(self, number: int) -> bool:
-        partition = self._own.get(number)
-        if partition is None:
-            return True
+    def _is_quiet(self, partition: ContinuousPartition) -> bool:
         owners = partition.crawl.owners
         return not partition.crawl.in_flight and (owners is None or not owners.counts.busy)
 
-    async def _let_go(self, number: int) -> None:
-        self._handing_over.discard(number)
-        if (partition := self._own.get(number)) is not None:
-            await partition.crawl.wind_up()
-            await self._put_requests()
-            await self._put_commits_of(partition)
-            self._drop(number)
-            self._liveness.give_up([number])
-
     def _drop(self, number: int) -> None:
         self._touched.discard(number)
+        self._handing_over.discard(number)
         if self.turns is not None:
             for partition, lease in self._of.values():
                 if partition.number == number:

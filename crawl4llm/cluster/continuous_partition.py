@@ -38,31 +38,12 @@ _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
 
-class Told(NamedTuple):
-    """What the storage has of a partition."""
-
-    number: int
-    """Of its newest commit."""
-    changes: list[tuple[bytes, bytes]]
-    """Changes of the store and fingerprints: of the newest snapshot, and of the commits since."""
-    head: Head | None
-    """Of the newest commit; None where there is none."""
-    since: int
-    """Bytes of the changes since the snapshot."""
-    whole: int
-    """Bytes of the snapshot."""
-
-
 class Prepared(NamedTuple):
     """A commit that is to be put."""
 
-    number: int
-    head: Head
+    commit: Commit
     segment: Segment | None
-    sections: dict[int, bytes]
-    lines: bytes
-    changes: tuple[bytes, bytes]
-    whole: bytes | None
+    snapshot: bytes | None
     """A snapshot, if it is due."""
 
 
@@ -94,14 +75,20 @@ class ContinuousPartition(OnePartition):
     lasting = True
     _store: Working
 
-    def __init__(self, number: int, common: Common, told: Told, *, longest: float) -> None:
-        """Begin, or go on from what the storage has. ``longest``: seconds for which its owners wait if it goes on.
-        Raises InputError."""
+    def __init__(
+        self, number: int, common: Common, snapshot: Commit | None, commits: Sequence[Commit], *, longest: float
+    ) -> None:
+        """Begin, or go on from the newest snapshot and the commits since. ``longest``: seconds for which its owners
+        wait if it goes on. Raises InputError."""
         super().__init__(number, common)
         self.longest = longest
         options, policy = common.options, common.make_policy()
-        with common.storage.reading(journal.name(number, journal.LOG, told.number)):
-            self._store = working = Working(self._folder / "store", options, common.clock, told.changes, longest)
+        told = [commit for commit in (snapshot, *commits) if commit is not None]
+        head = Head(0, 0, 0, None, [0] * options.partitions, None, [])
+        last = told[-1] if told else Commit(0, head, {}, b"", b"", b"")
+        changes = [commit[-2:] for commit in told]
+        with common.storage.reading(journal.name(number, journal.LOG, last.number)):
+            self._store = working = Working(self._folder / "store", options, common.clock, changes, longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
@@ -120,9 +107,8 @@ class ContinuousPartition(OnePartition):
         )
         working.keep(policy, self.crawl.parts, self.crawl.sites)
         self.crawl.scope.sends_on = self._is_elsewhere
-        self._lately = self.crawl.parts.get(_Lately)
-        self.commit_number = told.number
-        head = told.head or Head(0, 0, 0, None, [0] * options.partitions, None, [])
+        [self.lately] = [part for part in self.crawl.parts if isinstance(part, _Lately)]
+        self.commit_number, head = last.number, last.head
         self.turn, self.returned, self.marks = head.turn, head.returned, list(head.marks)
         self.grant(0)
         self.is_dirty = False
@@ -130,7 +116,8 @@ class ContinuousPartition(OnePartition):
         self.committed_at = time.monotonic()
         self._committed_pages = 0
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
-        self._since, self._whole = told.since, told.whole
+        self._since = sum(len(part) for commit in commits for part in commit[-2:])
+        self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
         self.low = 0
         """Pages left with which it claims more."""
         self.prepared: list[Prepared] = []
@@ -142,8 +129,8 @@ class ContinuousPartition(OnePartition):
         self._best: bytes | None = None
         self._leaves = False
         self._mail = self._new_mail()
-        if told.head is not None:
-            with common.storage.reading(journal.name(number, journal.LOG, told.number)):
+        if told:
+            with common.storage.reading(journal.name(number, journal.LOG, last.number)):
                 self._take_up()
         self._counted_before = self.crawl.counters.counts.copy()
 
@@ -154,25 +141,17 @@ class ContinuousPartition(OnePartition):
         self._quota = quota
         self.crawl.granted = quota - self.returned
 
-    @property
-    def lately(self) -> Sequence[float]:
-        """Sums of the influence and of the scores of its last pages, and their number; earlier ones count less."""
-        assert self._lately is not None
-        return self._lately.sums
-
     def expected(self, order: bytes, lately: Sequence[float]) -> float:
         """Return the influence that can be expected of a document, by its score and what scores meant for its last
         pages; ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
-        own, score = self.lately, max(score_of(order), 0.0)
+        own, score = self.lately.sums, max(score_of(order), 0.0)
         weight = _PRIOR / lately[2] if lately[2] else 0.0
         scores = own[1] + weight * lately[1]
         return score * (own[0] + weight * lately[0]) / scores if scores > 0 else score
 
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
-        if self.crawl.owners is not None:
-            return self._store.frontier.first()
-        if self._best is None:
+        if self._best is None or self.crawl.owners is not None:
             self._best = self._store.frontier.first()
         return self._best
 
@@ -298,24 +277,24 @@ class ContinuousPartition(OnePartition):
         mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
         head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None, mail)
-        whole = self._snapshot(head) if self._since > _REPLAYED * self._whole else None
-        self.prepared.append(Prepared(self.commit_number, head, segment, sections, lines, changes, whole))
+        commit = Commit(self.commit_number, head, sections, lines, *changes)
+        snapshot = self._snapshot(commit) if self._since > _REPLAYED * self._whole else None
+        self.prepared.append(Prepared(commit, segment, snapshot))
 
     def put(self, prepared: Prepared) -> Commit | None:
         """Put a commit into the storage; None where another worker has put one of its number. Of a thread's own: it
         touches nothing but the storage. Raises StorageError."""
-        storage, number, head = self._common.storage, prepared.number, prepared.head
-        if prepared.segment is not None:
-            pages = prepared.segment.put(storage, journal.pages_name(self.number, number))
-            head = head._replace(pages=pages)
-        data = journal.encode(head, list(prepared.sections.values()), prepared.lines, *prepared.changes)
-        if not storage.put(journal.name(self.number, journal.LOG, number), data):
+        storage, (commit, segment, snapshot) = self._common.storage, prepared
+        if segment is not None:
+            pages = segment.put(storage, journal.pages_name(self.number, commit.number))
+            commit = commit._replace(head=commit.head._replace(pages=pages))
+        if not storage.put(journal.name(self.number, journal.LOG, commit.number), journal.encode(commit)):
             return None
-        if prepared.whole is not None:
-            storage.put(journal.name(self.number, journal.ALL, number), prepared.whole)
-        return Commit(number, head, prepared.sections, prepared.lines, *prepared.changes)
+        if snapshot is not None:
+            storage.put(journal.name(self.number, journal.ALL, commit.number), snapshot)
+        return commit
 
-    def _snapshot(self, head: Head) -> bytes | None:
+    def _snapshot(self, commit: Commit) -> bytes | None:
         """Return a snapshot of the commit that was just made, if the changes since the last one are so many times as
         much: in a store that has grown meanwhile they may not be."""
         changes, fingerprints = self._store.whole()
@@ -323,7 +302,7 @@ class ContinuousPartition(OnePartition):
         if self._since <= _REPLAYED * self._whole:
             return None
         self._since = 0
-        return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)
+        return journal.encode(Commit(commit.number, commit.head._replace(mail=[]), {}, b"", changes, fingerprints))
 
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
@@ -342,19 +321,3 @@ class ContinuousPartition(OnePartition):
                 crawl.frontier.give_back(lease, attempted=False)
         self._committed_pages = crawl.crawled
         self._segments.number = self.commit_number + 1
-
-
-def told_of(common: Common, number: int) -> Told:
-    """Return what the storage has of a partition. Raises StorageError."""
-    at, data = journal.latest(common.storage, number)
-    changes: list[tuple[bytes, bytes]] = []
-    head, whole, since = None, 0, 0
-    if data is not None:
-        snapshot = journal.decode(common.storage, number, at, data)
-        changes.append((snapshot.changes, snapshot.fingerprints))
-        head, whole = snapshot.head, len(snapshot.changes) + len(snapshot.fingerprints)
-    for commit in journal.commits(common.storage, number, at):
-        changes.append((commit.changes, commit.fingerprints))
-        since += len(commit.changes) + len(commit.fingerprints)
-        head, at = commit.head, commit.number
-    return Told(at, changes, head, since, whole)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
@@ -14,9 +14,10 @@ from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.compacted import Pages
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
-from crawl4llm.cluster.shapes import read_if_there
+from crawl4llm.cluster.shapes import read, read_if_there
 from crawl4llm.cluster.storage import Storage
 
+T = TypeVar("T")
 _ITERATION: Final = re.compile(r"i/(\d{8})/?")
 
 
@@ -93,22 +94,20 @@ class History:
 
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
         """Return what the partitions offered; nothing where one has not yet."""
-        found: list[Mapping[str, Any]] = []
-        for number in range(self.partitions):
-            name = objects.name(iteration, objects.OFFER, number)
-            if (offer := read_if_there(self.storage, name, shapes.OFFER)) is None:
-                return []
-            found.append(offer)
-        return found
+        return self._of_all(iteration, objects.OFFER, lambda name, data: read(self.storage, name, data, shapes.OFFER))
 
     def exchanges(self, iteration: int) -> list[Exchange]:
         """Return what came of a batch, by partition; nothing where one has not put it yet."""
-        found: list[Exchange] = []
-        for partition in range(self.partitions):
-            name = objects.name(iteration, objects.EXCHANGE, partition)
+        of = self.partitions
+        return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
+
+    def _of_all(self, iteration: int, kind: str, read: Callable[[str, bytes], T]) -> list[T]:
+        found: list[T] = []
+        for number in range(self.partitions):
+            name = objects.name(iteration, kind, number)
             if (data := self.storage.get(name)) is None:
                 return []
-            found.append(read_exchange(self.storage, name, data, self.partitions))
+            found.append(read(name, data))
         return found
 
     def batches(self) -> Iterator[Batch]:

@@ -42,25 +42,14 @@ SEEDS_PLACE: Final = -1
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
     """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
-    data = storage.get_as_is(CRAWL)
-    if data is None:
+    if (data := storage.get(CRAWL)) is None:
         return None
-    packed = storage.unsealed(CRAWL, data)
-    _check_format(storage, packed)
-    crawl: dict[str, Any] = read(storage, CRAWL, packed, CRAWL_SHAPE)
-    return crawl
-
-
-def _check_format(storage: Storage, packed: bytes) -> None:
-    """Raise StorageError if crawl.json says that the storage has another format."""
-    try:
-        crawl = storage.unpack(CRAWL, packed)
-    except StorageError:
-        return
-    found = crawl.get("format") if isinstance(crawl, dict) else None
-    if type(found) is int:
+    crawl = storage.unpack(CRAWL, data)
+    if isinstance(crawl, dict) and type(crawl.get("format")) is int:
         make = f"{command('crawl', 'influence', CLUSTER='URL', STORAGE='FOLDER')} with an empty FOLDER"
-        require_format(f"STORAGE {storage.url}", found, FORMAT, make, error=StorageError)
+        require_format(f"STORAGE {storage.url}", crawl["format"], FORMAT, make, error=StorageError)
+    checked: dict[str, Any] = read(storage, CRAWL, data, CRAWL_SHAPE)
+    return checked
 
 
 def folder(iteration: int) -> str:

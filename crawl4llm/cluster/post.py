@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.journal import Commit, Head
+from crawl4llm.cluster.journal import Commit, Head, read_commit
 
 if TYPE_CHECKING:
     from crawl4llm.cluster.continuous_partition import ContinuousPartition
@@ -104,21 +104,17 @@ class Post:
         return {rest for rest in rests if rest is not None}
 
     def _begin_with(self, partition: int) -> None:
-        if (number := journal.newest(self._storage, partition)) and (commit := self._read(partition, number)):
-            self._newest[partition], self._heads[partition] = number, commit.head
+        if commit := read_commit(self._storage, partition, journal.newest(self._storage, partition)):
+            self._newest[partition], self._heads[partition] = commit.number, commit.head
 
     def _look_at(self, partition: int) -> None:
-        while (commit := self._read(partition, self._newest[partition] + 1)) is not None:
+        for commit in journal.commits(self._storage, partition, self._newest[partition]):
             self.add(partition, commit)
 
     async def _commit(self, partition: int, number: int) -> Commit:
         if (kept := self._kept.get((partition, number))) is not None:
             return kept
-        commit = await asyncio.to_thread(self._read, partition, number)
+        commit = await asyncio.to_thread(read_commit, self._storage, partition, number)
         if commit is None:
             raise self._storage.damaged(journal.name(partition, journal.LOG, number), "it is missing")
         return commit
-
-    def _read(self, partition: int, number: int) -> Commit | None:
-        data = self._storage.get(journal.name(partition, journal.LOG, number))
-        return None if data is None else journal.decode(self._storage, partition, number, data)

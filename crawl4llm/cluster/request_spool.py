@@ -13,12 +13,14 @@ import gzip
 import heapq
 import logging
 import re
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import IO, Final, cast
+from typing import Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
@@ -36,8 +38,6 @@ _LARGEST: Final = 1 << 22
 """Bytes of a part that is read."""
 _PART: Final = re.compile(r"([A-Za-z0-9.-]{1,200})-(\d{8})\.jsonl", re.ASCII)
 _LINE: Final = re.compile(rb'\{"time": "((\d{4}-\d\d-\d\d)T[0-9:.]{8,15}Z)", .{0,65536}\}\n')
-_OPEN_DAYS: Final = 8
-"""Files of days that are open at a time while a log is merged; lines come in about the order of their time."""
 
 
 class RequestSpool:
@@ -148,23 +148,9 @@ def _lines(storage: Storage, names: list[str]) -> Iterator[tuple[bytes, bytes, b
 def write_log(storage: Storage, folder: Path) -> None:
     """Write the request log of a crawl into a run folder, as a JOBDIR has it: a file for each day, if there are lines.
     Raises InputError."""
-    with ExitStack() as opened:
-        files: OrderedDict[str, tuple[ExitStack, IO[bytes]]] = OrderedDict()
-        for day, line in lines_of(storage):
-            if day not in files:
-                if len(files) >= _OPEN_DAYS:
-                    files.popitem(last=False)[1][0].close()
-                own = opened.enter_context(ExitStack())
-                files[day] = own, _day_file(own, folder / REQUESTS, day)
-            files.move_to_end(day)
-            files[day][1].write(line)
-
-
-def _day_file(opened: ExitStack, folder: Path, day: str) -> IO[bytes]:
-    """Open the file of a day, which may have been closed: a file of several members."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{day}.jsonl.gz"
-    path.touch(mode=0o600)
-    member = gzip.GzipFile("", "wb", 6, opened.enter_context(path.open("ab")), mtime=0)
-    opened.callback(member.close)
-    return cast(IO[bytes], member)
+    for day, lines in groupby(lines_of(storage), itemgetter(0)):  # a day may come again: a file of several members
+        (folder / REQUESTS).mkdir(mode=0o700, exist_ok=True)
+        path = folder / REQUESTS / f"{day}.jsonl.gz"
+        path.touch(mode=0o600)
+        with path.open("ab") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as member:
+            member.writelines(line for _, line in lines)

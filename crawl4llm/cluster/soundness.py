@@ -14,11 +14,10 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
-from crawl4llm.cluster.compacted import index_name
 from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import Batch, History, news_of
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import FINGERPRINT
+from crawl4llm.cluster.logged import each_fingerprint
 from crawl4llm.cluster.objects import Exchange, links_in
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
@@ -156,8 +155,8 @@ class CommitsSoundness(Soundness):
 
     def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
         lines, failures = read(self._storage, called, commit.lines, shapes.LINES)
-        for at in range(0, len(commit.fingerprints), FINGERPRINT):
-            if not self._discovered.add([commit.fingerprints[at : at + FINGERPRINT].hex()]):
+        for found in each_fingerprint(commit.fingerprints):
+            if not self._discovered.add([found.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
             if not self._ended.add([line["id"]]):
@@ -187,13 +186,8 @@ class CommitsSoundness(Soundness):
 
     def _index(self, commit: Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
         """Return the index of a commit's WARC file, which lists its pages."""
-        if (name := commit.head.pages) is None:
-            index: list[cdxj.IndexLine] = []
-        else:
-            parsed = map(cdxj.parse_index_line, self._history.pages.raw_index(name).splitlines(keepends=True))
-            index = [line for line in parsed if line is not None]
-            if not index:
-                raise self._storage.damaged(index_name(name), "it lists no page")
+        name = commit.head.pages
+        index = [] if name is None else self._history.pages.index(name)
         if self._history.crawl["facts"]["settings"]["WARC_ENABLED"]:
             self._check_index(str(name), [line.id for line in index if line.id], ids)
         return index
@@ -289,7 +283,7 @@ class BatchesSoundness(Soundness):
         """Return the index of a partition's pages of a batch."""
         if (name := exchange.head["pages"]) is None:
             return {}
-        index = self._history.pages.index(name)
+        index = {line.id: line for line in self._history.pages.index(name)}
         self._check_index(name, list(index), [row[1]["id"] for row in exchange.rows if row[1] is not None])
         return index
 

@@ -143,9 +143,7 @@ class WorkerCrawl(Driven, Generic[P]):
     def close(self) -> None:
         """Throw away what the storage does not have, and let others have the partitions: also after an error."""
         if own := list(self._own):
-            for number in own:
-                self._drop(number)
-            self._liveness.give_up(own)
+            self._release(own)
 
     @property
     def balance(self) -> Balance:
@@ -179,6 +177,10 @@ class WorkerCrawl(Driven, Generic[P]):
         """Begin with a partition as the storage has it."""
 
     async def _hand_over(self, numbers: Sequence[int]) -> None:
+        """Let go of partitions."""
+        self._release(numbers)
+
+    def _release(self, numbers: Sequence[int]) -> None:
         """Let go of partitions that others may take at once."""
         for number in numbers:
             self._drop(number)

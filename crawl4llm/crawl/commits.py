@@ -146,16 +146,11 @@ def add_purged(store: Store, domain: str) -> None:
     store.put("state", _PURGED, json.dumps(sorted(domains)).encode())
 
 
-def move_log(store: Store, log: LogPosition) -> None:
-    """Let the log of a paused crawl end elsewhere: lines were added to it. The crawl must have started."""
+def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
+    """Let the ``log``, the ``archive`` or its ``texts`` of a paused crawl end elsewhere: something was added or taken
+    out. The crawl must have started."""
     state = json.loads(store.get("state", CRAWL) or b"")
-    store.put("state", CRAWL, json.dumps({**state, "log": log}).encode())
-
-
-def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: SeriesPosition) -> None:
-    """Let log and archive of a paused crawl end elsewhere: parts of them were taken out. It must have started."""
-    state = json.loads(store.get("state", CRAWL) or b"")
-    store.put("state", CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
+    store.put("state", CRAWL, json.dumps({**state, **ends}).encode())
 
 
 class LmdbCrawlStore:

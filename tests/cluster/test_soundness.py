@@ -239,7 +239,9 @@ def mutated(storage: Storage, part: int, commit: journal.Commit, draw: random.Ra
         changes = draw.randbytes(draw.choice([0, 3, 40]))
     elif way == "fingerprints":
         fingerprints = fingerprints[:-3]
-    data = journal.encode(journal.Head(*head), sections, lines, changes, fingerprints)
+    data = journal.encode(
+        journal.Commit(0, journal.Head(*head), dict(enumerate(sections)), lines, changes, fingerprints)
+    )
     if way == "bytes":
         data = data[: draw.randrange(len(data))]
     return sealed(journal.name(part, journal.LOG, commit.number), data)

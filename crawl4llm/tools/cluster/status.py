@@ -50,10 +50,9 @@ def _of_journals(history: History) -> Iterator[Part]:
 def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield partitions with what their newest commits say."""
     for partition in range(history.partitions):
-        number = journal.newest(history.storage, partition)
-        data = history.storage.get(journal.name(partition, journal.LOG, number)) if number else None
-        if data is not None:
-            yield partition, journal.decode(history.storage, partition, number, data).head._asdict()
+        commit = journal.read_commit(history.storage, partition, journal.newest(history.storage, partition))
+        if commit is not None:
+            yield partition, commit.head._asdict()
 
 
 def _of_batches(history: History) -> Iterator[Part]:
