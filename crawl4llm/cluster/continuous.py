@@ -17,7 +17,6 @@ from typing import Final
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
-from crawl4llm.cluster.common import Common
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.cluster.controls import Controls, Heeding
 from crawl4llm.cluster.journal import Quotas, told_of
@@ -25,7 +24,7 @@ from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
-from crawl4llm.cluster.worker import POLL, WorkerCrawl
+from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.crawl.sited_frontier import SitedFrontier
 from crawl4llm.frontier import Lease

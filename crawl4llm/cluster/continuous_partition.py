@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.common import Common, OnePartition
 from crawl4llm.cluster.journal import Commit, Head, Mail, redirects_in
-from crawl4llm.cluster.logged import Working
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.segments import Segment
-from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import pack
+from crawl4llm.cluster.stores import Working
+from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl.commits import Committed, JobCommits
 from crawl4llm.frontier import Entry, Lease, score_of
 from crawl4llm.frontier.aside import StoredAside
@@ -201,8 +200,8 @@ class ContinuousPartition(OnePartition):
             return False
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
-        content = read(storage, called, section, shapes.MAIL)
-        pages, _ = read(storage, called, commit.lines, shapes.LINES)
+        content = shapes.read(storage, called, section, shapes.MAIL)
+        pages, _ = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
                 line = pages[place]

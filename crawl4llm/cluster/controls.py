@@ -11,16 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.liveness import boottime
 from crawl4llm.cluster.shapes import read
-from crawl4llm.cluster.storage import StorageError, pack
+from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.crawl.control import Control, checked_control
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.storage import Storage
 
 FOLDER: Final = "control"
 _LOOK: Final = 1.0
@@ -59,7 +56,7 @@ class Controls:
             if names == set(self.control.blocked):
                 return False
             said = {"time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "blocked": sorted(names)}
-            if self._storage.put(f"{FOLDER}/{self.number + 1:08}", pack(said)):
+            if self._storage.put_packed(f"{FOLDER}/{self.number + 1:08}", said):
                 self.look()
                 return True
 

@@ -12,12 +12,11 @@ from typing import Final
 
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.board import Board
-from crawl4llm.cluster.common import Common
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.objects import Plan
 from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.storage import pack
-from crawl4llm.cluster.worker import POLL, WorkerCrawl
+from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease

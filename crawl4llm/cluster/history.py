@@ -3,22 +3,67 @@
 from __future__ import annotations
 
 import heapq
+import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
+from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.compacted import Pages
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
-from crawl4llm.cluster.shapes import read, read_if_there
-from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.crawl.commits import CRAWL
+from crawl4llm.frontier.composed import STATE
 
 T = TypeVar("T")
 _ITERATION: Final = re.compile(r"i/(\d{8})/?")
+
+
+class Figures:
+    """Sums of the partitions' states, as of their newest commits."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
+        self._stored: dict[tuple[int, bytes], bytes] = {}
+
+    def take(self, partition: int, commit: Commit) -> None:
+        """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
+        for table, key, value in records(unpacked(commit.changes)):
+            if table == "state" and key in (CRAWL, STATE) and value is not None:
+                before = self._stored.get((partition, key), b"")
+                self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
+                self._states[partition][key] = json.loads(new)
+
+    def counts(self, partition: int) -> dict[str, int]:
+        """Return the figures of a partition that are counted."""
+        counts: Counter[str] = Counter(self._states[partition][CRAWL]["crawl"]["counts"])
+        for outcome, reason, count in self._states[partition][STATE]["outcomes"]:
+            counts[f"{outcome}/{reason}"] += count
+        return counts
+
+    def queued(self, partition: int) -> int:
+        """Return how many documents a partition has queued."""
+        state = self._states[partition].get(STATE)
+        return int(state["queued"]) if state else 0
+
+    def all(self, visited: int) -> dict[str, Any]:
+        """Return the figures of the crawl, with the prefix that stats have."""
+        counts: Counter[str] = Counter()
+        influence, rated = 0.0, 0
+        for partition, state in self._states.items():
+            counts.update(self.counts(partition))
+            counts["frontier/queued"] += self.queued(partition)
+            some, pages = state[CRAWL]["crawl"]["influence"]
+            influence, rated = influence + some, rated + pages
+        mean = influence / rated if rated else None
+        figures: dict[str, Any] = {**counts, "pages/visited": visited, "influence/mean": mean}
+        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
 
 
 class Batch(NamedTuple):
@@ -58,7 +103,7 @@ class History:
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.pages = Pages(self.storage, self.partitions)
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
-        self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
+        self.end: dict[str, Any] | None = shapes.read_if_there(self.storage, objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
         """Whether it is in continuous order: then it has journals, and no batches."""
 
@@ -75,6 +120,13 @@ class History:
         if number < journal.newest(self.storage, partition):
             raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
 
+    def queued(self) -> list[int]:
+        """Return how many documents each partition had queued at its newest commit."""
+        figures = Figures()
+        for partition, commit in self.commits():
+            figures.take(partition, commit)
+        return [figures.queued(partition) for partition in range(self.partitions)]
+
     def state(self) -> list[int]:
         """Return numbers that grow as the crawl goes on."""
         if self.is_continuous:
@@ -89,12 +141,14 @@ class History:
 
     def plan(self, iteration: int) -> Plan | None:
         """Return a batch; None where it is not planned yet."""
-        plan = read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
+        plan = shapes.read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
         return None if plan is None else Plan(*plan)
 
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
         """Return what the partitions offered; nothing where one has not yet."""
-        return self._of_all(iteration, objects.OFFER, lambda name, data: read(self.storage, name, data, shapes.OFFER))
+        return self._of_all(
+            iteration, objects.OFFER, lambda name, data: shapes.read(self.storage, name, data, shapes.OFFER)
+        )
 
     def exchanges(self, iteration: int) -> list[Exchange]:
         """Return what came of a batch, by partition; nothing where one has not put it yet."""

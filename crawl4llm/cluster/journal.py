@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.objects import LinksByTarget
-from crawl4llm.cluster.shapes import read, read_if_there
 from crawl4llm.cluster.storage import Storage, pack
 from crawl4llm.frontier import Entry
 
@@ -87,7 +86,7 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
         raise storage.damaged(called)
     head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
     place = _SIZES.size + head_bytes
-    head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
+    head = Head(*shapes.read(storage, called, data[_SIZES.size : place], shapes.HEAD))
     sections = {}
     for target, size in head.mail:
         sections[target] = data[place : place + size]
@@ -169,7 +168,7 @@ class Quotas:
 
     def look(self) -> None:
         """Read what was dealt since the last time."""
-        while (found := read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
+        while (found := shapes.read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
 
     def left(self, returned: int) -> int:

@@ -6,24 +6,22 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import harmless
 from crawl4llm.cluster import objects
-from crawl4llm.cluster.common import Common
+from crawl4llm.cluster.continuous import ContinuousCrawl
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partitions import Partitions
+from crawl4llm.cluster.worker import Common
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, load_part
 from crawl4llm.policies import NO, Policy
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous import ContinuousCrawl
 
 _LEASES: Final = 2.5
 """That an exchange may last."""
@@ -102,15 +100,8 @@ def open_cluster(
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in common.seeds).encode("utf-8", "surrogatepass"))
         info = common.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
-        crawl = {
-            "format": objects.FORMAT,
-            "id": str(uuid.uuid4()),
-            "identity": mine,
-            "facts": facts,
-            "archive": archive,
-        }
-        crawl["seeds"] = seed_counts
-        storage.put_packed(objects.CRAWL, crawl)
+        about = {"format": objects.FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts}
+        storage.put_packed(objects.CRAWL, {**about, "archive": archive, "seeds": seed_counts})
         stored = objects.read_crawl(storage)
     if stored is None or storage.put_packed(objects.CRAWL, stored):  # the same bytes: no harm where it goes through
         raise InputError(
@@ -130,8 +121,6 @@ def open_cluster(
     join(stored["id"])
     if options.crawl_batch_size:
         return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
-    from crawl4llm.cluster.continuous import ContinuousCrawl
-
     crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
     common = common._replace(info=replace(common.info, crawl_id=crawl_id))
     return ContinuousCrawl(common, liveness, is_new=not storage.folders("p"))
@@ -156,6 +145,6 @@ def _liveness(options: Options, crawl: str) -> Liveness:
     """Return who tells which partitions are this worker's. Raises InputError."""
     if options.cluster is None:
         return Liveness(options.partitions)
-    from crawl4llm.cluster.valkey import ValkeyLiveness
+    from crawl4llm.cluster.valkey import ValkeyLiveness  # valkey is an extra
 
     return ValkeyLiveness(options.cluster, crawl, options.partitions, options.cluster_lease)

@@ -15,11 +15,11 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects
-from crawl4llm.cluster.common import Common, OnePartition
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
-from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import StorageError
+from crawl4llm.cluster.stores import Scratch
+from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl.counting import Balance, balance
 from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.frontier import Entry, Lease, Outcome

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from crawl4llm.cluster import journal
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.cluster.journal import Commit, Head, read_commit
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous_partition import ContinuousPartition
-    from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.storage import Storage
 
 _KEPT: Final = 256
 """Commits in memory."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.frontier import OwnerCounts, Owners
 from crawl4llm.frontier.owners import OwnerIndex
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous_partition import ContinuousPartition
 
 _LATER: Final = 1.0
 """Seconds after which is asked again whether a partition may be worked on."""

@@ -14,13 +14,11 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
-from crawl4llm.cluster.figures import Figures
-from crawl4llm.cluster.history import Batch, History, news_of
+from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import each_fingerprint
 from crawl4llm.cluster.objects import Exchange, links_in
-from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
+from crawl4llm.cluster.stores import each_fingerprint
 from crawl4llm.crawl.counting import REDIRECTS
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier.aside import TABLE as ASIDE
@@ -82,15 +80,13 @@ class Soundness:
         if end is not None and pages != end["crawled"]:
             raise self.wrong(f"{objects.END} says that {end['crawled']:,} pages were crawled, and {pages:,} are there")
         checked, self._storage.checked = self._storage.checked or set(), None
-        newest: dict[str, int] = {}
         for name in self._storage.names(""):
             if name not in checked and _WITH_CHECKSUM.fullmatch(name):
                 self._storage.get(name)
-            folder, _, number = name.rpartition("/")
-            if folder in _NUMBERED:
-                if number != f"{newest.get(folder, 0) + 1:08}":
-                    raise self.wrong(f"{folder}/{newest.get(folder, 0) + 1:08} is missing")
-                newest[folder] = newest.get(folder, 0) + 1
+        for folder in _NUMBERED:
+            for number, name in enumerate(self._storage.names(folder), 1):
+                if name != f"{folder}/{number:08}":
+                    raise self.wrong(f"{folder}/{number:08} is missing")
 
     def _check_index(self, name: str, listed: Sequence[str | None], ids: Sequence[str]) -> None:
         if list(listed) != list(ids):
@@ -154,7 +150,7 @@ class CommitsSoundness(Soundness):
         self.equation = equation
 
     def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
-        lines, failures = read(self._storage, called, commit.lines, shapes.LINES)
+        lines, failures = shapes.read(self._storage, called, commit.lines, shapes.LINES)
         for found in each_fingerprint(commit.fingerprints):
             if not self._discovered.add([found.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
@@ -173,7 +169,7 @@ class CommitsSoundness(Soundness):
         for table, key, value in records(unpacked(commit.changes)):
             _note(waiting, table, key, value)
         for receiver, section in commit.sections.items():
-            mail = read(self._storage, called, section, shapes.MAIL)
+            mail = shapes.read(self._storage, called, section, shapes.MAIL)
             found = {link.key for links in links_in(mail).values() for link in links.links}
             found |= {entry.key for entry in journal.redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))

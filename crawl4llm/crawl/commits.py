@@ -8,24 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base import received
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Frontier, Lease
 from crawl4llm.frontier.composed import StoredFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition
 from crawl4llm.warc.series import SeriesPosition
-
-if TYPE_CHECKING:
-    from crawl4llm.crawl.counting import Balance
-    from crawl4llm.frontier.visited import VisitedSet
 
 
 class Committed(Protocol):

@@ -8,7 +8,6 @@ By ``control.json`` and seeds in ``inject/`` a live crawl is steered; what it se
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -21,6 +20,7 @@ from crawl4llm.base import received
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.shapes import fits
 from crawl4llm.crawl import answer_spool as answers
@@ -149,12 +149,10 @@ class JobDir:
     def _read(self) -> dict[str, Any] | None:
         path = self.path / JOB
         try:
-            if path.stat().st_size > _LONGEST_JOB:
-                raise ValueError("it holds too much")  # noqa: TRY301 - as what is not JSON does
-            job = json.loads(path.read_text(encoding="utf-8"))
+            job = parse_json(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError):
+        except ValueError:
             job = None
         if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
             raise self._damaged("it is no job description")

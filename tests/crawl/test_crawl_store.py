@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from frontier_contract import entry
 
-from crawl4llm.cluster.scratch import Scratch
+from crawl4llm.cluster.stores import Scratch
 from crawl4llm.crawl.commits import CrawlStore, LmdbCrawlStore
 from crawl4llm.crawl.counting import balance
 from crawl4llm.crawl.memory_store import MemoryCrawlStore

@@ -1,14 +1,17 @@
-"""The working store of a partition in continuous order: what a commit changes of it, and how it is made anew.
+"""The stores of partitions on a worker's own disk, and what the storage has of them.
 
-A commit's changes are those of the tables in which a document, a piece of a policy or an owner's wait stands once.
-Indexes and queues are made of them again when the partition is taken over, so that what is uploaded does not
-depend on how large the frontier is. A fingerprint of the visited set is told once, when it is new.
+A store is thrown away with the worker, or when another worker takes the partition. In batch order (:class:`Scratch`)
+what lasts is a snapshot: all its tables, as keys and values. In continuous order (:class:`Working`) it is what each
+commit changes: of the tables in which a document, a piece of a policy or an owner's wait stands once. Indexes and
+queues are made of them again when the partition is taken over, so that what is uploaded does not depend on how large
+the frontier is. A fingerprint of the visited set is told once, when it is new.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -27,10 +30,12 @@ from crawl4llm.frontier.composed import STATE as FRONTIER
 from crawl4llm.frontier.fingerprints import FingerprintRuns
 from crawl4llm.frontier.holds import Hold, hold_of
 from crawl4llm.frontier.opening import open_frontier
+from crawl4llm.frontier.plain import MOST_FRESH
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.visited import STATE as VISITED
 from crawl4llm.options import Options
+from crawl4llm.policies import Policy
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are told."""
@@ -38,6 +43,39 @@ FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
+_HEAD: Final = struct.Struct("<BHI")
+_LEAST_FRESH: Final = 1024
+"""Records of a partition's frontier in memory, however many partitions there are."""
+
+
+class Scratch(LmdbCrawlStore):
+    """The store of a partition: its snapshot is what lasts of a commit."""
+
+    def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
+        """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError;
+        and other errors, of many kinds, where the snapshot is none."""
+        folder.mkdir(parents=True)
+        tables = Store(folder / NAME, fsync=False)
+        for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
+            tables.put(table, key, value)
+        most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
+        frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
+        super().__init__(tables, frontier, folder / "visited.filter", options)
+        self.keep(policy)
+        if snapshot is not None:
+            policy.load(self.policy_state())
+
+    def flush(self) -> None:
+        """Let what was written take no memory: LMDB has a transaction there that has not ended."""
+        self.tables.commit()
+
+    def snapshot(self) -> bytes:
+        """Return all of it; nothing may have changed since the last commit."""
+        records: list[bytes] = []
+        for number, table in enumerate(TABLES):
+            for key, value in self.tables.items(table):
+                records += [_HEAD.pack(number, len(key), len(value)), key, value]
+        return packed(b"".join(records))
 
 
 class LoggedStore(Store):
@@ -209,3 +247,13 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
     """Yield the fingerprints of a commit."""
     return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))
+
+
+def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield table, key and value of each record of a snapshot."""
+    place = 0
+    while place < len(data):
+        number, key_bytes, value_bytes = _HEAD.unpack_from(data, place)
+        place += _HEAD.size
+        yield TABLES[number], data[place : place + key_bytes], data[place + key_bytes : place + key_bytes + value_bytes]
+        place += key_bytes + value_bytes
