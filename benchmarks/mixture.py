@@ -34,7 +34,6 @@ from benchmarks.policies import REAL, REAL_MODEL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
@@ -173,7 +172,6 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str], wanted:
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,
-        commits=NoCommits(NullArchive()),
         provenance={},
         parts=Parts([] if mixture is None else [mixture]),
     )

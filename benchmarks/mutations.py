@@ -74,6 +74,7 @@ class Field:
             "HOME": str(self.case / "home"),
             "XDG_CACHE_HOME": str(self.case / "home/cache"),
             "PYTHONPATH": f"{PROJECT}:{self.outside}",
+            "MPLCONFIGDIR": str(root / "matplotlib"),  # one list of fonts for all cases
             "OPENBLAS_NUM_THREADS": "1",
             "TMPDIR": str(self.case / "tmp"),
         }
@@ -91,7 +92,7 @@ class Field:
         found = {}
         for top, folders, files in os.walk(self.root):
             if Path(top) == self.root:
-                folders[:] = [name for name in folders if name not in {"case", "changed", "pristine"}]
+                folders[:] = [name for name in folders if name not in {"case", "changed", "matplotlib", "pristine"}]
             for name in (*folders, *files):
                 path = Path(top, name)
                 status = path.lstat()

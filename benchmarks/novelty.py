@@ -31,7 +31,6 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
@@ -147,7 +146,6 @@ async def _run(
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=(log := CrawlLog(folder)),
-        commits=NoCommits(NullArchive()),
         provenance={},
         parts=Parts([NearDuplicatesPart(options) if known is None else KnownTextsPart(options, known)]),
     )

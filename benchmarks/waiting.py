@@ -26,7 +26,6 @@ from typing import NamedTuple
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import owner_of
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import OwnerFrontier, Patience
 from crawl4llm.frontier.memory import MemoryVisited
@@ -108,7 +107,6 @@ async def _run(
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=(log := CrawlLog(folder)),
-        commits=NoCommits(NullArchive()),
         provenance={},
         parts=parts,
         clock=clock,

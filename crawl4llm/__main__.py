@@ -46,6 +46,7 @@ def main() -> int:
     tell_missing_packages()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     if words and words[0] != "init":
+        # `init` needs no Scrapy, which takes 0.3 s
         from scrapy.cmdline import execute
 
         execute()  # ends the process

@@ -71,7 +71,6 @@ class ContinuousPartition(OnePartition):
     """A crawl of the partition's documents, and the journal of its commits. It is the crawl's commits
     (:class:`crawl4llm.crawl.commits.Commits`) and its neighbours (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
 
-    lasting = True
     _store: Working
 
     def __init__(
@@ -95,7 +94,7 @@ class ContinuousPartition(OnePartition):
         self.crawl = self._open(
             options,
             policy,
-            self,
+            commits=self,
             by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
             aside=StoredAside(working.tables),

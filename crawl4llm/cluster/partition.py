@@ -21,7 +21,6 @@ from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl.counting import Balance, balance
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Rating
 
@@ -58,7 +57,7 @@ class Partition(OnePartition):
         if data is not None and not fits([self._store.state()], SNAPSHOT):
             self.close()
             raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
-        self.crawl = self._open(common.options, policy, NoCommits(self._segments))
+        self.crawl = self._open(common.options, policy)
         self.crawl.start_batch(iteration)
         self._frontier, self._algorithm, self._buffer = self.crawl.frontier, self.crawl.algorithm, self.crawl.buffer
         self._counters, self._policy = self.crawl.counters, policy

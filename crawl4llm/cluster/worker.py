@@ -20,14 +20,14 @@ from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.commits import Commits, LmdbCrawlStore
+from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.counting import Balance, Counters
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import RatePages
+from crawl4llm.crawl.reorder_buffer import Injected
 from crawl4llm.crawl.scope import Limits, Scope
-from crawl4llm.crawl.steering import Injected
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.frontier import Lease, Owners
 from crawl4llm.frontier.memory import MemoryVisited
@@ -78,7 +78,7 @@ class OnePartition:
         self._segments = Segments(self._folder / "warc", common.options, common.info, number)
         self._lines = Lines()
 
-    def _open(self, options: Options, policy: Policy, commits: Commits, **more: Any) -> Crawl:
+    def _open(self, options: Options, policy: Policy, **more: Any) -> Crawl:
         """Return its crawl. ``more``: other arguments of :func:`crawl4llm.crawl.opening.open_crawl`."""
         common = self._common
         return open_crawl(
@@ -89,7 +89,6 @@ class OnePartition:
             visited=self._store.visited,
             archive=self._segments,
             log=self._lines,
-            commits=commits,
             provenance=common.provenance,
             limits=common.limits,
             url_of_seed=common.url_of_seed,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.terminal import complain, guard_log
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def hide_versions(settings: BaseSettings) -> None:
     """Keep Scrapy's list of versions out of the log, unless that is asked for: settings.json has those that matter, and
     `scrapy version -v` all. A level would not do: Scrapy resets it."""
+    # here, as Scrapy imports every command to run one
     from crawl4llm.engine.scrapy_settings import asks_for_log
 
     if not asks_for_log(settings):
@@ -45,7 +47,7 @@ class Visiting:
         given: str | None = None,
     ) -> None:
         """Run Scrapy's command; with the URL of a document, if one is given by id or URL, as its argument."""
-        from crawl4llm.base.errors import InputError, PageError
+        # here, as Scrapy imports every command to run one
         from crawl4llm.engine.scrapy_settings import asks_for_log
         from crawl4llm.engine.visiting import prepare
 

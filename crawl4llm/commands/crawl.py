@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
+from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.terminal import (
     INTERRUPTED,
     complain,
@@ -57,7 +58,7 @@ class Command(Visiting, ScrapyCrawl):
             return
         gc.set_threshold(*_COLLECTIONS)
 
-        from crawl4llm.base.errors import InputError
+        # here, as Scrapy imports every command to run one
         from crawl4llm.engine.json_log import log_in_json
         from crawl4llm.engine.scrapy_settings import check_values
 
@@ -80,7 +81,7 @@ class Command(Visiting, ScrapyCrawl):
                 self.visit(super().run, args, opts)
             return
 
-        from crawl4llm.base.errors import InputError, NothingToDo
+        # here, as Scrapy imports every command to run one
         from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
         from crawl4llm.engine.unheeded import unheeded
         from crawl4llm.engine.webs import web_class
@@ -115,8 +116,6 @@ class Command(Visiting, ScrapyCrawl):
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
         """Return the seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
-        from crawl4llm.base.errors import InputError
-
         for name in spider_args:
             if name != "seeds":
                 raise InputError(f"-a {name}= is not known; there is -a seeds=FILE, and settings are -s NAME=VALUE")
@@ -127,7 +126,7 @@ class Command(Visiting, ScrapyCrawl):
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
-        from crawl4llm.base.errors import InputError
+        # here, as Scrapy imports every command to run one
         from crawl4llm.base.run_folder import STATS
         from crawl4llm.base.stats import PREFIX
         from crawl4llm.engine.run import Run
@@ -157,6 +156,7 @@ class Command(Visiting, ScrapyCrawl):
 
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
+        # here, as Scrapy imports every command to run one
         from crawl4llm.engine.dry_run import DryRun
 
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
@@ -189,6 +189,7 @@ class Command(Visiting, ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
+        # here, as Scrapy imports every command to run one
         from crawl4llm.crawl.ends import LIMITS, ONLY_PARKED, UNANSWERED, is_done
         from crawl4llm.engine.summary import mostly_failed
 

@@ -14,6 +14,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.terminal import print_lines
 
 
 class Command(ScrapyCommand):
@@ -45,11 +46,10 @@ class Command(ScrapyCommand):
         if len(args) != 1 or args[0].startswith("-"):
             raise UsageError(f"usage: {usage('dashboard', self.syntax())}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
-
         self.exitcode = print_lines(self._lines(args[0], opts))
 
     def _lines(self, path: str, opts: argparse.Namespace) -> Iterator[str]:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.dashboard.server import Dashboard
         from crawl4llm.tools.dashboard.watch import open_crawl

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part, facts
-from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer, print_lines
 
 
 class Command(ScrapyCommand):
@@ -70,15 +70,15 @@ class Command(ScrapyCommand):
         if opts.scorers and len(list(filter(None, scorers))) != 2:
             raise UsageError("--scorers takes two scorers, as in --scorers fasttext,length", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
-
         lines = self._contest(opts) if opts.contest else self._lines(args, opts, scorers)
         self.exitcode = print_lines(lines, as_json=opts.json)
 
     def _contest(self, opts: argparse.Namespace) -> Iterator[Part]:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.report import check_installed
 
         check_installed()
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.contest.contest import Wanted, hold
 
         assert self.settings is not None
@@ -89,12 +89,14 @@ class Command(ScrapyCommand):
         )
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.base.files import check_free
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()
         check_free(Path(opts.out))
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
         from crawl4llm.tools.evaluate.report.data import report_json
 

@@ -9,6 +9,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.terminal import add_json_option, print_lines
 
 
 class Command(ScrapyCommand):
@@ -26,8 +27,6 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--run", metavar="DIR", help="the crawl's output directory, whose settings are used")
-        from crawl4llm.base.terminal import add_json_option
-
         add_json_option(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -35,7 +34,7 @@ class Command(ScrapyCommand):
         if len(args) != 1:
             raise UsageError(f"usage: {usage('explain', 'ID-or-URL [--run DIR]')}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.explain import explain
 
         assert self.settings is not None

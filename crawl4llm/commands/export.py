@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from crawl4llm.base.command_lines import usage
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part
-from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer, print_lines
 
 
 class Command(ScrapyCommand):
@@ -37,6 +37,7 @@ class Command(ScrapyCommand):
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.export.formats import FORMATS
         from crawl4llm.tools.export.selecting import CRAWL, INFLUENCE
 
@@ -99,11 +100,10 @@ class Command(ScrapyCommand):
         if not args or not opts.out:
             raise UsageError(f"usage: {usage('export', self.syntax())}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
-
         self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json)
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.export.export import export
         from crawl4llm.tools.export.selecting import Wanted
 

@@ -10,8 +10,9 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Part
-from crawl4llm.base.terminal import add_json_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, positive_integer, print_lines
 
 
 class Command(ScrapyCommand):
@@ -47,14 +48,12 @@ class Command(ScrapyCommand):
         if len(args) != 1 or args[0].startswith("-"):
             raise UsageError(f"usage: {usage('report', self.syntax())}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
-
         self.exitcode = print_lines(self._lines(args[0], opts), as_json=opts.json)
 
     def _lines(self, given: str, opts: argparse.Namespace) -> Iterator[Part]:
+        # here, as Scrapy imports every command to run one
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
-        from crawl4llm.base.errors import InputError
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report

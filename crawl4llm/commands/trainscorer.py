@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
 from crawl4llm.base.input_files import given_path
-from crawl4llm.base.terminal import add_json_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, positive_integer, print_lines
 
 _LARGEST = 2**31 - 1  # largest number that fastText takes
 
@@ -37,6 +37,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.trainscorer.fit import Recipe
 
         default = Recipe()
@@ -72,7 +73,7 @@ class Command(ScrapyCommand):
         if not (opts.positive and opts.negative and opts.out):
             raise UsageError(f"usage: {usage('trainscorer', self.syntax())}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines
+        # here, as Scrapy imports every command to run one
         from crawl4llm.tools.trainscorer.fit import Recipe
         from crawl4llm.tools.trainscorer.train import Wanted, train
 

@@ -17,6 +17,7 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
     no host it is a simulation's: each page is stored whole, and no file closes by its age."""
     if not options.warc_enabled:
         return NullArchive()
+    # a crawl that archives nothing needs none of it
     from crawl4llm.warc import ArchiveWriter
 
     live = info.host is not None

@@ -46,9 +46,6 @@ class Committed(Protocol):
 class Commits(Protocol):
     """Commits the state of a crawl. Called when it is whole: all that was taken is logged, archived and expanded."""
 
-    lasting: bool
-    """Whether another process can go on where this one ends."""
-
     def commit(self, crawl: Committed) -> None:
         """Make log, archive and state last, all together, if it is time. Raises InputError where that fails."""
 
@@ -209,8 +206,6 @@ class JobCommits:
     When it commits changes nothing of what is crawled or written: after a restart all goes on from the last commit as
     if nothing had come after it.
     """
-
-    lasting = True
 
     store: LmdbCrawlStore
     log: CrawlLog

@@ -9,11 +9,11 @@ from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
 from crawl4llm.crawl.algorithm import Algorithm
+from crawl4llm.crawl.blocking import Blocking
 from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
-from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
-from crawl4llm.crawl.steering import Arrivals, Blocking, Injected
+from crawl4llm.crawl.reorder_buffer import Answer, Arrivals, Hop, Injected, RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.frontier import MOST_HOPS, Lease, Outcome
 from crawl4llm.options import Options
@@ -40,15 +40,16 @@ class Crawl(Driven):
         self,
         options: Options,
         algorithm: Algorithm,
-        commits: Commits,
         layers: Layers,
         *,
+        commits: Commits | None = None,
         clock: Clock | None = None,
         concurrent_leases: int = 1,
         spool: Spool | None = None,
         url_of_seed: Callable[[str], str] | None = None,
     ) -> None:
-        """``url_of_seed`` returns a seed's URL, which tells its owner, if its key does not."""
+        """``commits``: of a crawl that outlives this process. ``url_of_seed`` returns a seed's URL, which tells its
+        owner, if its key does not."""
         owners = None if layers.owned is None else layers.owned.owners
         facts = options, algorithm.policy, algorithm.scope, algorithm.counters, algorithm.parts
         super().__init__(*facts, owners, clock, concurrent_leases)
@@ -96,7 +97,7 @@ class Crawl(Driven):
         return self.algorithm.visit_seeds([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
 
     def dequeue(self) -> list[Lease]:
-        if self.is_full or self._is_over:
+        if self._is_full or self._is_over:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         wanted = self.missing
         if self.continuous:
@@ -136,12 +137,9 @@ class Crawl(Driven):
             new += [candidate for links in lists for candidate in self.algorithm.extract(links)]
         await self.algorithm.enqueue(new)
         if self.arrivals.has_seeds:
-            some = self.arrivals.take_seeds(self.pages_at_once, self.counters)
+            some = self.arrivals.take_seeds(self.pages_at_once, self.counters.counts)
             await self.algorithm.enqueue(self.visit_seeds(some))
-        if self.finished or self.arrivals.awaits_commit:
-            self.commit_now()
-        else:
-            self._commits.commit(self)
+        self._commit(now=self.finished is not None or self.arrivals.awaits_commit)
 
     def _extract_held_back(self) -> list[Candidate]:
         return [candidate for page in self.held_back.release() for candidate in self.algorithm.extract(page)]
@@ -163,7 +161,19 @@ class Crawl(Driven):
 
     def commit_now(self) -> None:
         """Make all that was done last, between two calls of :meth:`advance`. Raises InputError."""
-        self._commits.commit_now(self)
+        self._commit(now=True)
+
+    def _commit(self, *, now: bool) -> None:
+        """Commit now, or if it is time. Raises InputError; RuntimeError if a document was lost."""
+        if self._commits is not None:
+            (self._commits.commit_now if now else self._commits.commit)(self)
+            return
+        self.algorithm.writer.flush()
+        if now:
+            self.balance.check()
+
+    def leave(self) -> None:
+        """There are no other workers."""
 
     # -- answers (line 6) ---------------------------------------------------------------------------------------------
 
@@ -275,7 +285,7 @@ class Crawl(Driven):
 
     @property
     def lasting(self) -> bool:
-        return self._commits.lasting
+        return self._commits is not None
 
     @property
     def crawled(self) -> int:
@@ -288,7 +298,7 @@ class Crawl(Driven):
     @property
     def can_advance(self) -> bool:
         waiting = self.buffer
-        if (self._seeds_wait or self.arrivals.lists) and not self.is_full:
+        if (self._seeds_wait or self.arrivals.lists) and not self._is_full:
             return True
         if not waiting.answered:
             return False
@@ -304,7 +314,7 @@ class Crawl(Driven):
 
     @property
     def finished(self) -> str | None:
-        if self.is_full:
+        if self._is_full:
             return MAX_PAGES
         if (reason := self._is_over) and not self.buffer:
             return reason
@@ -322,6 +332,11 @@ class Crawl(Driven):
         return ONLY_PARKED if not self.buffer and 0 < len(self.frontier) == self.owners.documents.parked else None
 
     @property
+    def _is_full(self) -> bool:
+        """Whether it has its N pages."""
+        return self.crawled >= self.options.crawl_max_pages
+
+    @property
     def _is_over(self) -> str | None:
         """Why a part wants the crawl to end."""
         return next((reason for end in self._ends if (reason := end()) is not None), None) if self._ends else None
@@ -329,6 +344,10 @@ class Crawl(Driven):
     @property
     def set_aside(self) -> int:
         return 0 if self._gate is None else self._gate.set_aside
+
+    @property
+    def unanswered_sites(self) -> int:
+        return 0 if self.sites is None else self.sites.waiting
 
     @property
     def _seeds_wait(self) -> bool:

@@ -22,11 +22,10 @@ from crawl4llm.parts import Parts
 from crawl4llm.policies import CrawledPage, Policy
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.reorder_buffer import Hop
+    from crawl4llm.crawl.reorder_buffer import Hop, Injected
     from crawl4llm.crawl.request_files import RequestLines
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.crawl.sited_frontier import SitedFrontier
-    from crawl4llm.crawl.steering import Injected
 
 
 class Driven(ABC):
@@ -61,6 +60,8 @@ class Driven(ABC):
         """``owners``: who may be asked now, if the frontier goes by owners; they wait by the ``clock``."""
         self.options, self.policy, self.scope = options, policy, scope
         self.counters, self.parts, self.visited = counters, parts, scope.visited
+        self.continuous = options.crawl_batch_size == 0
+        """Whether it runs in continuous order."""
         self.owners = owners
         self.clock: Clock = clock or RealClock()
         self.turns: Turns | None = None if owners is None else self.clock.turns(owners)
@@ -109,7 +110,8 @@ class Driven(ABC):
         """Have the crawl stopped, and all that it has saved; of several reasons the first one counts."""
         self.stopped = self.stopped or Stop(reason, message)
 
-    def leave(self) -> None:  # noqa: B027 - there is nothing to do unless there are other workers
+    @abstractmethod
+    def leave(self) -> None:
         """Hear that the crawl ends here: who waits for other workers waits no longer."""
 
     # -- answers (line 6) ---------------------------------------------------------------------------------------------
@@ -209,19 +211,9 @@ class Driven(ABC):
     # -- how it stands ------------------------------------------------------------------------------------------------
 
     @property
-    def continuous(self) -> bool:
-        """Whether it runs in continuous order."""
-        return self.options.crawl_batch_size == 0
-
-    @property
     @abstractmethod
     def crawled(self) -> int:
         r"""Pages crawled so far (\|P\|)."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it has its N pages."""
-        return self.crawled >= self.options.crawl_max_pages
 
     @property
     @abstractmethod
@@ -236,7 +228,7 @@ class Driven(ABC):
     @property
     def unanswered_sites(self) -> int:
         """Documents that wait because their sites have not answered."""
-        return 0 if self.sites is None else self.sites.waiting
+        return 0
 
     @property
     @abstractmethod

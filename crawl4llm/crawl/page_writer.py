@@ -99,6 +99,10 @@ class PageWriter:
         """Archive an exchange that is no page's. Raises InputError as archive does."""
         self._archive.write_exchange(capture, purpose, about)
 
+    def flush(self) -> None:
+        """Let the pages so far be read. Raises InputError as archive does."""
+        self._archive.flush()
+
     def line(
         self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None, rated: Rated
     ) -> CrawlLine:

@@ -1,8 +1,10 @@
-"""The reorder buffer: answers come in any order, and are taken in one that is settled; and what a raised N needs."""
+"""What waits for its turn: answers, which come in any order and are taken in one that is settled; what a raised N
+needs; seeds and links that are no page's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -14,6 +16,8 @@ from crawl4llm.policies import CrawledPage
 
 if TYPE_CHECKING:
     from scrapy import Request
+
+    from crawl4llm.crawl.seeds import Seeds
 
 
 _BYTES_IN_MEMORY = 64 << 20
@@ -215,6 +219,60 @@ class ReorderBuffer:
 def _size_of(page: PageRecord) -> int:
     bodies = len(page.html or b"") + sum([len(capture.body) for capture in page.captures])
     return page.beside + bodies + sum([_LINK_BYTES + len(link.url) + len(link.anchor) for link in page.outlinks or ()])
+
+
+class Injected(NamedTuple):
+    """Seeds for a crawl that runs."""
+
+    seeds: Seeds
+    when_committed: Callable[[], None]
+    """Called after the first commit that includes all of them."""
+
+
+class Arrivals:
+    """What is to be visited besides the links of pages, until it is."""
+
+    def __init__(self) -> None:
+        self._injected: deque[Injected] = deque()
+        self._queued: list[Injected] = []
+        """Injected seeds that are queued, or were visited before, and await a commit."""
+        self.lists: list[CrawledPage] = []
+        """Of links that are no page's, such as a sitemap's."""
+
+    def inject(self, injected: Injected) -> None:
+        """Let more seeds be visited."""
+        self._injected.append(injected)
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether there are seeds to be visited."""
+        return bool(self._injected)
+
+    @property
+    def awaits_commit(self) -> bool:
+        """Whether somebody waits for a commit."""
+        return bool(self._queued)
+
+    def take_seeds(self, most: int, counts: Counter[str]) -> list[str]:
+        """Return some of the seeds that were injected first; count them once all are taken."""
+        injected = self._injected[0]
+        keys = injected.seeds.keys
+        some, keys[:] = keys[:most], keys[most:]
+        if not keys:
+            counts.update(injected.seeds.counts)
+            self._queued.append(self._injected.popleft())
+        return some
+
+    def take_lists(self) -> list[CrawledPage]:
+        """Return the links that are no page's, to be followed."""
+        lists, self.lists = self.lists, []
+        return lists
+
+    def committed(self) -> None:
+        """Tell those who injected seeds that these last."""
+        for injected in self._queued:
+            injected.when_committed()
+        self._queued.clear()
 
 
 class RaisedN:

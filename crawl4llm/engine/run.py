@@ -27,7 +27,6 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.memory_store import MemoryCrawlStore, NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
@@ -37,7 +36,8 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
+from crawl4llm.frontier import IMPATIENT, Caps, Frontier, OwnerFrontier
+from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import open_parts
@@ -50,7 +50,6 @@ from crawl4llm.warc import Archive, ArchiveInfo
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.commits import CrawlStore
     from crawl4llm.crawl.job import Job
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.frontier.mixed import Shares
@@ -171,19 +170,19 @@ class Run:
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        store: CrawlStore
+        frontier: Frontier
         owned: OwnerFrontier | None
-        store, owned = (job.store, job.by_owners) if job else self._store_in_memory(caps)
+        frontier, owned = (job.store.frontier, job.by_owners) if job else self._frontier_in_memory(caps)
         crawl = open_crawl(
             options,
             policy=policy,
             rate=self._rating(text=archive.keeps_text),
-            frontier=store.frontier,
+            frontier=frontier,
             by_owners=owned,
-            visited=store.visited,
+            visited=job.store.visited if job else MemoryVisited(),
             archive=archive,
             log=log,
-            commits=job.commits(log, archive) if job else NoCommits(archive, store),
+            commits=job.commits(log, archive) if job else None,
             parts=self.parts,
             provenance=_provenance(identity),
             aside=job.aside() if job else None,
@@ -254,12 +253,12 @@ class Run:
         self._facts[STORED_CRAWL] = stored_crawl
         self._write_facts(fsync=False)
 
-    def _store_in_memory(self, caps: Caps) -> tuple[CrawlStore, OwnerFrontier | None]:
-        """Return a store that ends with this process, and its frontier, if that goes by owners."""
+    def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
+        """Return a frontier that ends with this process; twice if it goes by owners."""
         clock = self._clock
         patience = IMPATIENT if clock is None else patience_of(self.options, clock)
         frontier = memory_frontier(caps, by_owners=clock is not None, shares=self._shares, patience=patience)
-        return MemoryCrawlStore(frontier), None if clock is None else frontier
+        return frontier, None if clock is None else frontier
 
     def give_back_if_empty(self) -> bool:
         """Remove what was written of a crawl that cannot be resumed and has nothing to show; return whether it was so.

@@ -203,7 +203,7 @@ class Sitemaps:
     @property
     def _is_over(self) -> bool:
         """Whether the crawl ends."""
-        return is_stopping(self._crawler) or self._crawl.failure is not None or self._crawl.is_full
+        return is_stopping(self._crawler) or self._crawl.failure is not None or self._crawl.finished is not None
 
     def _keep_open(self) -> None:
         """Let a crawl that has nothing else to do wait for sitemaps."""

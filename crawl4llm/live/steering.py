@@ -21,7 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import BLOCKED
 from crawl4llm.crawl.control import CONTROL, Control, publish_blocked, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
-from crawl4llm.crawl.steering import Injected
+from crawl4llm.crawl.reorder_buffer import Injected
 from crawl4llm.live.pace import Pace
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.options import read_options

@@ -185,6 +185,7 @@ class _Merge:
         self._take(waiting)
 
     def _open_archive(self) -> Archive:
+        # most storages have no archive to write
         from crawl4llm.warc import ArchiveWriter
 
         stated, given = self._history.crawl["archive"], self._facts["settings"]

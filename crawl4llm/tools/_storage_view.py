@@ -34,6 +34,7 @@ def run_folder(given: str, settings: Given) -> Path:
     """
     if not is_storage(given):
         return given_path(given)
+    # obstore is an extra
     from crawl4llm.cluster import controls
     from crawl4llm.cluster.history import History
     from crawl4llm.crawl.jobdir import REQUESTS
@@ -62,6 +63,7 @@ def refuse_storage(given: str) -> None:
 
 
 def _make(history: History, folder: Path, view: Path, settings: Given) -> None:
+    # obstore is an extra
     from crawl4llm.tools._merging import merge
 
     merge(history, folder, view, settings, index_only=True, flat=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from os import SEEK_END
 from pathlib import Path
 from types import NoneType
@@ -57,6 +58,7 @@ class Page:
         HTML. Raises PageError where the record is damaged, InputError where the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
             return (self._kept_text or self._content)().data.decode("utf-8", "replace")
+        # slow to import, and most runs keep their texts
         from crawl4llm.scoring.text import extract_text, load_extractor
 
         return extract_text(self._content().data, load_extractor(self._extractor))
@@ -64,6 +66,7 @@ class Page:
     @property
     def links(self) -> list[HtmlLink]:
         """The links of the HTML: ``url``, ``anchor``, and whether it is ``boilerplate``. Raises PageError."""
+        # seldom needed
         from crawl4llm.base.html_links import html_links
         from crawl4llm.base.html_tree import HtmlTree
 
@@ -153,6 +156,7 @@ def open_run(path: str | Path) -> OpenedRun:
     path = run_folder(str(path), {})
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
         return OpenedRun(path)
+    # with lmdb, for a JOBDIR alone
     from crawl4llm.crawl.jobdir import JOB, JobDir
 
     if not (path / JOB).is_file():
@@ -166,6 +170,7 @@ def open_run(path: str | Path) -> OpenedRun:
 
 def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], Html]:
     def read() -> Html:
+        # for the content of pages alone
         from crawl4llm.warc.reader import read_page
 
         return read_page(folder, entry)
@@ -227,6 +232,7 @@ def _table(path: Path, kind: type, form: Form) -> Any:
 
 
 def _parsed(file: _Part, schema: Any) -> Any:
+    # an extra
     from pyarrow import json
 
     parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
@@ -240,8 +246,6 @@ def _type_of(hint: Any) -> type:
 
 
 def _library(name: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError:

@@ -18,8 +18,8 @@ from crawl4llm.crawl.control import Control, publish_blocked, read_blocked, read
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.reorder_buffer import Injected
 from crawl4llm.crawl.seeds import Seeds
-from crawl4llm.crawl.steering import Injected
 from crawl4llm.frontier.opening import memory_frontier
 
 A, B = "http://www.a.example/", "http://b.example/"

@@ -12,11 +12,10 @@ import pytest
 from frontier_contract import entry
 
 from crawl4llm.cluster.stores import Scratch
-from crawl4llm.crawl.commits import CrawlStore, LmdbCrawlStore
+from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.counting import balance
-from crawl4llm.crawl.memory_store import MemoryCrawlStore
 from crawl4llm.frontier import Lease, Outcome
-from crawl4llm.frontier.opening import memory_frontier, open_frontier
+from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Pieces, Policy
@@ -46,39 +45,15 @@ class Learner(BasePolicy):
         self.learned = int(state or b"0")
 
 
-class InMemory:
-    """The store in memory, of which nothing is left."""
+class InLmdb:
+    """The store of a JOBDIR."""
 
-    lasts = False
-    store: CrawlStore
+    store: LmdbCrawlStore
+    policy: Any
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.open()
-
-    def open(self) -> None:
-        self.policy: Any = Learner()
-        self.store = MemoryCrawlStore(memory_frontier())
-
-    def killed(self) -> None:
-        """Find the store as the next process does when this one was killed."""
-        self.close()
-        self.open()
-
-    def state(self) -> dict[str, Any]:
-        return self.store.state() if isinstance(self.store, LmdbCrawlStore) else {}
-
-    def kept(self) -> None:
-        """Hear of a commit."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-class InLmdb(InMemory):
-    """The store of a JOBDIR."""
-
-    lasts = True
 
     def open(self) -> None:
         self.policy = Learner()
@@ -88,14 +63,22 @@ class InLmdb(InMemory):
         store.keep(self.policy)
         self.policy.load(store.policy_state())
 
+    def killed(self) -> None:
+        """Find the store as the next process does when this one was killed."""
+        self.close()
+        self.open()
+
+    def kept(self) -> None:
+        """Hear of a commit."""
+
     def close(self) -> None:
+        """Close it."""
         self.tables.close()
 
 
-class InCluster(InMemory):
+class InCluster(InLmdb):
     """The store of a partition, of which the last snapshot is left."""
 
-    lasts = True
     snapshot: bytes | None = None
     store: Scratch
 
@@ -112,9 +95,9 @@ class InCluster(InMemory):
         self.store.tables.close()
 
 
-@pytest.fixture(params=[InMemory, InLmdb, InCluster], ids=["memory", "LMDB", "LMDB in a cluster"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[InMemory]:
-    one: InMemory = request.param(tmp_path)
+@pytest.fixture(params=[InLmdb, InCluster], ids=["LMDB", "LMDB in a cluster"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[InLmdb]:
+    one: InLmdb = request.param(tmp_path)
     yield one
     one.close()
 
@@ -122,7 +105,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[InMemory]
 class Model:
     """A crawl of a store, with what it is known to hold."""
 
-    def __init__(self, opened: InMemory) -> None:
+    def __init__(self, opened: InLmdb) -> None:
         self.opened = opened
         self.counts: Counter[str] = Counter({"redirects/followed": 0})
         """Documents that never entered the frontier."""
@@ -168,13 +151,12 @@ class Model:
         states = balance(store.visited, store.frontier, self.counts, None)
         store.commit(states, {"counts": self.counts, "found": self.found})
         self.opened.kept()
-        if self.opened.lasts:
-            self.committed = self.all()
+        self.committed = self.all()
 
     def die(self, _: object) -> None:
         """Be killed, and go on from the last commit with all of it, or from nothing."""
         self.opened.killed()
-        state = self.opened.state()
+        state = self.opened.store.state()
         self.counts = Counter(state.get("counts", {"redirects/followed": 0}))
         self.leases = self.opened.store.leases()
         found, self.found = self.found, state.get("found", 0)
@@ -190,7 +172,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_commit_has_all_or_nothing(opened: InMemory, seed: int) -> None:
+def test_a_commit_has_all_or_nothing(opened: InLmdb, seed: int) -> None:
     draw, model = random.Random(seed), Model(opened)
     steps = [model.find, model.lease, model.end, model.end, model.commit, model.die]
     for _ in range(60):
@@ -198,7 +180,7 @@ def test_a_commit_has_all_or_nothing(opened: InMemory, seed: int) -> None:
     assert len(opened.store.visited) == len(model.all()["visited"])
 
 
-def test_no_commit_comes_between_a_visit_and_its_push(opened: InMemory) -> None:
+def test_no_commit_comes_between_a_visit_and_its_push(opened: InLmdb) -> None:
     model, draw = Model(opened), random.Random(0)
     model.find(draw)
     model.commit(draw)
@@ -212,7 +194,7 @@ def test_no_commit_comes_between_a_visit_and_its_push(opened: InMemory) -> None:
     assert "http://lost.example/" not in opened.store.visited
 
 
-def test_a_lease_ends_once_whoever_has_the_store(opened: InMemory) -> None:
+def test_a_lease_ends_once_whoever_has_the_store(opened: InLmdb) -> None:
     model, draw = Model(opened), random.Random(0)
     model.find(draw)
     first, second, third = model.leases = opened.store.frontier.lease(3)
@@ -220,10 +202,6 @@ def test_a_lease_ends_once_whoever_has_the_store(opened: InMemory) -> None:
     assert opened.store.frontier.settle(first, Outcome.ARCHIVED)
     assert not opened.store.frontier.give_back(first, attempted=True)
     opened.killed()
-    if opened.lasts:
-        assert opened.store.leases() == [first, second, third]
-        assert opened.store.frontier.settle(first, Outcome.ARCHIVED)
-        assert opened.store.frontier.lease(1)[0].token > third.token
-    else:
-        assert opened.store.leases() == []
-        assert not opened.store.frontier.settle(first, Outcome.ARCHIVED)
+    assert opened.store.leases() == [first, second, third]
+    assert opened.store.frontier.settle(first, Outcome.ARCHIVED)
+    assert opened.store.frontier.lease(1)[0].token > third.token

@@ -23,7 +23,6 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.driven import Driven as DrivenCrawl
 from crawl4llm.crawl.job import Job
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
@@ -118,7 +117,6 @@ class Driven:
             visited=MemoryVisited(),
             archive=archive or NullArchive(),
             log=self._log,
-            commits=NoCommits(archive or NullArchive()),
         )
         self.dequeued: list[str] = []
         """Keys in the order in which they were leased."""

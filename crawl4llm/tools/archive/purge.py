@@ -262,6 +262,7 @@ def _jsonl_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     require_package("pyarrow", f"{path}: reading it")
+    # an extra
     from pyarrow import parquet
 
     with open_input(path) as opened, parquet.ParquetFile(opened) as file:

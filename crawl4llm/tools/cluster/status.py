@@ -95,6 +95,7 @@ def _liveness(settings: BaseSettings, history: History) -> Liveness:
     options = read_options(settings)
     if options.cluster is None:
         raise InputError("workers are asked over CLUSTER; give it: -s CLUSTER=valkey://HOST:PORT/0")
+    # valkey is an extra
     from crawl4llm.cluster.valkey import ValkeyLiveness
 
     return ValkeyLiveness(options.cluster, history.crawl["id"], history.partitions, options.cluster_lease)

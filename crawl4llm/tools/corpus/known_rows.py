@@ -117,6 +117,7 @@ class RowFile:
 
     def _of_parquet(self) -> Iterator[tuple[str, Row | str]]:
         try:
+            # an extra
             import pyarrow as pa
             from pyarrow import parquet
         except ImportError:

@@ -50,6 +50,7 @@ def run(*arguments: str) -> dict[str, Any]:
 def text(output: str, offset: str) -> dict[str, Any]:
     """Return the main text of the page whose line of the crawl log begins at an offset. Raises InputError and
     PageError."""
+    # extractors are slow to import, and seldom needed
     from crawl4llm.scoring.text import EXTRACTORS, extract_text
     from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
     from crawl4llm.warc.reader import read_record
@@ -81,6 +82,7 @@ def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
 def _entry(index: Path, key: str, near: float) -> Entry:
     """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
     where it is to be expected. Raises MissingRecord and InputError."""
+    # only what is asked for, as the child starts for each question
     from crawl4llm.warc.cdxj import parse_entry
 
     file, wanted = PreadFile(index), b'"id": ' + json.dumps(key).encode()
@@ -101,6 +103,7 @@ def _entry(index: Path, key: str, near: float) -> Entry:
 def frontier(jobdir: str) -> dict[str, Any]:
     """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
     folder is known to be a JOBDIR."""
+    # only what is asked for, as the child starts for each question
     from crawl4llm.base.domains import owner_of
     from crawl4llm.frontier.aside import StoredAside
     from crawl4llm.frontier.opening import stored_frontier

@@ -118,6 +118,7 @@ def _archives(sources: Sequence[Source]) -> list[str]:
 
 def _known_texts(path: str) -> KnownTexts:
     """Open a file of known texts. Raises InputError."""
+    # few exports compare texts
     from crawl4llm.parts.known_texts.texts import KnownTexts
 
     known = KnownTexts(given_path(path), named="--known")

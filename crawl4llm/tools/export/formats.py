@@ -227,6 +227,7 @@ class Parquet:
     date as a time."""
 
     def __init__(self, file: HashedFile, *, tokens: bool) -> None:
+        # an extra
         import pyarrow as pa
         from pyarrow import parquet
 

@@ -214,6 +214,7 @@ def plan_shards(order: Integers, text_bytes: Integers, wanted: Wanted) -> Iterat
 
 def signature_of(text: str) -> str:
     """Return the MinHash of a text's runs of five words in lower case; of the whole text where it has fewer."""
+    # an extra
     from datasketch import MinHash
 
     words = text.lower().split()
@@ -231,6 +232,7 @@ def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) ->
     Similarity is the share of runs of words that two texts have in common (Jaccard), estimated from 128 hashes: its
     standard error is 0.04 at 0.7. Locality-sensitive hashing finds the texts to compare, most but not all that qualify.
     """
+    # an extra
     from datasketch import MinHash, MinHashLSH
 
     staying = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, weights=_FEWER_MISSED)
@@ -263,6 +265,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
         raise InputError(f"--oracle needs DuckDB and SciPy; {to_install('evaluate')}") from None
+    # few exports ask for the oracle's threshold
     from crawl4llm.options import read_options
     from simulate.web import open_rater
 

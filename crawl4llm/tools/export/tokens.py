@@ -49,6 +49,7 @@ class Tokenizer(NamedTuple):
 @cache
 def _load(tokenizer: Tokenizer) -> Any:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
+    # an extra, which reads the variable when it is imported
     from tokenizers import Tokenizer as Library
 
     loaded = Library.from_file(tokenizer.path)

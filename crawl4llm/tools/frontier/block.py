@@ -42,6 +42,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
 
 def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
     """Say to all workers of a crawl, also those that join later, what is blocked; yield what holds now."""
+    # obstore is an extra
     from crawl4llm.cluster.controls import Controls
     from crawl4llm.cluster.history import History
 

@@ -44,6 +44,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
     if is_storage(opts.arguments[0]):
+        # obstore is an extra
         from crawl4llm.tools.frontier.stored import show_stored
 
         yield from show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts, opts.best)

@@ -152,6 +152,7 @@ def can_plot() -> bool:
 
 def calibration_plot(models: Sequence[Trained]) -> str:
     """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
+    # Matplotlib is an extra
     from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
 
     series = [

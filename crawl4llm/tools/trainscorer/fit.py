@@ -146,6 +146,7 @@ def _fit(
 
 def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
     """Train and save; returns fastText's error where it fails."""
+    # in the child alone, where it may crash
     import fasttext
 
     try:

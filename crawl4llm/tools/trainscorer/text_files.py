@@ -79,6 +79,7 @@ def _checked(value: Any, field: str, place: str) -> str:
 def parquet_texts(path: Path, field: str) -> Iterator[str]:
     """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
     try:
+        # an extra
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:

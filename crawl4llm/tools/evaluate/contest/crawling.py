@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
-from crawl4llm.crawl.memory_store import NoCommits
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.frontier.memory import MemoryVisited
@@ -66,7 +65,6 @@ async def crawl_in_memory(
         visited=MemoryVisited(),
         archive=NullArchive(),
         log=log,
-        commits=NoCommits(NullArchive()),
         provenance={},
         parts=Parts(),
     )

@@ -27,6 +27,7 @@ def write_report(report: Report, directory: Path) -> list[Path]:
     directory cannot be written or a library is missing, ValueError as ``plain_report`` does.
     """
     check_installed()
+    # extras, which check_installed() has named
     from crawl4llm.tools.evaluate.report.page import render
     from crawl4llm.tools.evaluate.report.plot import draw_files, stand_alone
 
