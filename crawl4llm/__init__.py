@@ -9,12 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base.version import __version__
+
 if TYPE_CHECKING:
     from crawl4llm.base.errors import InputError, PageError
     from crawl4llm.tools.opened_run import OpenedRun, Page, open_run
     from crawl4llm.tools.simulating import simulate
 
-__version__ = "0.1.0"
 __all__ = ["InputError", "OpenedRun", "Page", "PageError", "__version__", "open_run", "simulate"]
 
 _PLACES: Final = {

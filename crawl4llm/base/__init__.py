@@ -6,6 +6,7 @@
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
 - ``inflating``, ``chunked``: content and transfer codings, undone within bounds.
+- ``version``: that of crawl4llm.
 - ``own_json``: JSON that a crawl writes for itself.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.

@@ -22,7 +22,7 @@ from typing import Any, Final
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
-from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier.composed import LEASES, StoredFrontier
@@ -48,7 +48,7 @@ _LEAST_FRESH: Final = 1024
 """Records of a partition's frontier in memory, however many partitions there are."""
 
 
-class Scratch(LmdbCrawlStore):
+class Scratch(CrawlStore):
     """The store of a partition: its snapshot is what lasts of a commit."""
 
     def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
@@ -176,7 +176,7 @@ class StoredHolds:
             self._store.put("state", key, json.dumps(hold).encode())
 
 
-class Working(LmdbCrawlStore):
+class Working(CrawlStore):
     """Frontier, visited set and all else of a partition, in a folder that is thrown away with the process."""
 
     tables: LoggedStore

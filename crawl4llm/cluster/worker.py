@@ -20,7 +20,7 @@ from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import Balance, Counters
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.driven import Driven
@@ -69,7 +69,7 @@ class OnePartition:
     """A partition: a crawl of its own documents, and what the storage knows of it."""
 
     crawl: Crawl
-    _store: LmdbCrawlStore
+    _store: CrawlStore
 
     def __init__(self, number: int, common: Common) -> None:
         self.number = number

@@ -15,10 +15,10 @@ from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.pieces import StoredPieces
-from crawl4llm.frontier import Frontier, Lease
+from crawl4llm.frontier import Lease
 from crawl4llm.frontier.composed import StoredFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import DurableVisited, VisitedSet
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition
@@ -51,36 +51,6 @@ class Commits(Protocol):
 
     def commit_now(self, crawl: Committed) -> None:
         """Do the same at once."""
-
-
-class CrawlStore(Protocol):
-    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together.
-
-    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
-    parts the two, as one is refused while a document is in no state, or in two.
-
-    A lease is the process's that has the store: its owner and deadline are the store's. In memory and in a JOBDIR,
-    which is locked, it lasts as long as the process; in a cluster as long as the worker's lease of the partition
-    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
-
-    All stores pass one contract test suite.
-    """
-
-    @property
-    def frontier(self) -> Frontier:
-        """The frontier."""
-
-    @property
-    def visited(self) -> VisitedSet:
-        """The visited set."""
-
-    def leases(self) -> list[Lease]:
-        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
-
-    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
-        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
-        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
-        before stands."""
 
 
 class Kept(Protocol):
@@ -147,8 +117,17 @@ def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
     store.put("state", CRAWL, json.dumps({**state, **ends}).encode())
 
 
-class LmdbCrawlStore:
-    """Implements :class:`CrawlStore` in the tables of a store: all is as it was at its last commit."""
+class CrawlStore:
+    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together: in
+    the tables of a store all is as it was at its last commit.
+
+    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
+    parts the two, as one is refused while a document is in no state, or in two.
+
+    A lease is the process's that has the store: its owner and deadline are the store's. In a JOBDIR, which is locked,
+    it lasts as long as the process; in a cluster as long as the worker's lease of the partition
+    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
+    """
 
     def __init__(
         self, tables: Store, frontier: StoredFrontier, filter_path: Path, options: Options, *, progress: bool = False
@@ -177,6 +156,7 @@ class LmdbCrawlStore:
             keep_in(self._pieces)
 
     def leases(self) -> list[Lease]:
+        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
         return self.frontier.leases()
 
     def state(self) -> dict[str, Any]:
@@ -189,6 +169,9 @@ class LmdbCrawlStore:
         return self.tables.get("state", _POLICY) or b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
+        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
+        before stands."""
         balance.check()
         self.frontier.save()
         self.visited.save()
@@ -207,7 +190,7 @@ class JobCommits:
     if nothing had come after it.
     """
 
-    store: LmdbCrawlStore
+    store: CrawlStore
     log: CrawlLog
     archive: Archive
     options: Options

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeGuard
 from uuid import UUID
 
-from crawl4llm import __version__
 from crawl4llm.base import received
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
@@ -23,6 +22,7 @@ from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.shapes import fits
+from crawl4llm.base.version import __version__
 from crawl4llm.crawl import answer_spool as answers
 from crawl4llm.crawl import control
 from crawl4llm.crawl.commits import read_state

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm import __version__
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import given_path, read_json
+from crawl4llm.base.version import __version__
 from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:

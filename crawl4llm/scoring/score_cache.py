@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zlib import crc32
 
-from crawl4llm import __version__
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.reasons import NO_HTML, NO_TEXT
+from crawl4llm.base.version import __version__
 from crawl4llm.scoring.rating import PageRater, Rating
 
 logger = logging.getLogger(__name__)

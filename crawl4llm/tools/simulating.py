@@ -20,7 +20,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import crawl4llm
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
@@ -88,7 +87,7 @@ def _profile(folder: Path) -> dict[str, str]:
     here = Path.cwd()
     if "SCRAPY_SETTINGS_MODULE" in os.environ or any((one / "scrapy.cfg").is_file() for one in (here, *here.parents)):
         return {}
-    (folder / "settings").symlink_to(Path(crawl4llm.__file__).with_name("profiles").resolve())
+    (folder / "settings").symlink_to((Path(__file__).parents[1] / "profiles").resolve())
     return {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
 
 

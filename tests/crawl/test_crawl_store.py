@@ -12,7 +12,7 @@ import pytest
 from frontier_contract import entry
 
 from crawl4llm.cluster.stores import Scratch
-from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import balance
 from crawl4llm.frontier import Lease, Outcome
 from crawl4llm.frontier.opening import open_frontier
@@ -48,7 +48,7 @@ class Learner(BasePolicy):
 class InLmdb:
     """The store of a JOBDIR."""
 
-    store: LmdbCrawlStore
+    store: CrawlStore
     policy: Any
 
     def __init__(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ class InLmdb:
         self.policy = Learner()
         self.tables = Store(self.folder / "store.mdb", fsync=False)
         frontier = open_frontier(self.tables, reranks=True)
-        self.store = store = LmdbCrawlStore(self.tables, frontier, self.folder / "filter", Options())
+        self.store = store = CrawlStore(self.tables, frontier, self.folder / "filter", Options())
         store.keep(self.policy)
         self.policy.load(store.policy_state())
 

@@ -1,0 +1,3 @@
+"""The version of crawl4llm."""
+
+__version__ = "0.1.0"
