@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -133,7 +134,7 @@ class Announcements:
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
         self._lock = Lock()
 
     def add(self, what: str, number: int) -> None:
@@ -141,26 +142,22 @@ class Announcements:
         with self._lock:
             if len(self._numbers[what]) < _MOST_NUMBERS:
                 self._numbers[what].add(number)
-            waiting = self._waiting.pop(what, set())
-        for future in waiting:
-            future.get_loop().call_soon_threadsafe(_wake, future)
+            waiting = self._waiting.pop(what, {})
+        for heard, loop in waiting.items():
+            loop.call_soon_threadsafe(heard.set)
 
     async def wait(self, what: str, timeout: float) -> frozenset[int]:
         """See :meth:`Liveness.wait`."""
+        heard = asyncio.Event()
         with self._lock:
-            future = asyncio.get_running_loop().create_future()
-            if not self._numbers[what]:
-                self._waiting[what].add(future)
+            if self._numbers[what]:
+                heard.set()
+            self._waiting[what][heard] = asyncio.get_running_loop()
         try:
-            if not self._numbers[what]:
-                await asyncio.wait([future], timeout=timeout)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(heard.wait(), timeout)
         finally:
             with self._lock:
-                self._waiting[what].discard(future)
-        with self._lock:
-            return frozenset(self._numbers.pop(what, ()))
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+                self._waiting[what].pop(heard, None)
+                numbers = frozenset(self._numbers.pop(what, ()))
+        return numbers

@@ -50,15 +50,11 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
 
 def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
     """Return the settings of parts that not all crawls with STORAGE may have, and whether this one must not."""
-    refused = {}
+    no = {ALONE: True, EVERYWHERE: False}
+    refused = {f"the part {path}": no.get(load_part(path).partitioned, in_batches) for path in options.crawl_parts}
     for part in ORDER:
-        if part.partitioned != EVERYWHERE:
-            alone = part.partitioned == ALONE
-            what = part.setting if alone else f"{part.setting} in batch order"
-            refused[what] = part.asked(options) and (alone or in_batches)
-    for path in options.crawl_parts:
-        kind = load_part(path).partitioned
-        refused[f"the part {path}"] = kind == ALONE or (kind != EVERYWHERE and in_batches)
+        what = part.setting if part.partitioned == ALONE else f"{part.setting} in batch order"
+        refused[what] = part.asked(options) and no.get(part.partitioned, in_batches)
     return refused
 
 

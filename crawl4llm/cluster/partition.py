@@ -161,9 +161,8 @@ class Partition(OnePartition):
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        self._links = LinksByTarget(
-            self.number, self._common.options.partitions, anchors=self._common.options.partitions == 1
-        )  # policies that need them cannot be divided
+        of = self._common.options.partitions
+        self._links = LinksByTarget(self.number, of, anchors=of == 1)  # policies that need them cannot be divided
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch

@@ -50,24 +50,20 @@ class RequestSpool:
         self._worker = re.sub(r"[^A-Za-z0-9.-]", "-", worker)[:200]
         self._number = 0
         self._file: AppendFile | None = None
-        self._size = 0
         self._putting = Lock()
 
     def append(self, line: bytes, _at: float) -> None:
         """Append a line, which has its end. Raises InputError, with nothing written."""
-        if self._file is None:
-            self._begin()
-        assert self._file is not None
+        self._file = self._file or self._begin()
         self._file.append(line)
-        self._size += len(line)
-        if self._size >= _MOST:
+        if self._file.size >= _MOST:
             self.close()
 
     def close(self) -> None:
         """End the part that is being written: it is put next."""
         if self._file is not None:
             self._file.close()
-            self._file, self._size = None, 0
+            self._file = None
 
     async def put(self) -> None:
         """Put all lines into the storage, those that an earlier worker with this folder has left too. Raises
@@ -87,7 +83,7 @@ class RequestSpool:
             self._folder.rmdir()
             self._folder.parent.rmdir()
 
-    def _begin(self) -> None:
+    def _begin(self) -> AppendFile:
         self._number += 1
         path = self._folder / f"{self._worker}-{self._number:08}.jsonl"
         try:
@@ -96,7 +92,7 @@ class RequestSpool:
         except OSError as error:
             raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
         require_within(self._folder, path)
-        self._file = AppendFile(path, None, private=True)
+        return AppendFile(path, None, private=True)
 
     def _put_parts(self, last: int) -> None:
         """Put the parts that lie in the folder, of its own those up to a number: later ones are being written."""

@@ -168,11 +168,10 @@ class StoredHolds:
 
     def _write(self, owner: str, hold: Hold) -> None:
         key = _HOLD + owner.encode()
+        self._holds[owner] = hold
         if hold == Hold():
-            self._holds.pop(owner, None)
             self._store.delete("state", key)
         else:
-            self._holds[owner] = hold
             self._store.put("state", key, json.dumps(hold).encode())
 
 
