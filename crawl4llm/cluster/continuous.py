@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
@@ -29,9 +28,6 @@ from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWE
 from crawl4llm.crawl.sited_frontier import SitedFrontier
 from crawl4llm.frontier import Lease
 from crawl4llm.policies import NO, CrawledPage
-
-_LEAST_CLAIM: Final = 16
-"""Pages that a partition claims, where so many are left for each."""
 
 
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
@@ -272,7 +268,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
         for partition in [self._own[number] for number in self._handing_over]:
-            if self._is_quiet(partition):
+            if partition.is_quiet:
                 await partition.crawl.wind_up()
                 await self._put_requests()
                 await self._put_commits_of(partition)
@@ -280,7 +276,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
             self._announced.clear()
-            self._leave_pages()
+            if self._quotas.left(self._post.returned) <= 0:
+                for partition in self._own.values():
+                    partition.leave_pages()
             await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
             await asyncio.to_thread(self._quotas.look)  # who had a partition before may have claimed for it
             for number, partition in self._own.items():
@@ -326,22 +324,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""
         for partition in [self._own[number] for number in some if number in self._own]:
-            if partition.crawl.missing > partition.low or not partition.is_ready:
-                continue
-            share = self._quotas.left(self._post.returned) // (2 * self.options.partitions)
-            wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawl.crawled)))
-            if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
-                partition.low = claimed // 4
-                partition.grant(self._quotas.of[partition.number])
-
-    def _leave_pages(self) -> None:
-        """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
-        if self._quotas.left(self._post.returned) > 0:
-            return
-        for partition in self._own.values():
-            crawl = partition.crawl
-            if crawl.missing > 0 and not (crawl.in_flight or crawl.answered or partition.is_ready):
-                partition.leave_pages()
+            await partition.claim_pages(self._quotas, self._post.returned)
 
     def _see_end(self) -> None:
         """Note that the crawl is over, if it is."""
@@ -390,10 +373,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _hand_over(self, numbers: Sequence[int]) -> None:
         """Ask nothing more of the owners of partitions; they are let go when all was answered."""
         self._handing_over.update(numbers)
-
-    def _is_quiet(self, partition: ContinuousPartition) -> bool:
-        owners = partition.crawl.owners
-        return not partition.crawl.in_flight and (owners is None or not owners.counts.busy)
 
     def _drop(self, number: int) -> None:
         self._touched.discard(number)

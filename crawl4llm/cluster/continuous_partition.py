@@ -6,6 +6,7 @@ there. A partition is made anew from its newest snapshot and the commits since.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, redirects_in
+from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, redirects_in
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
@@ -33,6 +34,8 @@ _PRIOR: Final = 5.0
 """Pages of the crawl's mean influence that count with a partition's last ones."""
 _REPLAYED: Final = 4
 """Times the size of a snapshot that the changes since may have, which whoever takes over goes through."""
+_LEAST_CLAIM: Final = 16
+"""Pages that it claims, where so many are left for each partition."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -116,7 +119,7 @@ class ContinuousPartition(OnePartition):
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
         self._since = sum(len(part) for commit in commits for part in commit[-2:])
         self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
-        self.low = 0
+        self._low = 0
         """Pages left with which it claims more."""
         self.prepared: list[Prepared] = []
         """Commits that are to be put."""
@@ -174,10 +177,28 @@ class ContinuousPartition(OnePartition):
         ready = owners.next_ready()
         return ready is not None and ready <= clock.now() + max(_SOON, 2 * clock.delay)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is asked for."""
+        owners = self.crawl.owners
+        return not self.crawl.in_flight and (owners is None or not owners.counts.busy)
+
+    async def claim_pages(self, quotas: Quotas, returned: int) -> None:
+        """Claim pages if it has documents, and few pages left to crawl. ``returned``: see Quotas.claim()."""
+        if self.crawl.missing > self._low or not self.is_ready:
+            return
+        share = quotas.left(returned) // (2 * self._common.options.partitions)
+        wanted = max(1, min(share, max(_LEAST_CLAIM, self.crawl.crawled)))
+        if claimed := await asyncio.to_thread(quotas.claim, self.number, wanted, returned):
+            self._low = claimed // 4
+            self.grant(quotas.of[self.number])
+
     def leave_pages(self) -> None:
-        """Leave to others the pages that it cannot begin with soon; nothing may be in flight."""
-        self._leaves = True
-        self.crawl.commit_now()
+        """Leave to others the pages that it cannot begin with soon."""
+        crawl = self.crawl
+        if crawl.missing > 0 and not (crawl.in_flight or crawl.answered or self.is_ready):
+            self._leaves = True
+            crawl.commit_now()
 
     @property
     def is_at_rest(self) -> bool:

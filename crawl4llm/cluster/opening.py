@@ -113,7 +113,11 @@ def open_cluster(
         raise InputError(
             f"STORAGE {storage.url} holds another crawl: {'; '.join(different)}; give the same, or another folder"
         )
-    liveness = _liveness(options, stored["id"])
+    liveness = Liveness(options.partitions)
+    if options.cluster is not None:
+        from crawl4llm.cluster.valkey import ValkeyLiveness  # valkey is an extra
+
+        liveness = ValkeyLiveness(options.cluster, stored["id"], options.partitions, options.cluster_lease)
     join(stored["id"])
     if options.crawl_batch_size:
         return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
@@ -135,12 +139,3 @@ def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     as_json: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return as_json
-
-
-def _liveness(options: Options, crawl: str) -> Liveness:
-    """Return who tells which partitions are this worker's. Raises InputError."""
-    if options.cluster is None:
-        return Liveness(options.partitions)
-    from crawl4llm.cluster.valkey import ValkeyLiveness  # valkey is an extra
-
-    return ValkeyLiveness(options.cluster, crawl, options.partitions, options.cluster_lease)

@@ -151,8 +151,8 @@ class CommitsSoundness(Soundness):
 
     def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
         lines, failures = shapes.read(self._storage, called, commit.lines, shapes.LINES)
-        for found in each_fingerprint(commit.fingerprints):
-            if not self._discovered.add([found.hex()]):
+        for new in each_fingerprint(commit.fingerprints):
+            if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
             if not self._ended.add([line["id"]]):

@@ -13,7 +13,6 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -126,7 +125,7 @@ class AnswerSpool:
             raise self._damaged()
         try:
             answer.status, answer.reason = record.told["status"], record.told["reason"]
-            answer.why = Why(*why) if (why := record.told.get("why")) else None  # before 0.6.0 there was none
+            answer.why = record.told["why"] and Why(*record.told["why"])
             answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
             answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
         except (KeyError, TypeError, ValueError):
@@ -168,9 +167,9 @@ class AnswerSpool:
         head = _HEAD.pack(lease.token, len(text), len(body), zlib.crc32(body, zlib.crc32(text)))
         return self._file.append(head + text + body)
 
-    def _opened(self) -> closing[BinaryIO]:
+    def _opened(self) -> BinaryIO:
         try:
-            return closing(self._file.path.open("rb"))
+            return self._file.path.open("rb")
         except OSError as error:
             raise ArchiveError.of("read", self._file.path, error) from None
 
