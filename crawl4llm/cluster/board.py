@@ -61,7 +61,8 @@ class Board:
     async def exchange(self, iteration: int, partition: int) -> Exchange | None:
         """Return what came of a partition's documents of a batch."""
         async with self._lock:
-            if (known := self._kept.get((iteration, objects.EXCHANGE))) is not None:
+            known: list[Exchange] | None = self._kept.get((iteration, objects.EXCHANGE))
+            if known is not None:
                 return known[partition]
             name = objects.name(iteration, objects.EXCHANGE, partition)
             found = await self._get([name] if name in await self._there(iteration) else [], self._exchange)

@@ -157,7 +157,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def crawled(self) -> int:
         """Pages crawled by all workers, as far as is known."""
         return self._post.crawled + sum(
-            one.crawl.crawled - self._post.crawled_of(one.number) for one in self._own.values()
+            one.crawl.crawled - self._post.heads[one.number].crawled for one in self._own.values()
         )
 
     async def advance(self, *, expand: bool = True) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, redirects_in
+from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, before_first, redirects_in
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
@@ -85,8 +85,7 @@ class ContinuousPartition(OnePartition):
         self.longest = longest
         options, policy = common.options, common.make_policy()
         told = [commit for commit in (snapshot, *commits) if commit is not None]
-        head = Head(0, 0, 0, None, [0] * options.partitions, None, [])
-        last = told[-1] if told else Commit(0, head, {}, b"", b"", b"")
+        last = told[-1] if told else Commit(0, before_first(options.partitions), {}, b"", b"", b"")
         changes = [commit[-2:] for commit in told]
         with common.storage.reading(journal.name(number, journal.LOG, last.number)):
             self._store = working = Working(self._folder / "store", options, common.clock, changes, longest)

@@ -71,7 +71,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         for partition in list(self._own.values()):
             if partition.crawl.can_advance:
                 await partition.merge()
-                if partition.is_merged:
+                if not partition.crawl.buffer:  # all its documents of the batch are merged
                     self._forget(partition)
                     await self._put_exchange(partition)
         self.counters.errors_in_row = max((p.crawl.counters.errors_in_row for p in self._own.values()), default=0)

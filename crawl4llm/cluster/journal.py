@@ -58,6 +58,11 @@ class Head(NamedTuple):
     """Partitions with documents to which there are links, and the bytes of each section."""
 
 
+def before_first(partitions: int) -> Head:
+    """Return the head of a partition without commits."""
+    return Head(0, 0, 0, None, [0] * partitions, None, [])
+
+
 class Commit(NamedTuple):
     """A commit as it was read."""
 
@@ -100,7 +105,7 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
 
 def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
     """Return a commit; None where there is none. Raises StorageError."""
-    data = storage.get(name(partition, LOG, number))
+    data = storage.get(name(partition, LOG, number)) if number else None
     return None if data is None else decode(storage, partition, number, data)
 
 

@@ -56,7 +56,10 @@ class Liveness:
         self._mine: set[int] = set()
         self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
         self._requested: str | None = None
-        self._announced = Announcements()
+        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
+        """What was announced and not yet waited for; the rest is of those who wait. Fed from any thread."""
+        self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
+        self._hearing = Lock()
 
     def join(self, facts: Mapping[str, str]) -> None:
         """Begin to be counted as a worker, with heartbeats from now on; ``facts``: what others may know of it."""
@@ -94,12 +97,29 @@ class Liveness:
     def announce(self, what: str, number: int) -> None:
         """Tell all workers of a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
         names."""
-        self._announced.add(what, number)
+        with self._hearing:
+            if len(self._numbers[what]) < _MOST_NUMBERS:
+                self._numbers[what].add(number)
+            waiting = self._waiting.pop(what, {})
+        for heard, loop in waiting.items():
+            loop.call_soon_threadsafe(heard.set)
 
     async def wait(self, what: str, timeout: float) -> frozenset[int]:
         """Wait until something of that name is announced, or ``timeout`` seconds; return the numbers announced since
         the last call. Needs an asyncio event loop."""
-        return await self._announced.wait(what, timeout)
+        heard = asyncio.Event()
+        with self._hearing:
+            if self._numbers[what]:
+                heard.set()
+            self._waiting[what][heard] = asyncio.get_running_loop()
+        try:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(heard.wait(), timeout)
+        finally:
+            with self._hearing:
+                self._waiting[what].pop(heard, None)
+                numbers = frozenset(self._numbers.pop(what, ()))
+        return numbers
 
     def figures(self, figures: Mapping[str, float]) -> None:
         """Note figures, which the next heartbeat tells."""
@@ -127,37 +147,3 @@ def boottime() -> float:
     """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps (where the system has
     one)."""
     return time.clock_gettime(_CLOCK)
-
-
-class Announcements:
-    """What was announced and not yet waited for; fed from any thread."""
-
-    def __init__(self) -> None:
-        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
-        self._lock = Lock()
-
-    def add(self, what: str, number: int) -> None:
-        """Note an announcement, and wake who waits for one of that name."""
-        with self._lock:
-            if len(self._numbers[what]) < _MOST_NUMBERS:
-                self._numbers[what].add(number)
-            waiting = self._waiting.pop(what, {})
-        for heard, loop in waiting.items():
-            loop.call_soon_threadsafe(heard.set)
-
-    async def wait(self, what: str, timeout: float) -> frozenset[int]:
-        """See :meth:`Liveness.wait`."""
-        heard = asyncio.Event()
-        with self._lock:
-            if self._numbers[what]:
-                heard.set()
-            self._waiting[what][heard] = asyncio.get_running_loop()
-        try:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(heard.wait(), timeout)
-        finally:
-            with self._lock:
-                self._waiting[what].pop(heard, None)
-                numbers = frozenset(self._numbers.pop(what, ()))
-        return numbers

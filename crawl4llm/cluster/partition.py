@@ -194,11 +194,6 @@ class Partition(OnePartition):
         counts = self._counters.counts + self._ended_before
         return balance(self.crawl.visited, self._frontier, counts, None)
 
-    @property
-    def is_merged(self) -> bool:
-        """Whether all its documents of the batch are."""
-        return not self._buffer
-
     def exchange(self) -> bytes:
         """Put its pages into the storage, and return what the partitions are to know of them."""
         for _, line, _, _ in self._rows:
@@ -279,7 +274,7 @@ class Partition(OnePartition):
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
-        self._store.flush()
+        self._store.tables.commit()  # else what was written takes memory: LMDB has a transaction that has not ended
         self.crawl.start_batch(self.iteration + 1)
         self.stage = Stage.BEGUN
 

@@ -65,10 +65,6 @@ class Scratch(CrawlStore):
         if snapshot is not None:
             policy.load(self.policy_state())
 
-    def flush(self) -> None:
-        """Let what was written take no memory: LMDB has a transaction there that has not ended."""
-        self.tables.commit()
-
     def snapshot(self) -> bytes:
         """Return all of it; nothing may have changed since the last commit."""
         records: list[bytes] = []

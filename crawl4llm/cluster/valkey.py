@@ -278,7 +278,7 @@ class ValkeyLiveness(Liveness):
                 continue
             what, _, number = str(heard["data"] if heard else "").rpartition(" ")
             if what and number.removeprefix("-").isdecimal():
-                self._announced.add(what, int(number))
+                super().announce(what, int(number))
         listener.close()
 
     def _beat(self) -> None:
