@@ -23,7 +23,6 @@ class Board:
 
     def __init__(self, storage: Storage, options: Options, seeds: int) -> None:
         self._storage = storage
-        self._partitions = options.partitions
         self._options = options
         self._seeds = seeds
         self._names: dict[int, frozenset[str]] = {}
@@ -80,7 +79,7 @@ class Board:
         offers = await self._all(objects.OFFER, iteration, self._shaped(shapes.OFFER))
         if offers is None:
             return None
-        more = {number: objects.name(iteration, objects.WHOLE, number) for number in range(self._partitions)}
+        more = {number: objects.name(iteration, objects.WHOLE, number) for number in range(self._options.partitions)}
         more = {number: name for number, name in more.items() if name in there}
         whole = dict(zip(more, await self._get(more.values(), self._shaped(shapes.WHOLE)), strict=True))
         plan = make_plan(offers, whole, self.size_of(iteration, offers[0]["crawled"]))
@@ -96,11 +95,11 @@ class Board:
             return self._kept.get((iteration, kind))
 
     async def _all(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
-        names = [objects.name(iteration, kind, number) for number in range(self._partitions)]
+        names = [objects.name(iteration, kind, number) for number in range(self._options.partitions)]
         return await self._get(names, read) if set(names) <= await self._there(iteration) else None
 
     def _exchange(self, name: str, data: bytes) -> Exchange:
-        return read_exchange(self._storage, name, data, self._partitions)
+        return read_exchange(self._storage, name, data, self._options.partitions)
 
     def _shaped(self, shape: Any) -> Callable[[str, bytes], Any]:
         return lambda name, data: shapes.read(self._storage, name, data, shape)

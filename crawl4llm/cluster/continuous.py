@@ -140,10 +140,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             return False
         return bool(self._touched) or self._pulse.is_set() or not self._of
 
-    @property
-    def must_wait(self) -> bool:
-        return self.answered >= 2 * self.pages_at_once
-
     def sites_of(self, url: str) -> SitedFrontier | None:
         partition = self._own.get(self._common.partitions.of(url))
         return None if partition is None else partition.crawl.sites
@@ -352,16 +348,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         may still do goes nowhere."""
         told = await asyncio.to_thread(told_of, self._storage, number)
         await self._post.look([number])
-        clock = self._common.clock
-        longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
-        partition = ContinuousPartition(number, self._common, *told, longest=longest)
+        partition = ContinuousPartition(number, self._common, *told)
         is_new = not partition.commit_number
         partition.crawl.turns = self.turns
         if self._heeding is not None:
             partition.crawl.block(self._heeding.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
         if partition.crawl.owners is not None and not is_new:
-            partition.crawl.owners.hold_all(self.clock.now() + longest)
+            partition.crawl.owners.hold_all(self.clock.now() + partition.longest)
         self._own[number] = partition
         partition.grant(self._quotas.of[number])
         await partition.crawl.begin(partition.seeds())

@@ -76,19 +76,17 @@ class ContinuousPartition(OnePartition):
 
     _store: Working
 
-    def __init__(
-        self, number: int, common: Common, snapshot: Commit | None, commits: Sequence[Commit], *, longest: float
-    ) -> None:
-        """Begin, or go on from the newest snapshot and the commits since. ``longest``: seconds for which its owners
-        wait if it goes on. Raises InputError."""
+    def __init__(self, number: int, common: Common, snapshot: Commit | None, commits: Sequence[Commit]) -> None:
+        """Begin, or go on from the newest snapshot and the commits since. Raises InputError."""
         super().__init__(number, common)
-        self.longest = longest
-        options, policy = common.options, common.make_policy()
+        options, clock, policy = common.options, common.clock, common.make_policy()
+        self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
+        """Seconds for which its owners wait if it goes on."""
         told = [commit for commit in (snapshot, *commits) if commit is not None]
         last = told[-1] if told else Commit(0, before_first(options.partitions), {}, b"", b"", b"")
         changes = [commit[-2:] for commit in told]
         with common.storage.reading(journal.name(number, journal.LOG, last.number)):
-            self._store = working = Working(self._folder / "store", options, common.clock, changes, longest)
+            self._store = working = Working(self._folder / "store", options, clock, changes, self.longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
@@ -100,7 +98,7 @@ class ContinuousPartition(OnePartition):
             by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
             aside=StoredAside(working.tables),
-            clock=common.clock,
+            clock=clock,
             tells_sites_apart=common.tells_sites_apart,
             sends=common.info.host is not None,
             neighbours=self,

@@ -8,7 +8,6 @@ its own. Nobody leads: what is put first stays, and whoever comes second puts th
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.board import Board
@@ -17,11 +16,8 @@ from crawl4llm.cluster.objects import Plan
 from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
-from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
-
-_SETTLED: Final = 2 * Driven.pages_at_once
 
 
 class ClusterCrawl(WorkerCrawl[Partition]):
@@ -55,10 +51,6 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         if self.finished is not None:
             return False
         return any(one.crawl.can_advance for one in self._own.values()) or (not self._ready and not self._of)
-
-    @property
-    def must_wait(self) -> bool:
-        return self.answered >= _SETTLED
 
     @property
     def crawled(self) -> int:

@@ -211,6 +211,10 @@ class WorkerCrawl(Driven, Generic[P]):
         return sum(one.crawl.answered for one in self._own.values())
 
     @property
+    def must_wait(self) -> bool:
+        return self.answered >= 2 * self.pages_at_once
+
+    @property
     def in_flight(self) -> int:
         return len(self._of)
 
