@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.objects import Exchange, Plan, make_plan, read_exchange
-from crawl4llm.cluster.storage import Storage, pack
+from crawl4llm.cluster.storage import Storage
 from crawl4llm.options import Options
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Board:
         whole = dict(zip(more, await self._get(more.values(), self._shaped(shapes.WHOLE)), strict=True))
         plan = make_plan(offers, whole, self.size_of(iteration, offers[0]["crawled"]))
         if isinstance(plan, Plan):
-            await asyncio.to_thread(self._storage.put, name, pack(list(plan)))
+            await asyncio.to_thread(self._storage.put_packed, name, list(plan))
         return plan
 
     async def _once(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from crawl4llm.cluster import shapes
-from crawl4llm.cluster.storage import Storage, StorageError, pack, sealed
+from crawl4llm.cluster.storage import Storage, StorageError, sealed
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 WARC: Final = "warc/"
@@ -112,7 +112,7 @@ class Pages:
         indexes = (sealed(index_name(one.name), self._index(one.name)) for one in places)
         self._storage.put_pieces(base + _INDEX, index_start, indexes)
         called = _base(places[0].name) + _SEGMENTS
-        self._storage.put(called, pack(places))
+        self._storage.put_packed(called, places)
         self.look_again()
         self._clean_up(called)
 

@@ -8,13 +8,12 @@ its own. Nobody leads: what is put first stays, and whoever comes second puts th
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.board import Board
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.objects import Plan
 from crawl4llm.cluster.partition import Partition, Stage
-from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
@@ -104,14 +103,14 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         iteration, board = partition.iteration, self._board
         if partition.stage in (Stage.BEGUN, Stage.OFFERED):
             plan = await board.plan(iteration)
-            if isinstance(plan, Plan):
+            if isinstance(plan, objects.Plan):
                 return await self._take(partition, plan)
             n = board.size_of(iteration, partition.pages_before)
             if partition.stage is Stage.BEGUN:
-                await self._put(partition, objects.OFFER, pack(partition.offer(n)))
+                await self._put(partition, objects.OFFER, partition.offer(n))
                 return True
             if plan is not None and partition.number in plan and not partition.has_offered_whole:
-                await self._put(partition, objects.WHOLE, pack(partition.offer_whole(n)))
+                await self._put(partition, objects.WHOLE, partition.offer_whole(n))
                 return True
             return False
         if partition.stage is Stage.EXCHANGED:
@@ -124,7 +123,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                 return False
             await partition.follow_links(exchanges)
             if partition.is_counted:
-                await self._put(partition, objects.FOUND, pack(partition.found()))
+                await self._put(partition, objects.FOUND, partition.found())
             else:
                 await self._next_iteration(partition)
             return True
@@ -134,7 +133,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             return True
         return False
 
-    async def _take(self, partition: Partition, plan: Plan) -> bool:
+    async def _take(self, partition: Partition, plan: objects.Plan) -> bool:
         """Let a partition lease its documents of the batch."""
         if not plan.keys:
             self._note_end(FRONTIER_EMPTY, plan.crawled, partition.iteration)
@@ -170,8 +169,9 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             name = objects.snapshot_name(partition.number, partition.iteration)
             await asyncio.to_thread(self._storage.put, name, snapshot)
 
-    async def _put(self, partition: Partition, kind: str, data: bytes) -> None:
-        await asyncio.to_thread(self._storage.put, objects.name(partition.iteration, kind, partition.number), data)
+    async def _put(self, partition: Partition, kind: str, content: Any) -> None:
+        name = objects.name(partition.iteration, kind, partition.number)
+        await asyncio.to_thread(self._storage.put_packed, name, content)
 
     async def _open(self, number: int) -> None:
         """Begin with a partition where its newest snapshot is, or with the seeds."""

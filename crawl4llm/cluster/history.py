@@ -15,7 +15,6 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.compacted import Pages
-from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
 from crawl4llm.cluster.storage import Storage, unpacked
 from crawl4llm.crawl.commits import CRAWL
@@ -32,7 +31,7 @@ class Figures:
         self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
         self._stored: dict[tuple[int, bytes], bytes] = {}
 
-    def take(self, partition: int, commit: Commit) -> None:
+    def take(self, partition: int, commit: journal.Commit) -> None:
         """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
         for table, key, value in records(unpacked(commit.changes)):
             if table == "state" and key in (CRAWL, STATE) and value is not None:
@@ -107,12 +106,12 @@ class History:
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
         """Whether it is in continuous order: then it has journals, and no batches."""
 
-    def commits(self) -> Iterator[tuple[int, Commit]]:
+    def commits(self) -> Iterator[tuple[int, journal.Commit]]:
         """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
         journals = (self._journal(partition) for partition in range(self.partitions))
         return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
 
-    def _journal(self, partition: int) -> Iterator[tuple[int, Commit]]:
+    def _journal(self, partition: int) -> Iterator[tuple[int, journal.Commit]]:
         number = 0
         for commit in journal.commits(self.storage, partition):
             number = commit.number

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
-from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
@@ -54,7 +53,7 @@ class Partition(OnePartition):
         iteration, data = snapshot or (0, None)
         with common.storage.reading(objects.snapshot_name(number, iteration)):
             self._store = Scratch(self._folder / "store", common.options, policy, data)
-        if data is not None and not fits([self._store.state()], SNAPSHOT):
+        if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
             self.close()
             raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self.crawl = self._open(common.options, policy)

@@ -15,7 +15,6 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
-from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, links_in
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.cluster.stores import each_fingerprint
@@ -43,7 +42,7 @@ class CheckedCommit(NamedTuple):
     """A commit with its content."""
 
     partition: int
-    commit: Commit
+    commit: journal.Commit
     lines: list[dict[str, Any]]
     failures: list[Any]
     listed: list[cdxj.IndexLine]
@@ -149,7 +148,7 @@ class CommitsSoundness(Soundness):
             raise self.wrong("it has ended, and links were not read")
         self.equation = equation
 
-    def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
+    def _check(self, partition: int, commit: journal.Commit, called: str) -> CheckedCommit:
         lines, failures = shapes.read(self._storage, called, commit.lines, shapes.LINES)
         for new in each_fingerprint(commit.fingerprints):
             if not self._discovered.add([new.hex()]):
@@ -180,7 +179,7 @@ class CommitsSoundness(Soundness):
                 self._missing[partition] += sum(not self._is_discovered(key) for key in waits.pop(0)[1])
         return CheckedCommit(partition, commit, lines, failures, self._index(commit, [line["id"] for line in lines]))
 
-    def _index(self, commit: Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
+    def _index(self, commit: journal.Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
         """Return the index of a commit's WARC file, which lists its pages."""
         name = commit.head.pages
         index = [] if name is None else self._history.pages.index(name)

@@ -24,16 +24,7 @@ from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, WorkerFacts, boott
 from crawl4llm.cluster_options import without_secrets
 
 try:
-    from valkey import Valkey
-    from valkey.exceptions import (
-        AuthenticationError,
-        AuthorizationError,
-        ConnectionError,  # noqa: A004
-        NoPermissionError,
-        OutOfMemoryError,
-        TimeoutError,  # noqa: A004
-        ValkeyError,
-    )
+    from valkey import Valkey, exceptions
 except ImportError as error:
     raise InputError(f"CLUSTER needs a package that is not installed: {to_install('cluster')}") from error
 
@@ -172,7 +163,7 @@ class ValkeyLiveness(Liveness):
             self._server.set(f"crawl4llm:{{{crawl}}}:probe", 1, px=1)
         except (TypeError, ValueError):  # of arguments in the query, which the library takes
             raise InputError(f"CLUSTER {self._shown} has arguments that a connection does not take") from None
-        except (ValkeyError, OSError) as error:
+        except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
         version = str(about.get("redis_version", "0"))
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
@@ -252,7 +243,7 @@ class ValkeyLiveness(Liveness):
     def request(self, action: str, worker: str | None = None) -> None:
         try:
             self._call(_ASK, worker or _ALL, action)
-        except (ValkeyError, OSError) as error:
+        except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
 
     async def leave(self) -> None:
@@ -273,7 +264,7 @@ class ValkeyLiveness(Liveness):
                 if not listener.subscribed:
                     listener.subscribe(self._said)
                 heard = listener.get_message(timeout=due)
-            except (ValkeyError, OSError):  # said by the heartbeat
+            except (exceptions.ValkeyError, OSError):  # said by the heartbeat
                 self._ended.wait(min(due, self._lease / 10))
                 continue
             what, _, number = str(heard["data"] if heard else "").rpartition(" ")
@@ -318,7 +309,7 @@ class ValkeyLiveness(Liveness):
                 return None
             try:
                 answer = ask()
-            except (ValkeyError, OSError) as error:
+            except (exceptions.ValkeyError, OSError) as error:
                 if not self._pause:
                     logger.warning("CLUSTER %s %s; asking again", self._shown, _problem(error))
                 self._pause = min(2 * self._pause or self._lease / 60, self._lease / 3)
@@ -342,12 +333,13 @@ def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
 def _problem(error: Exception) -> str:
     """Return what an error means and what to do, in one line that goes on after the server's name."""
     said = " ".join(str(error).split())
-    if isinstance(error, OutOfMemoryError):
+    if isinstance(error, exceptions.OutOfMemoryError):
         return "is full: raise its maxmemory, or take another"
-    if isinstance(error, NoPermissionError):
+    if isinstance(error, exceptions.NoPermissionError):
         return f"does not permit its user what is needed: {said}"
-    if isinstance(error, AuthenticationError | AuthorizationError) or said.startswith(("NOAUTH", "WRONGPASS")):
+    rejected = exceptions.AuthenticationError | exceptions.AuthorizationError
+    if isinstance(error, rejected) or said.startswith(("NOAUTH", "WRONGPASS")):
         return "wants another user or password: CLUSTER=valkey://USER:PASSWORD@HOST:PORT/0"
-    if isinstance(error, ConnectionError | TimeoutError | OSError):
+    if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError):
         return f"cannot be reached: {said}"
     return f"refuses: {said}"

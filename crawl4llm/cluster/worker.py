@@ -167,10 +167,8 @@ class WorkerCrawl(Driven, Generic[P]):
         """Let the partition count it that the document or the URL belongs to, if that is this worker's."""
         found = None if lease is None else self._of.get(id(lease.entry))
         partition = self._own.get(self._common.partitions.of(url)) if found is None else found[0]
-        if partition is None:
-            super().requested(url, purpose, unsent, lease)
-        else:
-            partition.crawl.requested(url, purpose, unsent, lease)
+        count = super().requested if partition is None else partition.crawl.requested
+        count(url, purpose, unsent, lease)
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
         if partition := self._partition_of(lease):
