@@ -44,9 +44,6 @@ class Pages:
 
     def __init__(self, storage: Storage, partitions: int) -> None:
         self._storage = storage
-        self._names: list[str] = []
-        self.compacted: list[str] = []
-        """The lists of segments, in their order."""
         self._read = lru_cache(maxsize=max(_KEPT, partitions))(self._read_list)
         self.look_again()
 
@@ -54,6 +51,7 @@ class Pages:
         """List again what is compacted."""
         self._names = list(self._storage.names(WARC))
         self.compacted = [name for name in self._names if name.endswith(_SEGMENTS)]
+        """The lists of segments, in their order."""
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the object that holds a segment, and where it begins there."""

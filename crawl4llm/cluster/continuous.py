@@ -36,10 +36,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     news = "commit"
 
     def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
-        self._routes = routes = RoutedOwners(common.partitions.of)
+        self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
         owners = None if common.clock is None else routes
         super().__init__(common, liveness, is_new=is_new, visited=RoutedVisited(routes), owners=owners)
-        routes.lead_to(self._own, self._workable)
+        self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)
         self._touched: set[int] = set()

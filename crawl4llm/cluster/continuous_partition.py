@@ -197,12 +197,6 @@ class ContinuousPartition(OnePartition):
             self._leaves = True
             crawl.commit_now()
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether it has nothing to do by itself."""
-        crawl = self.crawl
-        return (not crawl.buffer and crawl.finished is not None) or crawl.waits_only is not None
-
     async def advance(self) -> None:
         """Merge what was fetched. Raises InputError."""
         self._best = None
@@ -275,9 +269,8 @@ class ContinuousPartition(OnePartition):
     def _prepare(self) -> None:
         self.commit_number += 1
         self.turn = max(self.next_turn(), self.turn) + 1
-        rest = None
-        if self.is_at_rest and self.may_rest():
-            rest = self.crawl.waits_only or self.crawl.finished
+        rest = self.crawl.waits_only or (None if self.crawl.buffer else self.crawl.finished)
+        rest = rest if self.may_rest() else None
         if rest is not None or self._leaves:
             self.returned, self._leaves = self._quota - self.crawl.crawled, False
             self.crawl.granted = self.crawl.crawled
