@@ -299,23 +299,20 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return bool(due)
 
     async def _put_commits_of(self, partition: ContinuousPartition) -> None:
+        """Put its commits, or throw it away if another worker has put one of them."""
         while partition.prepared:
             commit = await asyncio.to_thread(partition.put, partition.prepared.pop(0))
             if commit is None:
                 partition.prepared.clear()
-                self._lose(partition)
+                if self.options.cluster is None:
+                    raise InputError(
+                        f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of "
+                        "them the same CLUSTER, or let one alone crawl"
+                    )
+                self._release([partition.number])
                 return
             self._post.add(partition.number, commit)
             self._liveness.announce(self.news, partition.number)
-
-    def _lose(self, partition: ContinuousPartition) -> None:
-        """Throw a partition away of which another worker has put a commit."""
-        if self.options.cluster is None:
-            raise InputError(
-                f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of them "
-                "the same CLUSTER, or let one alone crawl"
-            )
-        self._release([partition.number])
 
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""

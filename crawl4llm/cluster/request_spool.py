@@ -13,7 +13,6 @@ import gzip
 import heapq
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -120,10 +119,8 @@ class RequestSpool:
 def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:
     """Yield the day and the bytes of each line of all workers, in about the order of their times. Raises
     StorageError."""
-    parts: dict[str, list[str]] = defaultdict(list)
-    for name in storage.names(REQUESTS):
-        parts[name.rpartition("/")[0]].append(name)
-    for _, day, line in heapq.merge(*(_lines(storage, names) for names in parts.values())):
+    parts = groupby(storage.names(REQUESTS), lambda name: name.rpartition("/")[0])
+    for _, day, line in heapq.merge(*[_lines(storage, list(names)) for _, names in parts]):
         yield day.decode(), line
 
 

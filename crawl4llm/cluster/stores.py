@@ -143,7 +143,6 @@ class StoredHolds:
 
     def set(self, owner: str, hold: Hold) -> None:
         """Write down that this holds for an owner, and nothing else."""
-        self._note(owner, hold)
         self._write(owner, hold)
         self.is_urgent |= hold.wait > self._longest
 
@@ -152,8 +151,8 @@ class StoredHolds:
         now = time.monotonic()
         while self._ends and self._ends[0][0] <= now:
             _, owner = heapq.heappop(self._ends)
-            hold = self._holds.get(owner)
-            if hold is not None and hold.wait and hold.until <= time.time():
+            hold = self.get(owner)
+            if hold.wait and hold.until <= time.time():
                 self._write(owner, hold._replace(until=0.0, wait=0.0))
         self.is_urgent = False
 
@@ -163,8 +162,8 @@ class StoredHolds:
             heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
 
     def _write(self, owner: str, hold: Hold) -> None:
+        self._note(owner, hold)
         key = _HOLD + owner.encode()
-        self._holds[owner] = hold
         if hold == Hold():
             self._store.delete("state", key)
         else:
@@ -233,10 +232,8 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
     """Yield changes without those of the visited set, which is read from its fingerprints. The frontier's state is
     whole: the worker that takes over has counted its documents again."""
     for table, key, value, before in changes:
-        if table == "state" and key == FRONTIER and value is not None:
-            yield table, key, value, None
-        elif table != "state" or key != VISITED:
-            yield table, key, value, before
+        if (table, key) != ("state", VISITED):
+            yield table, key, value, None if (table, key) == ("state", FRONTIER) else before
 
 
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
