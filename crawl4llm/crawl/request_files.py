@@ -13,7 +13,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -110,17 +110,14 @@ def lines(jobdir: Path, day: str) -> Iterator[bytes]:
     packed = plain.with_name(f"{plain.name}.gz")
     require_within(plain.parent, plain, packed)
     try:
-        try:
-            file: IO[bytes] = open_input(plain)
-        except FileNotFoundError:
-            with _unpacked(packed) as unpacked:
-                yield from _whole_lines(unpacked)
-            return
-        with file:
+        with suppress(FileNotFoundError), open_input(plain) as file:
             if packed.exists() and not _holds(packed, file):
                 with _unpacked(packed) as unpacked:
                     yield from _whole_lines(unpacked)
             yield from _whole_lines(file)
+            return
+        with _unpacked(packed) as unpacked:
+            yield from _whole_lines(unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{packed} is damaged: {error}; restore it, or remove it to go without that day") from None
     except OSError as error:

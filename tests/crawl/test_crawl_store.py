@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -93,6 +94,7 @@ class InCluster(InLmdb):
 
     def close(self) -> None:
         self.store.tables.close()
+        shutil.rmtree(self.folder / "scratch")
 
 
 @pytest.fixture(params=[InLmdb, InCluster], ids=["LMDB", "LMDB in a cluster"])
