@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
@@ -21,7 +20,6 @@ from crawl4llm.crawl.commits import CRAWL
 from crawl4llm.frontier.composed import STATE
 
 T = TypeVar("T")
-_ITERATION: Final = re.compile(r"i/(\d{8})/?")
 
 
 class Figures:
@@ -135,8 +133,8 @@ class History:
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""
-        folders = [match for name in self.storage.folders("i") if (match := _ITERATION.fullmatch(name))]
-        return int(folders[-1][1]) if folders else None
+        numbers = [name.strip("/").rpartition("/")[2] for name in self.storage.folders("i")]
+        return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
     def plan(self, iteration: int) -> Plan | None:
         """Return a batch; None where it is not planned yet."""

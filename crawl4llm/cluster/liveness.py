@@ -42,10 +42,11 @@ class WorkerFacts(NamedTuple):
 class Liveness:
     """Leases of partitions, announcements and requests. May be used from any thread.
 
-    Here those of a single worker, without a server: it may have all partitions, and never loses one.
+    Here those of a single worker, without a server: it may have all partitions, never loses one, and nobody asks it for
+    anything.
     :class:`crawl4llm.cluster.valkey.ValkeyLiveness` has those of several. A server that cannot be reached is said once
     and asked again with back-off. Meanwhile calls return as if nothing had been heard (no partition claimed, no worker
-    known). InputError is raised by constructors and :meth:`request` alone.
+    known). InputError is raised by constructors alone.
     """
 
     def __init__(self, partitions: int) -> None:
@@ -124,15 +125,6 @@ class Liveness:
     def figures(self, figures: Mapping[str, float]) -> None:
         """Note figures, which the next heartbeat tells."""
         self._facts["figures"] = dict(figures)
-
-    def workers(self) -> list[WorkerFacts]:
-        """Return the workers that are known, by id."""
-        return [WorkerFacts(self.worker, 0.0, tuple(sorted(self._mine)), **self._facts)]
-
-    def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
-        told."""
-        self._requested = action
 
     def requested(self) -> str | None:
         """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""

@@ -222,6 +222,7 @@ class ValkeyLiveness(Liveness):
         self._try(lambda: self._server.publish(self._said, f"{what} {number}"))
 
     def workers(self) -> list[WorkerFacts]:
+        """Return the workers that are known, by id."""
         partitions, workers, facts, _ = self._keys
         asked = self._server.pipeline(transaction=False)
         asked.time().zrange(workers, 0, -1, withscores=True).hgetall(facts).hgetall(partitions)
@@ -241,6 +242,8 @@ class ValkeyLiveness(Liveness):
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
+        told."""
         try:
             self._call(_ASK, worker or _ALL, action)
         except (exceptions.ValkeyError, OSError) as error:

@@ -94,7 +94,8 @@ def test_announcements(one: Liveness) -> None:
     asyncio.run(talk())
 
 
-def test_what_others_may_know_and_ask(one: Liveness) -> None:
+def test_what_others_may_know_and_ask(join: Join) -> None:
+    one = join()
     one.claim()
     one.give_up(range(2, P))
     one.figures({"pages": 12.0})
