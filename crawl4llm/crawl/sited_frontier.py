@@ -115,10 +115,11 @@ class SitedFrontier(Layer):
         """The number of owners with documents set aside."""
         return len(self._counts)
 
-    def next_tries(self, most: int) -> tuple[list[str], float]:
-        """Return some of the owners whose sites have not answered, and the time of the next look at one of them;
-        infinity if none is due."""
-        return list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
+    def next_tries(self, most: int) -> tuple[int, list[str], float]:
+        """Return the number of documents that wait because their sites have not answered, those that are tried now
+        included; some of their owners; and the time of the next look at one of them, infinity if none is due."""
+        number = self.waiting + len(self._offered) + len(self._trying)
+        return number, list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
 
     # -- what whoever asks tells ----------------------------------------------------------------------------------
 
@@ -229,14 +230,14 @@ class SitedFrontier(Layer):
 
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be asked for now, or ended; else set it aside."""
-        site = site_of(url := lease.entry.url or lease.entry.key)
-        if self._is_open(site) or not (owner := owner_of(url)):
-            return True
+        owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:
-            del self._offered[owner]
+            del self._offered[owner]  # also if its site was given up meanwhile: another one is to be offered
         else:
             is_alone = False
+        if self._is_open(site) or not owner:
+            return True
         if self._index.ready_at(site) <= self._index.now and (is_alone or owner not in self._owes):
             self._trying[lease.token] = site
             return True

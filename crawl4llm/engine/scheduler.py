@@ -196,10 +196,10 @@ class InfluenceScheduler(BaseScheduler):
             return
         until = now + self._crawl.options.crawl_wait if self._waits is None else self._waits[1]
         self._waits = reason, until
-        sites, number = self._crawl.sites, self._crawl.unanswered_sites
-        if sites is not None and number and not self._crawl.in_flight and now >= self._said + _SAID_SECONDS:
+        sites, any_wait = self._crawl.sites, self._crawl.unanswered_sites
+        if sites is not None and any_wait and not self._crawl.in_flight and now >= self._said + _SAID_SECONDS:
             self._said = now
-            owners, tried = sites.next_tries(_MOST_NAMED)
+            number, owners, tried = sites.next_tries(_MOST_NAMED)
             left = sites.owners_waiting - len(owners)
             named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
             next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
+
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.sited_frontier import TURNS_A_TRY, SitedFrontier
@@ -122,6 +124,29 @@ def test_documents_of_a_site_that_is_given_up_come_to_their_end() -> None:
             asked.sites.settle(lease, Outcome.FAILED, "refused")
             ended.add(lease.entry.key)
     assert ended == {f"http://dead.a.test/{number}" for number in range(5)}
+    assert asked.sites.waiting == len(asked.sites) == 0
+
+
+@pytest.mark.parametrize("tries", range(6))
+@pytest.mark.parametrize("wait", [0.0, 1.5, 3.0])
+def test_whenever_a_site_is_given_up_all_of_its_documents_end(tries: int, wait: float) -> None:
+    """Also if one of them is queued to be tried, or on its way, and others are set aside."""
+    asked = Asked(*(f"http://dead.a.test/{number}" for number in range(5)))
+    out = None
+    for _ in range(tries):
+        if out is not None:
+            asked.fail(out, wait)
+        out = asked.lease()
+    asked.sites.give_up("http://dead.a.test/")
+    if out is not None:
+        asked.fail(out, wait)
+    ended = []
+    for _ in range(20):
+        if (lease := asked.lease()) is not None:
+            asked.sites.owners.release(OWNER, asked.now)
+            asked.sites.settle(lease, Outcome.FAILED, "dns")
+            ended.append(lease.entry.key)
+    assert sorted(ended) == [f"http://dead.a.test/{number}" for number in range(5)]
     assert asked.sites.waiting == len(asked.sites) == 0
 
 
