@@ -175,7 +175,7 @@ def _sealed(folder: Path) -> Reader:
         (folder / "name").write_bytes(data)
         with suppress(StorageError):
             storage.unpack("name", data)
-        storage.get_packed("name")
+        storage.unpack("name", storage.get("name") or b"")
 
     return Reader(read, (StorageError,))
 

@@ -5,14 +5,13 @@
 - Batch order: ``crawl`` drives them from batch to batch; ``partition``: one of them; ``board``: what all have put of an
   iteration.
 - Continuous order: ``continuous`` drives them; ``continuous_partition``: one of them; ``journal``: its commits;
-  ``post``: what is read of all journals; ``routes``: owners, each asked of its partition; ``logged``: a store that
-  tells what has changed, ``changes``: that as bytes; ``figures``: sums of what all commits say.
+  ``post``: what is read of all journals; ``routes``: owners, each asked of its partition; ``changes``: what has changed
+  of a store, as bytes.
 - ``controls``: which domains are blocked, told to all workers; ``request_spool``: what they have sent to whom.
 - ``soundness``: what must hold of all that a storage has.
 - ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
   went, read back from them. ``shapes``: what an object must look like. ``segments``: the archive of a batch;
-  ``compacted``: many of them in one. ``scratch``: a partition's store, and its snapshots.
-- ``liveness``: the protocol of leases, announcements and requests, and what its implementations share.
-- ``valkey``: the same on a Valkey server. Imports valkey-py.
-- ``alone``: the same for a single worker.
+  ``compacted``: many of them in one. ``stores``: those of partitions, in either order.
+- ``liveness``: leases, announcements and requests, for a single worker.
+- ``valkey``: the same for several, on a Valkey server. Imports valkey-py.
 """

@@ -83,12 +83,8 @@ def encoded(changes: Iterable[Values]) -> bytes:
             kind, told = kind | _IS_EDIT, _edit(before, value)
         elif max((delta := _delta(before, value))[:2]) <= _LONGEST:
             kind, told = kind | _IS_DELTA, _ENDS.pack(delta.start, delta.end) + delta.middle
-        same = _same(last, key)
-        parts += [
-            _HEAD.pack(kind, same, len(key) - same, _GONE if told is None else len(told)),
-            key[same:],
-            told or b"",
-        ]
+        same, size = _same(last, key), _GONE if told is None else len(told)
+        parts += [_HEAD.pack(kind, same, len(key) - same, size), key[same:], told or b""]
         last = key
     return b"".join(parts)
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from crawl4llm.cluster import shapes
-from crawl4llm.cluster.storage import Storage, StorageError, pack
+from crawl4llm.cluster.storage import Storage, StorageError, sealed
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 WARC: Final = "warc/"
@@ -44,9 +44,6 @@ class Pages:
 
     def __init__(self, storage: Storage, partitions: int) -> None:
         self._storage = storage
-        self._names: list[str] = []
-        self.compacted: list[str] = []
-        """The lists of segments, in their order."""
         self._read = lru_cache(maxsize=max(_KEPT, partitions))(self._read_list)
         self.look_again()
 
@@ -54,6 +51,7 @@ class Pages:
         """List again what is compacted."""
         self._names = list(self._storage.names(WARC))
         self.compacted = [name for name in self._names if name.endswith(_SEGMENTS)]
+        """The lists of segments, in their order."""
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the object that holds a segment, and where it begins there."""
@@ -62,34 +60,27 @@ class Pages:
 
     def get(self, name: str) -> bytes:
         """Return a segment, which has the digest in its name."""
-        data = self._look(
-            name,
-            lambda base, at: self._storage.get_range(base + _suffix(name), at.start, at.size),
-            lambda: self._storage.get_as_is(name),
-        )
+        data = self._piece(name)
         if hashlib.sha256(data).hexdigest() != digest_of(name):
             raise self._storage.damaged(name, _OTHER_DIGEST)
         return data
 
-    def index(self, name: str) -> dict[str, IndexLine]:
-        """Return the lines of the index of a segment, by document key."""
-        with self._storage.reading(index_name(name)):
-            lines = map(parse_index_line, self.raw_index(name).splitlines(keepends=True))
-            found = {line.id: line for line in lines if line is not None}
-        if not found:
-            raise self._storage.damaged(index_name(name), "it lists no page")
-        return found
-
-    def raw_index(self, name: str) -> bytes:
+    def index(self, name: str) -> list[IndexLine]:
         """Return the lines of the index of a segment, whose checksum holds."""
-        return self._storage.unsealed(index_name(name), self._sealed_index(name))
+        with self._storage.reading(index_name(name)):
+            parsed = map(parse_index_line, self._index(name).splitlines(keepends=True))
+            lines = [line for line in parsed if line is not None]
+        if not lines:
+            raise self._storage.damaged(index_name(name), "it lists no page")
+        return lines
 
-    def _sealed_index(self, name: str) -> bytes:
-        return self._look(
+    def _index(self, name: str) -> bytes:
+        data = self._look(
             name,
             lambda base, at: self._storage.get_range(base + _INDEX, at.index_start, at.index_size),
             lambda: self._storage.get_as_is(index_name(name)),
         )
+        return self._storage.unsealed(index_name(name), data)
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return the bytes of a segment and of its index."""
@@ -116,9 +107,10 @@ class Pages:
             start, index_start = start + size, index_start + index_size
         base, suffix = _object(places), _suffix(places[0].name)
         self._storage.put_pieces(base + suffix, start, self._pieces(places))
-        self._storage.put_pieces(base + _INDEX, index_start, map(self._checked_index, places))
+        indexes = (sealed(index_name(one.name), self._index(one.name)) for one in places)
+        self._storage.put_pieces(base + _INDEX, index_start, indexes)
         called = _base(places[0].name) + _SEGMENTS
-        self._storage.put(called, pack(places))
+        self._storage.put_packed(called, places)
         self.look_again()
         self._clean_up(called)
 
@@ -132,16 +124,12 @@ class Pages:
             if digest.hexdigest() != digest_of(name):
                 raise self._storage.damaged(name, _OTHER_DIGEST)
 
-    def _checked_index(self, segment: Segment) -> bytes:
-        data = self._sealed_index(segment.name)
-        self._storage.unsealed(index_name(segment.name), data)
-        return data
-
-    def _piece(self, name: str, start: int, size: int) -> bytes:
+    def _piece(self, name: str, start: int = 0, size: int | None = None) -> bytes:
+        """Return some bytes of a segment, by default all."""
         return self._look(
             name,
-            lambda base, at: self._storage.get_range(base + _suffix(name), at.start + start, size),
-            lambda: self._storage.get_range(name, start, size),
+            lambda base, at: self._storage.get_range(base + _suffix(name), at.start + start, size or at.size),
+            lambda: self._storage.get_range(name, start, size) if size else self._storage.get_as_is(name),
         )
 
     def _clean_up(self, called: str) -> str:

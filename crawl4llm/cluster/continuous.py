@@ -12,43 +12,34 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster import objects, shapes
-from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
+from crawl4llm.base.pages import Capture
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.cluster.controls import Controls, Heeding
-from crawl4llm.cluster.journal import Quotas
-from crawl4llm.cluster.partition import Common
+from crawl4llm.cluster.journal import Quotas, told_of
+from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
-from crawl4llm.cluster.worker import POLL, WorkerCrawl
+from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
-from crawl4llm.parts.budgets import BUDGETS_SPENT
+from crawl4llm.crawl.sited_frontier import SitedFrontier
+from crawl4llm.frontier import Lease
 from crawl4llm.policies import NO, CrawledPage
-
-if TYPE_CHECKING:
-    from crawl4llm.base.pages import Capture
-    from crawl4llm.cluster.liveness import Liveness
-    from crawl4llm.crawl.sited_frontier import SitedFrontier
-    from crawl4llm.frontier import Lease
-
-_COMMIT: Final = "commit"
-"""What is announced: that a partition has one more."""
-_LEAST_CLAIM: Final = 16
-"""Pages that a partition claims, where so many are left for each."""
 
 
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
+    news = "commit"
+
     def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
-        self._routes = routes = RoutedOwners(common.partitions.of)
+        self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
         owners = None if common.clock is None else routes
         super().__init__(common, liveness, is_new=is_new, visited=RoutedVisited(routes), owners=owners)
-        routes.lead_to(self._own, self._workable)
+        self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)
         self._touched: set[int] = set()
@@ -56,16 +47,17 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._handing_over: set[int] = set()
         self._pulse = asyncio.Event()
         """Set when something may have happened elsewhere, and each second."""
-        self._pulsing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        """What goes on beside the crawl."""
         self._announced: set[int] = set()
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """Whether scores of different partitions can be compared."""
+        self._spent = {part.spent for part in self.parts if part.spent}
         self._lately = [0.0, 0.0, 0.0]
         """What scores meant for the last pages of all its partitions."""
         self._heeding: Heeding | None = None
         """Hears which domains are blocked, in a live crawl."""
-        self._steering: asyncio.Task[None] | None = None
         self._spool: RequestSpool | None = None
         self._spooled_at = -math.inf
         if common.clock is not None:
@@ -82,17 +74,16 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def dequeue(self) -> list[Lease]:
         """Lease the best documents of all that may be had now."""
         leases: list[Lease] = []
-        if self._ended is not None or self._leaving or self.lag():
+        if self.finished is not None or self._leaving or self.lag():
             return leases
-        waiting = {one.number: one for one in self._workable() if one.left > 0}
+        waiting = {one.number: one for one in self._workable() if one.crawl.missing > 0}
         while waiting and len(self._of) < self.concurrent_leases:
             ready = [(key, one.number) for one in waiting.values() if (key := one.best()) is not None]
             if not ready:
                 break
             partition = waiting[self._next_of(ready)]
-            if (
-                not (some := partition.lease_one()) or partition.left <= 0
-            ):  # a budget is spent: it has set documents aside
+            some = partition.lease_one()
+            if not some or partition.crawl.missing <= 0:  # a budget is spent: it has set documents aside
                 del waiting[partition.number]
             self._of.update((id(lease.entry), (partition, lease)) for lease in some)
             leases += some
@@ -139,7 +130,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self.failure = self.failure or partition.crawl.failure
 
     def may_send(self, url: str, *, led: bool = False) -> bool:
-        if self._heeding is not None and not self._heeding.hears:
+        if not self._hears:
             return False
         return self._routes.may_work(url) or not owner_of(url) or (led and not self._routes.is_own(url))
 
@@ -148,10 +139,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if self.finished is not None or self._leaving:
             return False
         return bool(self._touched) or self._pulse.is_set() or not self._of
-
-    @property
-    def must_wait(self) -> bool:
-        return self.answered >= 2 * self.pages_at_once
 
     def sites_of(self, url: str) -> SitedFrontier | None:
         partition = self._own.get(self._common.partitions.of(url))
@@ -166,15 +153,15 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def crawled(self) -> int:
         """Pages crawled by all workers, as far as is known."""
         return self._post.crawled + sum(
-            one.crawl.crawled - self._post.crawled_of(one.number) for one in self._own.values()
+            one.crawl.crawled - self._post.heads[one.number].crawled for one in self._own.values()
         )
 
     async def advance(self, *, expand: bool = True) -> None:
         """Merge what was fetched, and do all else that is due. Raises InputError."""
-        if self._pulsing is None:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
-            self._pulsing = asyncio.ensure_future(self._pulse_on())
+        if not self._tasks:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
+            self._tasks.append(asyncio.ensure_future(self._pulse_on()))
             if self._heeding is not None:
-                self._steering = asyncio.ensure_future(self._heeding.run(self._drop_blocked))
+                self._tasks.append(asyncio.ensure_future(self._heeding.run(self._drop_blocked)))
         is_due = self._pulse.is_set() or self._was_idle
         self._pulse.clear()
         self._woken.clear()
@@ -192,15 +179,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         is_idle = is_idle and not touched
         if is_idle and self._was_idle and not self._leaving:
             self._see_end()
-            if self._ended is None:
+            if self.finished is None:
                 await self._woken.wait()
         self._was_idle = is_idle
 
     async def wind_up(self) -> None:
         """Commit what was fetched, and hand the partitions over."""
-        for task in (self._pulsing, self._steering):
-            if task is not None:
-                task.cancel()
+        for task in self._tasks:
+            task.cancel()
         self._of.clear()
         for partition in self._own.values():
             if partition.is_dirty or partition.crawl.unanswered():
@@ -218,14 +204,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         super().leave()
         self._woken.set()
 
-    def statistics(self) -> dict[str, float | None]:
-        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
-        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
-        queued = sum(len(one.crawl.frontier) for one in self._own.values())
-        visited = sum(len(one.crawl.visited) for one in self._own.values())
-        self._liveness.figures({"pages": counts["pages/crawled"], "queued": queued})
-        return {**counts, "pages/visited": visited, "frontier/queued": queued, **self._figures()}
-
     # -- one thing after the other --------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
@@ -235,7 +213,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         await self._put_requests()  # those that a worker before has left here
         await self._post.begin()  # also of a crawl that has ended: whoever joins it tells of its pages
         self._see_whether_ended()
-        if self._ended is None:
+        if self.finished is None:
             await asyncio.to_thread(self._quotas.look)
             await self._look_around()
             await self._commit(self._own, all_of_them=True)
@@ -244,7 +222,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _pulse_on(self) -> None:
         with suppress(asyncio.CancelledError):
             while True:
-                self._announced |= await self._liveness.wait(_COMMIT, POLL)
+                self._announced |= await self._liveness.wait(self.news, POLL)
                 self._pulse.set()
                 self._woken.set()
                 self.wake()
@@ -254,7 +232,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Whether there is a document that may be leased now, or later when its owner may be asked."""
         if self.owners is not None:
             return self._routes.next_ready() is not None
-        return any(one.left > 0 and len(one.crawl.frontier) for one in self._workable())
+        return any(one.crawl.missing > 0 and len(one.crawl.frontier) for one in self._workable())
 
     async def _advance_touched(self) -> set[int]:
         """Let partitions take their answers, and the links that others have for them; return which."""
@@ -266,12 +244,12 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self.failure = self.failure or partition.crawl.failure
         if touched:
             self.counters.errors_in_row = max(one.crawl.counters.errors_in_row for one in self._own.values())
-            self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
+            self._lately = [sum(some) for some in zip(*(one.lately.sums for one in self._own.values()), strict=True)]
         return touched
 
     def _drop_blocked(self, until: float) -> None:
         """Drop some queued documents of blocked owners."""
-        while self._ended is None and self.drop_blocked() and time.monotonic() < until:
+        while self.finished is None and self.drop_blocked() and time.monotonic() < until:
             pass
 
     async def _put_requests(self) -> None:
@@ -285,16 +263,22 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
-        for number in [one for one in self._handing_over if self._is_quiet(one)]:
-            await self._let_go(number)
+        for partition in [self._own[number] for number in self._handing_over]:
+            if partition.is_quiet:
+                await partition.crawl.wind_up()
+                await self._put_requests()
+                await self._put_commits_of(partition)
+                self._release([partition.number])
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
             self._announced.clear()
-            self._leave_pages()
+            if self._quotas.left(self._post.returned) <= 0:
+                for partition in self._own.values():
+                    partition.leave_pages()
             await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
             await asyncio.to_thread(self._quotas.look)  # who had a partition before may have claimed for it
             for number, partition in self._own.items():
-                partition.quota = self._quotas.of.get(number, 0)
+                partition.grant(self._quotas.of[number])
             self._see_whether_ended()
 
     async def _commit(self, some: Iterable[int], *, all_of_them: bool) -> bool:
@@ -315,94 +299,64 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return bool(due)
 
     async def _put_commits_of(self, partition: ContinuousPartition) -> None:
+        """Put its commits, or throw it away if another worker has put one of them."""
         while partition.prepared:
             commit = await asyncio.to_thread(partition.put, partition.prepared.pop(0))
             if commit is None:
                 partition.prepared.clear()
-                self._lose(partition)
+                if self.options.cluster is None:
+                    raise InputError(
+                        f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of "
+                        "them the same CLUSTER, or let one alone crawl"
+                    )
+                self._release([partition.number])
                 return
             self._post.add(partition.number, commit)
-            self._liveness.announce(_COMMIT, partition.number)
-
-    def _lose(self, partition: ContinuousPartition) -> None:
-        """Throw a partition away of which another worker has put a commit."""
-        if self.options.cluster is None:
-            raise InputError(
-                f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of them "
-                "the same CLUSTER, or let one alone crawl"
-            )
-        self._drop(partition.number)
-        self._liveness.give_up([partition.number])
+            self._liveness.announce(self.news, partition.number)
 
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""
         for partition in [self._own[number] for number in some if number in self._own]:
-            if partition.left > partition.low or not partition.is_ready:
-                continue
-            most = self.options.crawl_max_pages + self._post.returned
-            share = (most - self._quotas.dealt) // (2 * self.options.partitions)
-            wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawl.crawled)))
-            if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
-                partition.low = claimed // 4
-                partition.quota = self._quotas.of[partition.number]
-
-    def _leave_pages(self) -> None:
-        """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
-        if self._quotas.dealt >= self.options.crawl_max_pages + self._post.returned:
-            for partition in self._own.values():
-                if partition.left > 0 and not (
-                    partition.crawl.in_flight or partition.crawl.answered or partition.is_ready
-                ):
-                    partition.leave_pages()
+            await partition.claim_pages(self._quotas, self._post.returned)
 
     def _see_end(self) -> None:
         """Note that the crawl is over, if it is."""
-        if self._ended is not None:
-            return
         if self._post.crawled >= self.options.crawl_max_pages:
-            self._note_end(MAX_PAGES)
-        elif (rests := self._post.rests()) and rests <= {FRONTIER_EMPTY, BUDGETS_SPENT}:
-            self._note_end(BUDGETS_SPENT if BUDGETS_SPENT in rests else FRONTIER_EMPTY)
-
-    def _note_end(self, reason: str) -> None:
-        self._storage.put_packed(objects.END, {"reason": reason, "iteration": 0, "crawled": self._post.crawled})
-        self._ended = reason
-        self._liveness.announce(_COMMIT, -1)
-
-    def _see_whether_ended(self) -> None:
-        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
-            self._ended = end["reason"]
+            self._note_end(MAX_PAGES, self._post.crawled)
+        elif (rests := self._post.rests()) and rests <= {FRONTIER_EMPTY, *self._spent}:
+            self._note_end(min(rests - {FRONTIER_EMPTY}, default=FRONTIER_EMPTY), self._post.crawled)
 
     # -- which partitions are this worker's -----------------------------------------------------------------------
 
     def _workable(self) -> Iterable[ContinuousPartition]:
         """Return the partitions that may be worked on now."""
-        held = self._liveness.held()
-        if self._heeding is not None and not self._heeding.hears:
+        if not self._hears:
             return []
-        return [
-            partition for number, partition in self._own.items() if number in held and number not in self._handing_over
-        ]
+        workable = self._liveness.held() - self._handing_over
+        return [partition for number, partition in self._own.items() if number in workable]
+
+    @property
+    def _hears(self) -> bool:
+        """Whether it knows which domains are blocked, if any may be."""
+        return self._heeding is None or self._heeding.hears
 
     async def _open(self, number: int) -> None:
         """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
         may still do goes nowhere."""
-        told = await asyncio.to_thread(told_of, self._common, number)
+        told = await asyncio.to_thread(told_of, self._storage, number)
         await self._post.look([number])
-        clock = self._common.clock
-        longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
-        partition = ContinuousPartition(number, self._common, told, longest=longest)
+        partition = ContinuousPartition(number, self._common, *told)
+        is_new = not partition.commit_number
         partition.crawl.turns = self.turns
         if self._heeding is not None:
             partition.crawl.block(self._heeding.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
-        if partition.crawl.owners is not None and told.head is not None:
-            partition.crawl.owners.hold_all(self.clock.now() + longest)
+        if partition.crawl.owners is not None and not is_new:
+            partition.crawl.owners.hold_all(self.clock.now() + partition.longest)
         self._own[number] = partition
-        self._handing_over.discard(number)
-        partition.quota = self._quotas.of.get(number, 0)
-        await partition.crawl.begin(seeds_of(self._common, number))
-        if told.head is not None:
+        partition.grant(self._quotas.of[number])
+        await partition.crawl.begin(partition.seeds())
+        if not is_new:
             partition.crawl.commit_now()
         self._post.look_again()
         self._touched.add(number)
@@ -411,24 +365,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Ask nothing more of the owners of partitions; they are let go when all was answered."""
         self._handing_over.update(numbers)
 
-    def _is_quiet(self, number: int) -> bool:
-        partition = self._own.get(number)
-        if partition is None:
-            return True
-        owners = partition.crawl.owners
-        return not partition.crawl.in_flight and (owners is None or not owners.counts.busy)
-
-    async def _let_go(self, number: int) -> None:
-        self._handing_over.discard(number)
-        if (partition := self._own.get(number)) is not None:
-            await partition.crawl.wind_up()
-            await self._put_requests()
-            await self._put_commits_of(partition)
-            self._drop(number)
-            self._liveness.give_up([number])
-
     def _drop(self, number: int) -> None:
         self._touched.discard(number)
+        self._handing_over.discard(number)
         if self.turns is not None:
             for partition, lease in self._of.values():
                 if partition.number == number:

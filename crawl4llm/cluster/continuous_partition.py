@@ -6,23 +6,21 @@ there. A partition is made anew from its newest snapshot and the commits since.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, own_links, redirects_in
-from crawl4llm.cluster.logged import Working
+from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, before_first, redirects_in
 from crawl4llm.cluster.objects import links_in
-from crawl4llm.cluster.partition import Common
-from crawl4llm.cluster.segments import Lines, Segment, Segments
-from crawl4llm.cluster.shapes import read
+from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
+from crawl4llm.cluster.stores import Working
+from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl.commits import Committed, JobCommits
-from crawl4llm.crawl.counting import Balance
-from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import Entry, Lease, score_of
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.parts import Part, Parts, Rated
@@ -36,35 +34,18 @@ _PRIOR: Final = 5.0
 """Pages of the crawl's mean influence that count with a partition's last ones."""
 _REPLAYED: Final = 4
 """Times the size of a snapshot that the changes since may have, which whoever takes over goes through."""
+_LEAST_CLAIM: Final = 16
+"""Pages that it claims, where so many are left for each partition."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
-
-
-class Told(NamedTuple):
-    """What the storage has of a partition."""
-
-    number: int
-    """Of its newest commit."""
-    changes: list[tuple[bytes, bytes]]
-    """Changes of the store and fingerprints: of the newest snapshot, and of the commits since."""
-    head: Head | None
-    """Of the newest commit; None where there is none."""
-    since: int
-    """Bytes of the changes since the snapshot."""
-    whole: int
-    """Bytes of the snapshot."""
 
 
 class Prepared(NamedTuple):
     """A commit that is to be put."""
 
-    number: int
-    head: Head
+    commit: Commit
     segment: Segment | None
-    sections: dict[int, bytes]
-    lines: bytes
-    changes: tuple[bytes, bytes]
-    whole: bytes | None
+    snapshot: bytes | None
     """A snapshot, if it is due."""
 
 
@@ -89,59 +70,53 @@ class _Lately(Part):
         self.sums = state
 
 
-class ContinuousPartition:
+class ContinuousPartition(OnePartition):
     """A crawl of the partition's documents, and the journal of its commits. It is the crawl's commits
     (:class:`crawl4llm.crawl.commits.Commits`) and its neighbours (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
 
-    def __init__(self, number: int, common: Common, told: Told, *, longest: float) -> None:
-        """Begin, or go on from what the storage has. ``longest``: seconds for which its owners wait if it goes on.
-        Raises InputError."""
-        self.number = number
-        self.longest = longest
-        self._common = common
-        options, folder = common.options, common.folder / f"{number:04}"
-        policy = common.make_policy()
-        with common.storage.reading(journal.name(number, journal.LOG, told.number)):
-            self._working = working = Working(folder / "store", options, common.clock, told.changes, longest)
-        self._segments, self._lines = Segments(folder / "warc", options, common.info, number), Lines()
+    _store: Working
+
+    def __init__(self, number: int, common: Common, snapshot: Commit | None, commits: Sequence[Commit]) -> None:
+        """Begin, or go on from the newest snapshot and the commits since. Raises InputError."""
+        super().__init__(number, common)
+        options, clock, policy = common.options, common.clock, common.make_policy()
+        self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
+        """Seconds for which its owners wait if it goes on."""
+        told = [commit for commit in (snapshot, *commits) if commit is not None]
+        last = told[-1] if told else Commit(0, before_first(options.partitions), {}, b"", b"", b"")
+        changes = [commit[-2:] for commit in told]
+        with common.storage.reading(journal.name(number, journal.LOG, last.number)):
+            self._store = working = Working(self._folder / "store", options, clock, changes, self.longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
         self._job = JobCommits(working, log, self._segments, options)
-        self.crawl = open_crawl(
+        self.crawl = self._open(
             options,
-            policy=policy,
-            rate=common.rate,
-            frontier=working.frontier,
-            by_owners=working.owned,
-            visited=working.visited,
-            archive=self._segments,
-            log=self._lines,
+            policy,
             commits=self,
-            provenance=common.provenance,
-            limits=common.limits,
+            by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
             aside=StoredAside(working.tables),
-            clock=common.clock,
+            clock=clock,
             tells_sites_apart=common.tells_sites_apart,
             sends=common.info.host is not None,
-            url_of_seed=common.url_of_seed,
             neighbours=self,
         )
         working.keep(policy, self.crawl.parts, self.crawl.sites)
         self.crawl.scope.sends_on = self._is_elsewhere
-        self._lately = self.crawl.parts.get(_Lately)
-        self.commit_number = told.number
-        head = told.head or Head(0, 0, 0, None, [0] * options.partitions, None, [])
+        [self.lately] = [part for part in self.crawl.parts if isinstance(part, _Lately)]
+        self.commit_number, head = last.number, last.head
         self.turn, self.returned, self.marks = head.turn, head.returned, list(head.marks)
-        self.quota = 0
+        self.grant(0)
         self.is_dirty = False
         """Whether there is something that the last commit does not have."""
         self.committed_at = time.monotonic()
         self._committed_pages = 0
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
-        self._since, self._whole = told.since, told.whole
-        self.low = 0
+        self._since = sum(len(part) for commit in commits for part in commit[-2:])
+        self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
+        self._low = 0
         """Pages left with which it claims more."""
         self.prepared: list[Prepared] = []
         """Commits that are to be put."""
@@ -152,43 +127,30 @@ class ContinuousPartition:
         self._best: bytes | None = None
         self._leaves = False
         self._mail = self._new_mail()
-        if told.head is not None:
-            with common.storage.reading(journal.name(number, journal.LOG, told.number)):
+        if told:
+            with common.storage.reading(journal.name(number, journal.LOG, last.number)):
                 self._take_up()
         self._counted_before = self.crawl.counters.counts.copy()
 
     # -- what it crawls -------------------------------------------------------------------------------------------
 
-    @property
-    def quota(self) -> int:
-        """Pages that it may crawl in all."""
-        return self._quota
-
-    @quota.setter
-    def quota(self, quota: int) -> None:
+    def grant(self, quota: int) -> None:
+        """Let it crawl so many pages in all."""
         self._quota = quota
         self.crawl.granted = quota - self.returned
-
-    @property
-    def lately(self) -> Sequence[float]:
-        """Sums of the influence and of the scores of its last pages, and their number; earlier ones count less."""
-        assert self._lately is not None
-        return self._lately.sums
 
     def expected(self, order: bytes, lately: Sequence[float]) -> float:
         """Return the influence that can be expected of a document, by its score and what scores meant for its last
         pages; ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
-        own, score = self.lately, max(score_of(order), 0.0)
+        own, score = self.lately.sums, max(score_of(order), 0.0)
         weight = _PRIOR / lately[2] if lately[2] else 0.0
         scores = own[1] + weight * lately[1]
         return score * (own[0] + weight * lately[0]) / scores if scores > 0 else score
 
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
-        if self.crawl.owners is not None:
-            return self._working.frontier.first()
-        if self._best is None:
-            self._best = self._working.frontier.first()
+        if self._best is None or self.crawl.owners is not None:
+            self._best = self._store.frontier.first()
         return self._best
 
     def lease_one(self) -> list[Lease]:
@@ -204,11 +166,6 @@ class ContinuousPartition:
         self.crawl.give_back(lease)
 
     @property
-    def left(self) -> int:
-        """Pages that it may still begin with."""
-        return self.crawl.missing
-
-    @property
     def is_ready(self) -> bool:
         """Whether a document may be had now, or soon."""
         owners, clock = self.crawl.owners, self.crawl.clock
@@ -217,16 +174,28 @@ class ContinuousPartition:
         ready = owners.next_ready()
         return ready is not None and ready <= clock.now() + max(_SOON, 2 * clock.delay)
 
-    def leave_pages(self) -> None:
-        """Leave to others the pages that it cannot begin with soon; nothing may be in flight."""
-        self._leaves = True
-        self.crawl.commit_now()
-
     @property
-    def is_at_rest(self) -> bool:
-        """Whether it has nothing to do by itself."""
+    def is_quiet(self) -> bool:
+        """Whether nothing is asked for."""
+        owners = self.crawl.owners
+        return not self.crawl.in_flight and (owners is None or not owners.counts.busy)
+
+    async def claim_pages(self, quotas: Quotas, returned: int) -> None:
+        """Claim pages if it has documents, and few pages left to crawl. ``returned``: see Quotas.claim()."""
+        if self.crawl.missing > self._low or not self.is_ready:
+            return
+        share = quotas.left(returned) // (2 * self._common.options.partitions)
+        wanted = max(1, min(share, max(_LEAST_CLAIM, self.crawl.crawled)))
+        if claimed := await asyncio.to_thread(quotas.claim, self.number, wanted, returned):
+            self._low = claimed // 4
+            self.grant(quotas.of[self.number])
+
+    def leave_pages(self) -> None:
+        """Leave to others the pages that it cannot begin with soon."""
         crawl = self.crawl
-        return (not crawl.buffer and crawl.finished is not None) or crawl.waits_only is not None
+        if crawl.missing > 0 and not (crawl.in_flight or crawl.answered or self.is_ready):
+            self._leaves = True
+            crawl.commit_now()
 
     async def advance(self) -> None:
         """Merge what was fetched. Raises InputError."""
@@ -242,8 +211,8 @@ class ContinuousPartition:
             return False
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
-        content = read(storage, called, section, shapes.MAIL)
-        pages, _ = read(storage, called, commit.lines, shapes.LINES)
+        content = shapes.read(storage, called, section, shapes.MAIL)
+        pages, _ = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
                 line = pages[place]
@@ -265,7 +234,8 @@ class ContinuousPartition:
         place = self.crawl.crawled - self._committed_pages - 1
         abroad = ((there, link) for there, link in zip(to, page.links, strict=True) if there != self.number)
         self._mail.add(place, abroad)
-        return page._replace(links=own_links(page.links, to, self.number))
+        own = [link for there, link in zip(to, page.links, strict=True) if there == self.number]
+        return page._replace(links=own)
 
     def takes(self, target: Entry) -> bool:
         """Put the target of a redirect that is another partition's into the next commit."""
@@ -282,12 +252,7 @@ class ContinuousPartition:
     @property
     def is_urgent(self) -> bool:
         """Whether an owner is to be left alone for longer than whoever takes over would by itself."""
-        return self._working.holds is not None and self._working.holds.is_urgent
-
-    @property
-    def balance(self) -> Balance:
-        """The states of its documents."""
-        return self.crawl.balance
+        return self._store.holds is not None and self._store.holds.is_urgent
 
     def commit(self, crawl: Committed) -> None:
         """Commit if it is time."""
@@ -296,19 +261,18 @@ class ContinuousPartition:
 
     def commit_now(self, crawl: Committed) -> None:
         """Commit, and prepare that to be put: before anything else changes."""
-        if self._working.holds is not None:
-            self._working.holds.pass_by()
+        if self._store.holds is not None:
+            self._store.holds.pass_by()
         self._job.commit_now(crawl)
         self._prepare()
 
     def _prepare(self) -> None:
         self.commit_number += 1
         self.turn = max(self.next_turn(), self.turn) + 1
-        rest = None
-        if self.is_at_rest and self.may_rest():
-            rest = self.crawl.waits_only or self.crawl.finished
+        rest = self.crawl.waits_only or (None if self.crawl.buffer else self.crawl.finished)
+        rest = rest if self.may_rest() else None
         if rest is not None or self._leaves:
-            self.returned, self._leaves = self.quota - self.crawl.crawled, False
+            self.returned, self._leaves = self._quota - self.crawl.crawled, False
             self.crawl.granted = self.crawl.crawled
         lines = pack(self._lines.take())
         sections = self._mail.packed()
@@ -317,44 +281,40 @@ class ContinuousPartition:
         self._segments.facts()
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
-        changes = self._working.take()
+        changes = self._store.take()
         self._since += sum(map(len, changes))
         mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
         head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None, mail)
-        whole = self._snapshot(head) if self._since > _REPLAYED * self._whole else None
-        self.prepared.append(Prepared(self.commit_number, head, segment, sections, lines, changes, whole))
+        commit = Commit(self.commit_number, head, sections, lines, *changes)
+        snapshot = self._snapshot(commit) if self._since > _REPLAYED * self._whole else None
+        self.prepared.append(Prepared(commit, segment, snapshot))
 
     def put(self, prepared: Prepared) -> Commit | None:
         """Put a commit into the storage; None where another worker has put one of its number. Of a thread's own: it
         touches nothing but the storage. Raises StorageError."""
-        storage, number, head = self._common.storage, prepared.number, prepared.head
-        if prepared.segment is not None:
-            pages = prepared.segment.put(storage, journal.pages_name(self.number, number))
-            head = head._replace(pages=pages)
-        data = journal.encode(head, list(prepared.sections.values()), prepared.lines, *prepared.changes)
-        if not storage.put(journal.name(self.number, journal.LOG, number), data):
+        storage, (commit, segment, snapshot) = self._common.storage, prepared
+        if segment is not None:
+            pages = segment.put(storage, journal.pages_name(self.number, commit.number))
+            commit = commit._replace(head=commit.head._replace(pages=pages))
+        if not storage.put(journal.name(self.number, journal.LOG, commit.number), journal.encode(commit)):
             return None
-        if prepared.whole is not None:
-            storage.put(journal.name(self.number, journal.ALL, number), prepared.whole)
-        return Commit(number, head, prepared.sections, prepared.lines, *prepared.changes)
+        if snapshot is not None:
+            storage.put(journal.name(self.number, journal.ALL, commit.number), snapshot)
+        return commit
 
-    def _snapshot(self, head: Head) -> bytes | None:
+    def _snapshot(self, commit: Commit) -> bytes | None:
         """Return a snapshot of the commit that was just made, if the changes since the last one are so many times as
         much: in a store that has grown meanwhile they may not be."""
-        changes, fingerprints = self._working.whole()
+        changes, fingerprints = self._store.whole()
         self._whole = len(changes) + len(fingerprints)
         if self._since <= _REPLAYED * self._whole:
             return None
         self._since = 0
-        return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)
+        return journal.encode(Commit(commit.number, commit.head._replace(mail=[]), {}, b"", changes, fingerprints))
 
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
-
-    def close(self) -> None:
-        self._segments.close()
-        self._working.close()
 
     def _new_mail(self) -> Mail:
         anchors = getattr(self.crawl.policy, "partitioned", NO) == NO
@@ -362,33 +322,11 @@ class ContinuousPartition:
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
-        crawl, leases = self.crawl, self._working.leases()
-        crawl.policy.load(self._working.policy_state())
-        crawl.load(self._working.state()["crawl"], leases if crawl.owners is not None else [])
+        crawl, leases = self.crawl, self._store.leases()
+        crawl.policy.load(self._store.policy_state())
+        crawl.load(self._store.state()["crawl"], leases if crawl.owners is not None else [])
         if crawl.owners is None:
             for lease in leases:
                 crawl.frontier.give_back(lease, attempted=False)
         self._committed_pages = crawl.crawled
         self._segments.number = self.commit_number + 1
-
-
-def told_of(common: Common, number: int) -> Told:
-    """Return what the storage has of a partition. Raises StorageError."""
-    at, data = journal.latest(common.storage, number)
-    changes: list[tuple[bytes, bytes]] = []
-    head, whole, since = None, 0, 0
-    found: Iterable[Commit] = journal.commits(common.storage, number, at)
-    if data is not None:
-        snapshot = journal.decode(common.storage, number, at, data)
-        changes.append((snapshot.changes, snapshot.fingerprints))
-        head, whole = snapshot.head, len(snapshot.changes) + len(snapshot.fingerprints)
-    for commit in found:
-        changes.append((commit.changes, commit.fingerprints))
-        since += len(commit.changes) + len(commit.fingerprints)
-        head, at = commit.head, commit.number
-    return Told(at, changes, head, since, whole)
-
-
-def seeds_of(common: Common, number: int) -> Sequence[str]:
-    """Return the seeds of a partition."""
-    return [key for key in common.seeds if common.partitions.of(key) == number]

@@ -11,16 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.liveness import boottime
 from crawl4llm.cluster.shapes import read
-from crawl4llm.cluster.storage import StorageError, pack
+from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.crawl.control import Control, checked_control
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.storage import Storage
 
 FOLDER: Final = "control"
 _LOOK: Final = 1.0
@@ -35,18 +32,13 @@ class Controls:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self.number = 0
-        """The number of the newest order; 0 before the first."""
+        self.number = max(storage.numbers(FOLDER), default=1) - 1
+        """The number of the newest order that was read, of which there may be none; 0 before the first."""
         self.control = Control()
-        self._is_new = True
 
     def look(self) -> bool:
         """Read the orders since the last look; return whether there were any."""
         before = self.number
-        if self._is_new:
-            numbers = [name.rpartition("/")[2] for name in self._storage.names(FOLDER)]
-            self.number = max((int(number) for number in numbers if number.isdecimal()), default=1) - 1
-            self._is_new = False
         while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
             self.control = self._checked(name, read(self._storage, name, data, _SHAPE))
             self.number += 1
@@ -60,7 +52,7 @@ class Controls:
             if names == set(self.control.blocked):
                 return False
             said = {"time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "blocked": sorted(names)}
-            if self._storage.put(f"{FOLDER}/{self.number + 1:08}", pack(said)):
+            if self._storage.put_packed(f"{FOLDER}/{self.number + 1:08}", said):
                 self.look()
                 return True
 
@@ -78,8 +70,8 @@ class Heeding:
         """``heed`` is called with the domains that are blocked, whenever they are others."""
         self._controls, self._lease, self._heed = controls, lease, heed
         self._heard_at = float("-inf")
-        self._said: str | None = None
-        """The error of the last look, if it failed."""
+        self._failed = False
+        """Whether the last look did."""
 
     @property
     def blocked(self) -> Sequence[str]:
@@ -109,9 +101,9 @@ class Heeding:
             await asyncio.sleep(min(_LOOK, self._lease / 4))
             try:
                 await self.look()
-                self._said = None
+                self._failed = False
             except StorageError as error:  # whoever puts a commit next ends with it; meanwhile nothing is sent for long
-                if self._said is None:
+                if not self._failed:
                     logger.warning("%s; nothing is sent until it answers", error)
-                self._said = str(error)
+                self._failed = True
             drop(time.monotonic() + 0.1)

@@ -8,44 +8,32 @@ its own. Nobody leads: what is put first stays, and whoever comes second puts th
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Any
 
-from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster import objects
 from crawl4llm.cluster.board import Board
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.objects import Plan
-from crawl4llm.cluster.partition import Common, Partition, Stage
-from crawl4llm.cluster.storage import pack
-from crawl4llm.cluster.worker import POLL, WorkerCrawl
-from crawl4llm.crawl.driven import Driven
+from crawl4llm.cluster.partition import Partition, Stage
+from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Lease
-
-_STEP: Final = "step"
-"""What is announced: that something was put."""
-_SETTLED: Final = 2 * Driven.pages_at_once
+from crawl4llm.frontier import Lease
 
 
 class ClusterCrawl(WorkerCrawl[Partition]):
     """Takes the partitions of this worker from batch to batch."""
 
+    news = "step"
+
     def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
         super().__init__(common, liveness, is_new=is_new)
         self._board = Board(common.storage, common.options, len(common.seeds))
-        self._ready: deque[Lease] = deque()
-        self._handed: set[int] = set()
-        self._pages = 0
+        self._ready: list[Lease] = []
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
 
     def dequeue(self) -> list[Lease]:
         """Hand out the documents of the batch that are ready."""
-        leases = list(self._ready)
-        self._ready.clear()
-        self._handed.update(id(lease.entry) for lease in leases)
+        leases, self._ready = self._ready, []
         return leases
 
     def give_back(self, lease: Lease) -> None:
@@ -53,18 +41,15 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     def unanswered(self) -> list[Lease]:
         """Return the leases that were handed out and have no answer."""
-        waiting = [lease for partition in self._own.values() for lease in partition.crawl.unanswered()]
-        return [lease for lease in waiting if id(lease.entry) in self._handed]
+        ready = set(map(id, self._ready))
+        waiting = (lease for one in self._own.values() for lease in one.crawl.unanswered())
+        return [lease for lease in waiting if id(lease) not in ready]
 
     @property
     def can_advance(self) -> bool:
         if self.finished is not None:
             return False
         return any(one.crawl.can_advance for one in self._own.values()) or (not self._ready and not self._of)
-
-    @property
-    def must_wait(self) -> bool:
-        return self.answered >= _SETTLED
 
     @property
     def crawled(self) -> int:
@@ -77,35 +62,22 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         for partition in list(self._own.values()):
             if partition.crawl.can_advance:
                 await partition.merge()
-                if partition.is_merged:
-                    for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
-                        self._forget(key)
+                if not partition.crawl.buffer:  # all its documents of the batch are merged
+                    self._forget(partition)
                     await self._put_exchange(partition)
         self.counters.errors_in_row = max((p.crawl.counters.errors_in_row for p in self._own.values()), default=0)
         if not self._of:
-            self._liveness.announce(_STEP, self.iteration)
+            self._liveness.announce(self.news, self.iteration)
             await self._go_on()
 
     def statistics(self) -> dict[str, float | None]:
-        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
-        queued = sum(len(one.crawl.frontier) for one in self._own.values())
-        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
-        figures = {
-            **counts,
-            "pages/visited": sum(len(one.crawl.visited) for one in self._own.values()),
-            "frontier/queued": queued,
-            "iterations": self.iteration,
-            "influence/mean": self.counters.mean_influence,
-            **self._figures(),
-        }
-        self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
-        return figures
+        return {**super().statistics(), "iterations": self.iteration, "influence/mean": self.counters.mean_influence}
 
     # -- from one batch to the next -------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
         """Do what can be done, and wait for others, until there are documents to fetch, or nothing is left."""
-        while not (self._leaving or self._ended or self.stopped or self.failure):
+        while not (self._leaving or self.finished or self.stopped or self.failure):
             await self._look_after_leases(floor=self.iteration + 1)
             self._board.look_again()
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)
@@ -113,16 +85,16 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                 if isinstance(result, BaseException):
                     raise result
             if any(moved):
-                self._liveness.announce(_STEP, self.iteration)
+                self._liveness.announce(self.news, self.iteration)
             if self._ready:
                 return
             if not any(moved):
-                await self._liveness.wait(_STEP, POLL)
+                await self._liveness.wait(self.news, POLL)
 
     async def _step(self, partition: Partition) -> bool:
         """Take a partition through as many stages as can be; return whether it moved."""
         moved = False
-        while self._ended is None and await self._move(partition):
+        while self.finished is None and await self._move(partition):
             moved = True
         return moved
 
@@ -131,14 +103,14 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         iteration, board = partition.iteration, self._board
         if partition.stage in (Stage.BEGUN, Stage.OFFERED):
             plan = await board.plan(iteration)
-            if isinstance(plan, Plan):
+            if isinstance(plan, objects.Plan):
                 return await self._take(partition, plan)
             n = board.size_of(iteration, partition.pages_before)
             if partition.stage is Stage.BEGUN:
-                await self._put(partition, objects.OFFER, pack(partition.offer(n)))
+                await self._put(partition, objects.OFFER, partition.offer(n))
                 return True
             if plan is not None and partition.number in plan and not partition.has_offered_whole:
-                await self._put(partition, objects.WHOLE, pack(partition.offer_whole(n)))
+                await self._put(partition, objects.WHOLE, partition.offer_whole(n))
                 return True
             return False
         if partition.stage is Stage.EXCHANGED:
@@ -147,11 +119,11 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                 return False
             pages = partition.pages_before + sum(one.pages for one in exchanges)
             if pages >= self.options.crawl_max_pages:
-                self._note_end(MAX_PAGES, iteration, pages)
+                self._note_end(MAX_PAGES, pages, iteration)
                 return False
             await partition.follow_links(exchanges)
             if partition.is_counted:
-                await self._put(partition, objects.FOUND, pack(partition.found()))
+                await self._put(partition, objects.FOUND, partition.found())
             else:
                 await self._next_iteration(partition)
             return True
@@ -161,10 +133,10 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             return True
         return False
 
-    async def _take(self, partition: Partition, plan: Plan) -> bool:
+    async def _take(self, partition: Partition, plan: objects.Plan) -> bool:
         """Let a partition lease its documents of the batch."""
         if not plan.keys:
-            self._note_end(FRONTIER_EMPTY, partition.iteration, plan.crawled)
+            self._note_end(FRONTIER_EMPTY, plan.crawled, partition.iteration)
             return False
         share = partition.take(plan)
         self._pages, self.iteration = max(self._pages, plan.crawled), max(self.iteration, partition.iteration)
@@ -197,26 +169,14 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             name = objects.snapshot_name(partition.number, partition.iteration)
             await asyncio.to_thread(self._storage.put, name, snapshot)
 
-    async def _put(self, partition: Partition, kind: str, data: bytes) -> None:
-        await asyncio.to_thread(self._storage.put, objects.name(partition.iteration, kind, partition.number), data)
-
-    def _note_end(self, reason: str, iteration: int, pages: int) -> None:
-        """Note that the crawl is over, for those who have no partition too."""
-        if self._ended is not None:
-            return  # by another partition, meanwhile
-        self._ended, self._pages = reason, pages
-        self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
-        self._liveness.announce(_STEP, iteration)
-
-    def _see_whether_ended(self) -> None:
-        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
-            self._ended, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
+    async def _put(self, partition: Partition, kind: str, content: Any) -> None:
+        name = objects.name(partition.iteration, kind, partition.number)
+        await asyncio.to_thread(self._storage.put_packed, name, content)
 
     async def _open(self, number: int) -> None:
         """Begin with a partition where its newest snapshot is, or with the seeds."""
         snapshot = None
-        names = self._storage.names(objects.snapshot_name(number, 0).rpartition("/")[0])
-        if iterations := [int(last) for name in names if (last := name.rpartition("/")[2]).isdecimal()]:
+        if iterations := self._storage.numbers(f"p/{number:04}"):
             data = self._storage.get(objects.snapshot_name(number, iterations[-1]))
             snapshot = (iterations[-1], data or b"")
         partition = Partition(number, self._common, snapshot)
@@ -226,8 +186,4 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     def _drop(self, number: int) -> None:
         super()._drop(number)
-        self._ready = deque(lease for lease in self._ready if id(lease.entry) in self._of)
-
-    def _forget(self, key: int) -> None:
-        super()._forget(key)
-        self._handed.discard(key)
+        self._ready = [lease for lease in self._ready if id(lease.entry) in self._of]

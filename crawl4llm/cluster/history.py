@@ -3,21 +3,64 @@
 from __future__ import annotations
 
 import heapq
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
+from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.compacted import Pages
-from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
-from crawl4llm.cluster.shapes import read_if_there
-from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.crawl.commits import CRAWL
+from crawl4llm.frontier.composed import STATE
 
-_ITERATION: Final = re.compile(r"i/(\d{8})/?")
+T = TypeVar("T")
+
+
+class Figures:
+    """Sums of the partitions' states, as of their newest commits."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
+        self._stored: dict[tuple[int, bytes], bytes] = {}
+
+    def take(self, partition: int, commit: journal.Commit) -> None:
+        """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
+        for table, key, value in records(unpacked(commit.changes)):
+            if table == "state" and key in (CRAWL, STATE) and value is not None:
+                before = self._stored.get((partition, key), b"")
+                self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
+                self._states[partition][key] = json.loads(new)
+
+    def counts(self, partition: int) -> dict[str, int]:
+        """Return the figures of a partition that are counted."""
+        counts: Counter[str] = Counter(self._states[partition][CRAWL]["crawl"]["counts"])
+        for outcome, reason, count in self._states[partition][STATE]["outcomes"]:
+            counts[f"{outcome}/{reason}"] += count
+        return counts
+
+    def queued(self, partition: int) -> int:
+        """Return how many documents a partition has queued."""
+        state = self._states[partition].get(STATE)
+        return int(state["queued"]) if state else 0
+
+    def all(self, visited: int) -> dict[str, Any]:
+        """Return the figures of the crawl, with the prefix that stats have."""
+        counts: Counter[str] = Counter()
+        influence, rated = 0.0, 0
+        for partition, state in self._states.items():
+            counts.update(self.counts(partition))
+            counts["frontier/queued"] += self.queued(partition)
+            some, pages = state[CRAWL]["crawl"]["influence"]
+            influence, rated = influence + some, rated + pages
+        mean = influence / rated if rated else None
+        figures: dict[str, Any] = {**counts, "pages/visited": visited, "influence/mean": mean}
+        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
 
 
 class Batch(NamedTuple):
@@ -57,22 +100,29 @@ class History:
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.pages = Pages(self.storage, self.partitions)
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
-        self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
+        self.end: dict[str, Any] | None = shapes.read_if_there(self.storage, objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
         """Whether it is in continuous order: then it has journals, and no batches."""
 
-    def commits(self) -> Iterator[tuple[int, Commit]]:
+    def commits(self) -> Iterator[tuple[int, journal.Commit]]:
         """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
         journals = (self._journal(partition) for partition in range(self.partitions))
         return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
 
-    def _journal(self, partition: int) -> Iterator[tuple[int, Commit]]:
+    def _journal(self, partition: int) -> Iterator[tuple[int, journal.Commit]]:
         number = 0
         for commit in journal.commits(self.storage, partition):
             number = commit.number
             yield partition, commit
         if number < journal.newest(self.storage, partition):
             raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
+
+    def queued(self) -> list[int]:
+        """Return how many documents each partition had queued at its newest commit."""
+        figures = Figures()
+        for partition, commit in self.commits():
+            figures.take(partition, commit)
+        return [figures.queued(partition) for partition in range(self.partitions)]
 
     def state(self) -> list[int]:
         """Return numbers that grow as the crawl goes on."""
@@ -83,32 +133,32 @@ class History:
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""
-        folders = [match for name in self.storage.folders("i") if (match := _ITERATION.fullmatch(name))]
-        return int(folders[-1][1]) if folders else None
+        numbers = [name.strip("/").rpartition("/")[2] for name in self.storage.folders("i")]
+        return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
     def plan(self, iteration: int) -> Plan | None:
         """Return a batch; None where it is not planned yet."""
-        plan = read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
+        plan = shapes.read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
         return None if plan is None else Plan(*plan)
 
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
         """Return what the partitions offered; nothing where one has not yet."""
-        found: list[Mapping[str, Any]] = []
-        for number in range(self.partitions):
-            name = objects.name(iteration, objects.OFFER, number)
-            if (offer := read_if_there(self.storage, name, shapes.OFFER)) is None:
-                return []
-            found.append(offer)
-        return found
+        return self._of_all(
+            iteration, objects.OFFER, lambda name, data: shapes.read(self.storage, name, data, shapes.OFFER)
+        )
 
     def exchanges(self, iteration: int) -> list[Exchange]:
         """Return what came of a batch, by partition; nothing where one has not put it yet."""
-        found: list[Exchange] = []
-        for partition in range(self.partitions):
-            name = objects.name(iteration, objects.EXCHANGE, partition)
+        of = self.partitions
+        return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
+
+    def _of_all(self, iteration: int, kind: str, read: Callable[[str, bytes], T]) -> list[T]:
+        found: list[T] = []
+        for number in range(self.partitions):
+            name = objects.name(iteration, kind, number)
             if (data := self.storage.get(name)) is None:
                 return []
-            found.append(read_exchange(self.storage, name, data, self.partitions))
+            found.append(read(name, data))
         return found
 
     def batches(self) -> Iterator[Batch]:

@@ -10,13 +10,12 @@ taken has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.pages import Link
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.objects import LinksByTarget
-from crawl4llm.cluster.shapes import read, read_if_there
 from crawl4llm.cluster.storage import Storage, pack
 from crawl4llm.frontier import Entry
 
@@ -59,6 +58,11 @@ class Head(NamedTuple):
     """Partitions with documents to which there are links, and the bytes of each section."""
 
 
+def before_first(partitions: int) -> Head:
+    """Return the head of a partition without commits."""
+    return Head(0, 0, 0, None, [0] * partitions, None, [])
+
+
 class Commit(NamedTuple):
     """A commit as it was read."""
 
@@ -73,11 +77,11 @@ class Commit(NamedTuple):
     fingerprints: bytes
 
 
-def encode(head: Head, sections: Sequence[bytes], lines: bytes, changes: bytes, fingerprints: bytes) -> bytes:
-    """Return a commit as bytes; ``head.mail`` names the sections."""
-    packed_head = pack(list(head))
-    sizes = _SIZES.pack(len(packed_head), len(lines), len(changes))
-    return b"".join([sizes, packed_head, *sections, lines, changes, fingerprints])
+def encode(commit: Commit) -> bytes:
+    """Return a commit as bytes; its head's ``mail`` names the sections."""
+    head = pack(list(commit.head))
+    sizes = _SIZES.pack(len(head), len(commit.lines), len(commit.changes))
+    return b"".join([sizes, head, *commit.sections.values(), commit.lines, commit.changes, commit.fingerprints])
 
 
 def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit:
@@ -87,7 +91,7 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
         raise storage.damaged(called)
     head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
     place = _SIZES.size + head_bytes
-    head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
+    head = Head(*shapes.read(storage, called, data[_SIZES.size : place], shapes.HEAD))
     sections = {}
     for target, size in head.mail:
         sections[target] = data[place : place + size]
@@ -99,30 +103,33 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
     return Commit(number, head, sections, lines, changes, data[place:])
 
 
+def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
+    """Return a commit; None where there is none. Raises StorageError."""
+    data = storage.get(name(partition, LOG, number)) if number else None
+    return None if data is None else decode(storage, partition, number, data)
+
+
 def commits(storage: Storage, partition: int, after: int = 0) -> Iterator[Commit]:
     """Yield the commits of a partition, in order, those behind a number only. Raises StorageError."""
-    number = after + 1
-    while (data := storage.get(name(partition, LOG, number))) is not None:
-        yield decode(storage, partition, number, data)
-        number += 1
+    while (commit := read_commit(storage, partition, after + 1)) is not None:
+        yield commit
+        after = commit.number
 
 
 def newest(storage: Storage, partition: int) -> int:
     """Return the number of the newest commit; 0 where there is none. Raises StorageError."""
-    snapshots = _numbers(storage, folder(partition, ALL), "")
+    snapshots = storage.numbers(folder(partition, ALL))
     after = name(partition, LOG, snapshots[-1]) if snapshots else ""
-    return max([0, *snapshots, *_numbers(storage, folder(partition, LOG), after)])
+    return max([0, *snapshots, *storage.numbers(folder(partition, LOG), after)])
 
 
-def latest(storage: Storage, partition: int) -> tuple[int, bytes | None]:
-    """Return the newest snapshot and its number; 0 and None where there is none. Raises StorageError."""
-    if found := _numbers(storage, folder(partition, ALL), ""):
-        return found[-1], storage.get(name(partition, ALL, found[-1]))
-    return 0, None
-
-
-def _numbers(storage: Storage, inside: str, after: str) -> list[int]:
-    return [int(last) for one in storage.names(inside, after) if (last := one.rpartition("/")[2]).isdecimal()]
+def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commit]]:
+    """Return the newest snapshot of a partition, and the commits since, without what only others read. Raises
+    StorageError."""
+    at = max(storage.numbers(folder(partition, ALL)), default=0)
+    data = storage.get(name(partition, ALL, at)) if at else None
+    snapshot = None if data is None else decode(storage, partition, at, data)
+    return snapshot, [commit._replace(sections={}, lines=b"") for commit in commits(storage, partition, at)]
 
 
 class Mail(LinksByTarget):
@@ -153,11 +160,6 @@ def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
     ]
 
 
-def own_links(links: Sequence[Link], partitions: Sequence[int], own: int) -> list[Link]:
-    """Return the links to a partition's own documents."""
-    return [link for link, partition in zip(links, partitions, strict=True) if partition == own]
-
-
 class Quotas:
     """How many of the N pages each partition may crawl: dealt by objects under ascending numbers, so that whoever deals
     knows of all that was dealt before. Methods raise StorageError."""
@@ -166,22 +168,25 @@ class Quotas:
         self._storage, self._most = storage, most
         self._read = 0
         self.dealt = 0
-        self.of: dict[int, int] = {}
+        self.of: Counter[int] = Counter()
         """Pages by partition."""
 
     def look(self) -> None:
         """Read what was dealt since the last time."""
-        while (found := read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
+        while (found := shapes.read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
+
+    def left(self, returned: int) -> int:
+        """Return how many pages are not dealt, with those that partitions have left to others."""
+        return self._most + returned - self.dealt
 
     def claim(self, partition: int, wanted: int, returned: int) -> int:
         """Deal up to so many pages, and return how many; ``returned``: what partitions have left to others, as far as
         is known."""
         while True:
-            left = self._most + returned - self.dealt
-            if left <= 0:
+            pages = min(wanted, self.left(returned))
+            if pages <= 0:
                 return 0
-            pages = max(1, min(wanted, left))
             if self._storage.put_packed(f"{QUOTA}/{self._read + 1:08}", [partition, pages]):
                 self._note(partition, pages)
                 return pages
@@ -190,4 +195,4 @@ class Quotas:
     def _note(self, partition: int, pages: int) -> None:
         self._read += 1
         self.dealt += pages
-        self.of[partition] = self.of.get(partition, 0) + pages
+        self.of[partition] += pages

@@ -1,4 +1,4 @@
-"""The liveness protocol: which worker has which partition, and hints between workers.
+"""Liveness: which worker has which partition, and hints between workers.
 
 Nothing that a crawl holds is kept here, and nothing depends on it for safety: storage decides whose work counts, so
 that two workers at one partition cost time and no page. Leases only keep workers from doing the same work.
@@ -13,8 +13,9 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 DRAIN: Final = "drain"
 """The request to a worker that it hands its partitions over and ends."""
@@ -38,109 +39,103 @@ class WorkerFacts(NamedTuple):
     """The last that it told."""
 
 
-class Liveness(Protocol):
+class Liveness:
     """Leases of partitions, announcements and requests. May be used from any thread.
 
-    A server that cannot be reached is said once and asked again with back-off; meanwhile calls return as if nothing
-    had been heard (no partition claimed, no worker known). InputError is raised by constructors alone.
+    Here those of a single worker, without a server: it may have all partitions, never loses one, and nobody asks it for
+    anything.
+    :class:`crawl4llm.cluster.valkey.ValkeyLiveness` has those of several. A server that cannot be reached is said once
+    and asked again with back-off. Meanwhile calls return as if nothing had been heard (no partition claimed, no worker
+    known). InputError is raised by constructors alone.
     """
 
-    worker: str
-    """The id of this worker, unique."""
+    def __init__(self, partitions: int) -> None:
+        self.worker = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        """The id of this worker, unique; it tells people where the worker runs, e.g. ``node7-4711-3f2a9c``."""
+        self._partitions = partitions
+        self._epochs = dict.fromkeys(range(partitions), 0)
+        self._mine: set[int] = set()
+        self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
+        self._requested: str | None = None
+        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
+        """What was announced and not yet waited for; the rest is of those who wait. Fed from any thread."""
+        self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
+        self._hearing = Lock()
 
     def join(self, facts: Mapping[str, str]) -> None:
         """Begin to be counted as a worker, with heartbeats from now on; ``facts``: what others may know of it."""
+        self._facts["facts"] = dict(facts)
 
-    def claim(self, want: int | None = None, *, floor: int = 0) -> dict[int, int]:
+    def claim(self, *, floor: int = 0) -> dict[int, int]:
         """Take free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
 
-        ``want``: take no more than this. Epochs ascend with each claim of a partition, also after the server has
-        forgotten all, and are above ``floor``. 0: the storage shows no work yet, so that on a server that knows nothing
-        of the crawl nobody needs to be waited for.
+        Epochs ascend with each claim of a partition, also after the server has forgotten all, and are above ``floor``.
+        0: the storage shows no work yet, so that on a server that knows nothing of the crawl nobody needs to be waited
+        for.
         """
+        free = self._epochs.keys() - self._mine
+        self._epochs |= {partition: max(self._epochs[partition], floor) + 1 for partition in free}
+        self._mine |= free
+        return {partition: self._epochs[partition] for partition in sorted(free)}
 
     def held(self) -> frozenset[int]:
         """Return the partitions that may be worked on now: half of the lease has not passed since the last heartbeat,
         by a clock that goes on while this process is stopped or the machine sleeps."""
+        return frozenset(self._mine)
 
     def renew(self) -> frozenset[int]:
         """Return the partitions that were lost since the last call: others have taken them, or may have."""
+        return frozenset()
 
     def give_up(self, partitions: Collection[int]) -> None:
         """Release partitions, which others may then take at once."""
+        self._mine.difference_update(partitions)
 
     def surplus(self) -> int:
         """Return how many partitions to give up, because workers have joined."""
+        return 0
 
     def announce(self, what: str, number: int) -> None:
         """Tell all workers of a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
         names."""
+        with self._hearing:
+            if len(self._numbers[what]) < _MOST_NUMBERS:
+                self._numbers[what].add(number)
+            waiting = self._waiting.pop(what, {})
+        for heard, loop in waiting.items():
+            loop.call_soon_threadsafe(heard.set)
 
     async def wait(self, what: str, timeout: float) -> frozenset[int]:
         """Wait until something of that name is announced, or ``timeout`` seconds; return the numbers announced since
         the last call. Needs an asyncio event loop."""
+        heard = asyncio.Event()
+        with self._hearing:
+            if self._numbers[what]:
+                heard.set()
+            self._waiting[what][heard] = asyncio.get_running_loop()
+        try:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(heard.wait(), timeout)
+        finally:
+            with self._hearing:
+                self._waiting[what].pop(heard, None)
+                numbers = frozenset(self._numbers.pop(what, ()))
+        return numbers
 
     def figures(self, figures: Mapping[str, float]) -> None:
         """Note figures, which the next heartbeat tells."""
-
-    def workers(self) -> list[WorkerFacts]:
-        """Return the workers that are known, by id."""
-
-    def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
-        told."""
+        self._facts["figures"] = dict(figures)
 
     def requested(self) -> str | None:
         """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""
+        return self._requested
 
     async def leave(self) -> None:
         """Release all partitions, and be no longer counted."""
-
-
-def new_worker() -> str:
-    """Return an id for a worker that tells people where it runs, e.g. ``node7-4711-3f2a9c``."""
-    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self._mine.clear()
 
 
 def boottime() -> float:
     """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps (where the system has
     one)."""
     return time.clock_gettime(_CLOCK)
-
-
-class Announcements:
-    """What was announced and not yet waited for; fed from any thread."""
-
-    def __init__(self) -> None:
-        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
-        self._lock = Lock()
-
-    def add(self, what: str, number: int) -> None:
-        """Note an announcement, and wake who waits for one of that name."""
-        with self._lock:
-            if len(self._numbers[what]) < _MOST_NUMBERS:
-                self._numbers[what].add(number)
-            waiting = self._waiting.pop(what, set())
-        for future in waiting:
-            future.get_loop().call_soon_threadsafe(_wake, future)
-
-    async def wait(self, what: str, timeout: float) -> frozenset[int]:
-        """See :meth:`Liveness.wait`."""
-        with self._lock:
-            future = asyncio.get_running_loop().create_future()
-            if not self._numbers[what]:
-                self._waiting[what].add(future)
-        try:
-            if not self._numbers[what]:
-                await asyncio.wait([future], timeout=timeout)
-        finally:
-            with self._lock:
-                self._waiting[what].discard(future)
-        with self._lock:
-            return frozenset(self._numbers.pop(what, ()))
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -27,9 +27,7 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.pages import Link
-from crawl4llm.cluster.shapes import CRAWL as CRAWL_SHAPE
-from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
-from crawl4llm.cluster.shapes import LINKS, LINKS_WITH_ANCHORS, read
+from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, pack
 
 FORMAT: Final = 3
@@ -42,25 +40,14 @@ SEEDS_PLACE: Final = -1
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
     """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
-    data = storage.get_as_is(CRAWL)
-    if data is None:
+    if (data := storage.get(CRAWL)) is None:
         return None
-    packed = storage.unsealed(CRAWL, data)
-    _check_format(storage, packed)
-    crawl: dict[str, Any] = read(storage, CRAWL, packed, CRAWL_SHAPE)
-    return crawl
-
-
-def _check_format(storage: Storage, packed: bytes) -> None:
-    """Raise StorageError if crawl.json says that the storage has another format."""
-    try:
-        crawl = storage.unpack(CRAWL, packed)
-    except StorageError:
-        return
-    found = crawl.get("format") if isinstance(crawl, dict) else None
-    if type(found) is int:
+    crawl = storage.unpack(CRAWL, data)
+    if isinstance(crawl, dict) and type(crawl.get("format")) is int:
         make = f"{command('crawl', 'influence', CLUSTER='URL', STORAGE='FOLDER')} with an empty FOLDER"
-        require_format(f"STORAGE {storage.url}", found, FORMAT, make, error=StorageError)
+        require_format(f"STORAGE {storage.url}", crawl["format"], FORMAT, make, error=StorageError)
+    checked: dict[str, Any] = shapes.read(storage, CRAWL, data, shapes.CRAWL)
+    return checked
 
 
 def folder(iteration: int) -> str:
@@ -148,8 +135,8 @@ class Exchange:
         data = self._sections[partition]
         if not data:
             return {}
-        shape = LINKS_WITH_ANCHORS if len(self._sections) == 1 else LINKS
-        return links_in(read(self._storage, self._name, data, shape))
+        shape = shapes.LINKS_WITH_ANCHORS if len(self._sections) == 1 else shapes.LINKS
+        return links_in(shapes.read(self._storage, self._name, data, shape))
 
 
 _KEYLESS: Final = Link("", None, "", False)
@@ -231,5 +218,5 @@ def read_exchange(storage: Storage, name: str, data: bytes, partitions: int) -> 
         start += size
     if start != len(data):
         raise storage.damaged(name)
-    head = read(storage, name, parts[0], EXCHANGE_HEAD)
+    head = shapes.read(storage, name, parts[0], shapes.EXCHANGE)
     return Exchange(head["rows"], head, len(data), name, storage, parts[1:])

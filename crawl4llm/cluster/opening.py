@@ -6,25 +6,22 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import harmless
 from crawl4llm.cluster import objects
-from crawl4llm.cluster.alone import Alone
+from crawl4llm.cluster.continuous import ContinuousCrawl
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.partitions import Partitions
+from crawl4llm.cluster.worker import Common
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, load_part
 from crawl4llm.policies import NO, Policy
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous import ContinuousCrawl
 
 _LEASES: Final = 2.5
 """That an exchange may last."""
@@ -53,15 +50,11 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
 
 def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
     """Return the settings of parts that not all crawls with STORAGE may have, and whether this one must not."""
-    refused = {}
+    no = {ALONE: True, EVERYWHERE: False}
+    refused = {f"the part {path}": no.get(load_part(path).partitioned, in_batches) for path in options.crawl_parts}
     for part in ORDER:
-        if part.partitioned != EVERYWHERE:
-            alone = part.partitioned == ALONE
-            what = part.setting if alone else f"{part.setting} in batch order"
-            refused[what] = part.asked(options) and (alone or in_batches)
-    for path in options.crawl_parts:
-        kind = load_part(path).partitioned
-        refused[f"the part {path}"] = kind == ALONE or (kind != EVERYWHERE and in_batches)
+        what = part.setting if part.partitioned == ALONE else f"{part.setting} in batch order"
+        refused[what] = part.asked(options) and no.get(part.partitioned, in_batches)
     return refused
 
 
@@ -103,15 +96,8 @@ def open_cluster(
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in common.seeds).encode("utf-8", "surrogatepass"))
         info = common.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
-        crawl = {
-            "format": objects.FORMAT,
-            "id": str(uuid.uuid4()),
-            "identity": mine,
-            "facts": facts,
-            "archive": archive,
-        }
-        crawl["seeds"] = seed_counts
-        storage.put_packed(objects.CRAWL, crawl)
+        about = {"format": objects.FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts}
+        storage.put_packed(objects.CRAWL, {**about, "archive": archive, "seeds": seed_counts})
         stored = objects.read_crawl(storage)
     if stored is None or storage.put_packed(objects.CRAWL, stored):  # the same bytes: no harm where it goes through
         raise InputError(
@@ -127,12 +113,14 @@ def open_cluster(
         raise InputError(
             f"STORAGE {storage.url} holds another crawl: {'; '.join(different)}; give the same, or another folder"
         )
-    liveness = _liveness(options, stored["id"])
+    liveness = Liveness(options.partitions)
+    if options.cluster is not None:
+        from crawl4llm.cluster.valkey import ValkeyLiveness  # valkey is an extra
+
+        liveness = ValkeyLiveness(options.cluster, stored["id"], options.partitions, options.cluster_lease)
     join(stored["id"])
     if options.crawl_batch_size:
         return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
-    from crawl4llm.cluster.continuous import ContinuousCrawl
-
     crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
     common = common._replace(info=replace(common.info, crawl_id=crawl_id))
     return ContinuousCrawl(common, liveness, is_new=not storage.folders("p"))
@@ -151,12 +139,3 @@ def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     as_json: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return as_json
-
-
-def _liveness(options: Options, crawl: str) -> Liveness:
-    """Return who tells which partitions are this worker's. Raises InputError."""
-    if options.cluster is None:
-        return Alone(options.partitions)
-    from crawl4llm.cluster.valkey import ValkeyLiveness
-
-    return ValkeyLiveness(options.cluster, crawl, options.partitions, options.cluster_lease)

@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
-from crawl4llm.cluster.scratch import Scratch
-from crawl4llm.cluster.segments import Lines, Segments
-from crawl4llm.cluster.shapes import SNAPSHOT
-from crawl4llm.cluster.storage import Storage, StorageError
+from crawl4llm.cluster.storage import StorageError
+from crawl4llm.cluster.stores import Scratch
+from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl.counting import Balance, balance
-from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.crawl.page_writer import RatePages
-from crawl4llm.crawl.scope import Limits
 from crawl4llm.frontier import Entry, Lease, Outcome
-from crawl4llm.options import Options
-from crawl4llm.parts import Parts
-from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Policy, Rating
-from crawl4llm.warc import ArchiveInfo
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.partitions import Partitions
-    from crawl4llm.crawl.turns import Clock
+from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Rating
 
 _AT_LEAST: Final = 16
 """Documents offered besides those that are to be expected in a batch."""
@@ -52,61 +40,23 @@ class Stage(enum.IntEnum):
     """The links to its documents are followed, the new ones not scored."""
 
 
-class Common(NamedTuple):
-    """What the partitions of a crawl have in common."""
-
-    options: Options
-    make_policy: Callable[[], Policy]
-    rate: RatePages
-    provenance: Mapping[str, str]
-    limits: Limits
-    parts: Parts
-    url_of_seed: Callable[[str], str] | None
-    info: ArchiveInfo
-    seeds: Sequence[str]
-    partitions: Partitions
-    storage: Storage
-    folder: Path
-    """For what is thrown away with this process."""
-    clock: Clock | None = None
-    """Continuous order: the time by which owners wait, if they do."""
-    concurrent_leases: int = 1
-    """Continuous order: documents of this worker that may be in flight."""
-    tells_sites_apart: bool = False
-    """True: a site may never answer, and then it holds up no other site of its owner."""
-
-
-class Partition:
+class Partition(OnePartition):
     """The part of a crawl that is done apart for each partition: the steps of Algorithm 1, in the order in which all
     partitions go."""
 
+    _store: Scratch
+
     def __init__(self, number: int, common: Common, snapshot: tuple[int, bytes] | None) -> None:
         """Begin, or go on from a snapshot before an iteration. Raises InputError."""
-        self.number = number
-        self._common = common
-        folder = common.folder / f"{number:04}"
+        super().__init__(number, common)
         policy = common.make_policy()
         iteration, data = snapshot or (0, None)
         with common.storage.reading(objects.snapshot_name(number, iteration)):
-            self._store = Scratch(folder / "store", common.options, policy, data)
-        if data is not None and not fits([self._store.state()], SNAPSHOT):
-            self._store.close()
+            self._store = Scratch(self._folder / "store", common.options, policy, data)
+        if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
+            self.close()
             raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
-        self._segments = Segments(folder / "warc", common.options, common.info, number)
-        self._lines = Lines()
-        self.crawl = open_crawl(
-            common.options,
-            policy=policy,
-            rate=common.rate,
-            frontier=self._store.frontier,
-            visited=self._store.visited,
-            archive=self._segments,
-            log=self._lines,
-            provenance=common.provenance,
-            limits=common.limits,
-            parts=common.parts,
-            url_of_seed=common.url_of_seed,
-        )
+        self.crawl = self._open(common.options, policy)
         self.crawl.start_batch(iteration)
         self._frontier, self._algorithm, self._buffer = self.crawl.frontier, self.crawl.algorithm, self.crawl.buffer
         self._counters, self._policy = self.crawl.counters, policy
@@ -149,16 +99,11 @@ class Partition:
         """The iteration that it is in."""
         return self.crawl.iteration
 
-    def counted(self) -> Counter[str]:
-        """Return what was counted by this worker."""
-        return self._counters.counts
-
     # -- the offer ------------------------------------------------------------------------------------------------
 
     async def queue_seeds(self) -> None:
         """Visit, score and queue its seeds; for a partition that begins without a snapshot."""
-        of, number_of = self._common.partitions.of, {key: number for number, key in enumerate(self._common.seeds)}
-        own = [key for key in self._common.seeds if of(key) == self.number]
+        number_of, own = {key: number for number, key in enumerate(self._common.seeds)}, self.seeds()
         wanted = self.crawl.visit_seeds(own)
         self._refused_at = {line["id"]: (SEEDS_PLACE, number_of[line["id"]]) for line in self._algorithm.refused}
         self._news = [[SEEDS_PLACE, len(own), len(wanted)]]
@@ -215,9 +160,8 @@ class Partition:
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        self._links = LinksByTarget(
-            self.number, self._common.options.partitions, anchors=self._common.options.partitions == 1
-        )  # policies that need them cannot be divided
+        of = self._common.options.partitions
+        self._links = LinksByTarget(self.number, of, anchors=of == 1)  # policies that need them cannot be divided
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
@@ -248,11 +192,6 @@ class Partition:
     def balance(self) -> Balance:
         counts = self._counters.counts + self._ended_before
         return balance(self.crawl.visited, self._frontier, counts, None)
-
-    @property
-    def is_merged(self) -> bool:
-        """Whether all its documents of the batch are."""
-        return not self._buffer
 
     def exchange(self) -> bytes:
         """Put its pages into the storage, and return what the partitions are to know of them."""
@@ -334,7 +273,7 @@ class Partition:
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
-        self._store.flush()
+        self._store.tables.commit()  # else what was written takes memory: LMDB has a transaction that has not ended
         self.crawl.start_batch(self.iteration + 1)
         self.stage = Stage.BEGUN
 
@@ -352,11 +291,6 @@ class Partition:
         data = self._store.snapshot()
         self._snapshot_bytes = len(data)
         return data
-
-    def close(self) -> None:
-        """Throw away what the storage does not have."""
-        self._segments.close()
-        self._store.close()
 
     # -- its parts ------------------------------------------------------------------------------------------------
 

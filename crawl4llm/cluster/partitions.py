@@ -41,7 +41,9 @@ class Partitions:
         place = hashed % _PLACES
         if self._hashes[place] == hashed and (number := self._numbers[place]) != _UNKNOWN:
             return number
-        number = self._of_name(owner_of(self._url_of(key)) or key)
+        name = owner_of(self._url_of(key)) or key
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        number = int.from_bytes(digest, "big") % self.count
         self._hashes[place], self._numbers[place] = hashed, number
         return number
 
@@ -52,7 +54,3 @@ class Partitions:
             return self._url(key)
         except PageError:
             return ""
-
-    def _of_name(self, name: str) -> int:
-        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "big") % self.count

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.journal import Commit, Head
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous_partition import ContinuousPartition
-    from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
+from crawl4llm.cluster.journal import Commit, before_first, read_commit
+from crawl4llm.cluster.storage import Storage
 
 _KEPT: Final = 256
 """Commits in memory."""
@@ -24,7 +22,7 @@ class Post:
 
     def __init__(self, storage: Storage, partitions: int) -> None:
         self._storage = storage
-        self._heads: dict[int, Head] = {}
+        self.heads = [before_first(partitions)] * partitions
         """Of the newest commits, by partition."""
         self._newest = [0] * partitions
         self._kept: OrderedDict[tuple[int, int], Commit] = OrderedDict()
@@ -36,10 +34,9 @@ class Post:
     async def begin(self) -> None:
         """Read the newest commits, and those before them that a partition has not read."""
         await asyncio.gather(*(asyncio.to_thread(self._begin_with, one) for one in range(len(self._newest))))
-        found = {partition: head.marks for partition, head in self._heads.items()}
         for sender, newest in enumerate(self._newest):
-            read = min((marks[sender] for receiver, marks in found.items() if receiver != sender), default=0)
-            self._newest[sender] = 0 if len(found) < len(self._newest) else min(read, newest)
+            marks = (head.marks[sender] for receiver, head in enumerate(self.heads) if receiver != sender)
+            self._newest[sender] = min(min(marks, default=0), newest)
         await self.look(range(len(self._newest)))
 
     async def look(self, partitions: Iterable[int]) -> None:
@@ -48,7 +45,7 @@ class Post:
 
     def add(self, partition: int, commit: Commit) -> None:
         """Note the next commit of a partition."""
-        self._newest[partition], self._heads[partition] = commit.number, commit.head
+        self._newest[partition], self.heads[partition] = commit.number, commit.head
         for receiver, _ in commit.head.mail:
             self._mail[partition, receiver] = commit.number
         self._kept[partition, commit.number] = commit._replace(changes=b"", fingerprints=b"")
@@ -77,48 +74,38 @@ class Post:
     @property
     def turn(self) -> int:
         """The last turn of all that is known."""
-        return max((head.turn for head in self._heads.values()), default=0)
+        return max(head.turn for head in self.heads)
 
     @property
     def crawled(self) -> int:
         """Pages of all partitions."""
-        return sum(head.crawled for head in self._heads.values())
-
-    def crawled_of(self, partition: int) -> int:
-        """Return the pages of a partition."""
-        return self._heads[partition].crawled if partition in self._heads else 0
+        return sum(head.crawled for head in self.heads)
 
     @property
     def returned(self) -> int:
         """Pages that partitions have left to others."""
-        return sum(head.returned for head in self._heads.values())
+        return sum(head.returned for head in self.heads)
 
     def rests(self) -> set[str]:
         """Return why the partitions have nothing more to do; nothing where one has, or has not read what others have
         for it."""
-        rests = {head.rest for head in self._heads.values()}
-        if len(self._heads) < len(self._newest) or None in rests:
+        rests = {head.rest for head in self.heads}
+        if any(self.heads[receiver].marks[sender] < number for (sender, receiver), number in self._mail.items()):
             return set()
-        if any(self._heads[receiver].marks[sender] < number for (sender, receiver), number in self._mail.items()):
-            return set()
-        return {rest for rest in rests if rest is not None}
+        return set() if None in rests else {rest for rest in rests if rest is not None}
 
     def _begin_with(self, partition: int) -> None:
-        if (number := journal.newest(self._storage, partition)) and (commit := self._read(partition, number)):
-            self._newest[partition], self._heads[partition] = number, commit.head
+        if commit := read_commit(self._storage, partition, journal.newest(self._storage, partition)):
+            self._newest[partition], self.heads[partition] = commit.number, commit.head
 
     def _look_at(self, partition: int) -> None:
-        while (commit := self._read(partition, self._newest[partition] + 1)) is not None:
+        for commit in journal.commits(self._storage, partition, self._newest[partition]):
             self.add(partition, commit)
 
     async def _commit(self, partition: int, number: int) -> Commit:
         if (kept := self._kept.get((partition, number))) is not None:
             return kept
-        commit = await asyncio.to_thread(self._read, partition, number)
+        commit = await asyncio.to_thread(read_commit, self._storage, partition, number)
         if commit is None:
             raise self._storage.damaged(journal.name(partition, journal.LOG, number), "it is missing")
         return commit
-
-    def _read(self, partition: int, number: int) -> Commit | None:
-        data = self._storage.get(journal.name(partition, journal.LOG, number))
-        return None if data is None else journal.decode(self._storage, partition, number, data)

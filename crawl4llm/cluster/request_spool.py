@@ -13,12 +13,13 @@ import gzip
 import heapq
 import logging
 import re
-from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import IO, Final, cast
+from typing import Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
@@ -36,8 +37,6 @@ _LARGEST: Final = 1 << 22
 """Bytes of a part that is read."""
 _PART: Final = re.compile(r"([A-Za-z0-9.-]{1,200})-(\d{8})\.jsonl", re.ASCII)
 _LINE: Final = re.compile(rb'\{"time": "((\d{4}-\d\d-\d\d)T[0-9:.]{8,15}Z)", .{0,65536}\}\n')
-_OPEN_DAYS: Final = 8
-"""Files of days that are open at a time while a log is merged; lines come in about the order of their time."""
 
 
 class RequestSpool:
@@ -50,24 +49,20 @@ class RequestSpool:
         self._worker = re.sub(r"[^A-Za-z0-9.-]", "-", worker)[:200]
         self._number = 0
         self._file: AppendFile | None = None
-        self._size = 0
         self._putting = Lock()
 
     def append(self, line: bytes, _at: float) -> None:
         """Append a line, which has its end. Raises InputError, with nothing written."""
-        if self._file is None:
-            self._begin()
-        assert self._file is not None
+        self._file = self._file or self._begin()
         self._file.append(line)
-        self._size += len(line)
-        if self._size >= _MOST:
+        if self._file.size >= _MOST:
             self.close()
 
     def close(self) -> None:
         """End the part that is being written: it is put next."""
         if self._file is not None:
             self._file.close()
-            self._file, self._size = None, 0
+            self._file = None
 
     async def put(self) -> None:
         """Put all lines into the storage, those that an earlier worker with this folder has left too. Raises
@@ -87,7 +82,7 @@ class RequestSpool:
             self._folder.rmdir()
             self._folder.parent.rmdir()
 
-    def _begin(self) -> None:
+    def _begin(self) -> AppendFile:
         self._number += 1
         path = self._folder / f"{self._worker}-{self._number:08}.jsonl"
         try:
@@ -96,7 +91,7 @@ class RequestSpool:
         except OSError as error:
             raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
         require_within(self._folder, path)
-        self._file = AppendFile(path, None, private=True)
+        return AppendFile(path, None, private=True)
 
     def _put_parts(self, last: int) -> None:
         """Put the parts that lie in the folder, of its own those up to a number: later ones are being written."""
@@ -124,10 +119,8 @@ class RequestSpool:
 def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:
     """Yield the day and the bytes of each line of all workers, in about the order of their times. Raises
     StorageError."""
-    parts: dict[str, list[str]] = defaultdict(list)
-    for name in storage.names(REQUESTS):
-        parts[name.rpartition("/")[0]].append(name)
-    for _, day, line in heapq.merge(*(_lines(storage, names) for names in parts.values())):
+    parts = groupby(storage.names(REQUESTS), lambda name: name.rpartition("/")[0])
+    for _, day, line in heapq.merge(*[_lines(storage, list(names)) for _, names in parts]):
         yield day.decode(), line
 
 
@@ -148,23 +141,9 @@ def _lines(storage: Storage, names: list[str]) -> Iterator[tuple[bytes, bytes, b
 def write_log(storage: Storage, folder: Path) -> None:
     """Write the request log of a crawl into a run folder, as a JOBDIR has it: a file for each day, if there are lines.
     Raises InputError."""
-    with ExitStack() as opened:
-        files: OrderedDict[str, tuple[ExitStack, IO[bytes]]] = OrderedDict()
-        for day, line in lines_of(storage):
-            if day not in files:
-                if len(files) >= _OPEN_DAYS:
-                    files.popitem(last=False)[1][0].close()
-                own = opened.enter_context(ExitStack())
-                files[day] = own, _day_file(own, folder / REQUESTS, day)
-            files.move_to_end(day)
-            files[day][1].write(line)
-
-
-def _day_file(opened: ExitStack, folder: Path, day: str) -> IO[bytes]:
-    """Open the file of a day, which may have been closed: a file of several members."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{day}.jsonl.gz"
-    path.touch(mode=0o600)
-    member = gzip.GzipFile("", "wb", 6, opened.enter_context(path.open("ab")), mtime=0)
-    opened.callback(member.close)
-    return cast(IO[bytes], member)
+    for day, lines in groupby(lines_of(storage), itemgetter(0)):  # a day may come again: a file of several members
+        (folder / REQUESTS).mkdir(mode=0o700, exist_ok=True)
+        path = folder / REQUESTS / f"{day}.jsonl.gz"
+        path.touch(mode=0o600)
+        with path.open("ab") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as member:
+            member.writelines(line for _, line in lines)

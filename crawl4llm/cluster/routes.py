@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
+from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.frontier import OwnerCounts, Owners
 from crawl4llm.frontier.owners import OwnerIndex
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.continuous_partition import ContinuousPartition
 
 _LATER: Final = 1.0
 """Seconds after which is asked again whether a partition may be worked on."""
@@ -22,27 +20,21 @@ class RoutedOwners:
     waits by a clock of its own here.
     """
 
-    def __init__(self, of: Callable[[str], int]) -> None:
-        """``of`` returns the partition of a URL."""
-        self._of = of
-        self._own: Mapping[int, ContinuousPartition] = {}
-        self._workable: Callable[[], Iterable[ContinuousPartition]] = tuple
+    def __init__(self, of: Callable[[str], int], workable: Callable[[], Iterable[ContinuousPartition]]) -> None:
+        """``of`` returns the partition of a URL, ``workable`` the partitions that may be worked on now."""
+        self.own: dict[int, ContinuousPartition] = {}
+        """The partitions of this worker, which it adds and takes away."""
+        self._of, self._workable = of, workable
         self._others = OwnerIndex()
-
-    def lead_to(
-        self, own: Mapping[int, ContinuousPartition], workable: Callable[[], Iterable[ContinuousPartition]]
-    ) -> None:
-        """Ask these partitions from now on; ``workable`` returns those that may be worked on now."""
-        self._own, self._workable = own, workable
 
     def in_visited(self, key: object) -> bool:
         """Return whether a document was visited by its partition, if that is this worker's."""
-        partition = self._own.get(self._of(str(key)))
+        partition = self.own.get(self._of(str(key)))
         return partition is not None and key in partition.crawl.visited
 
     def is_own(self, url: str) -> bool:
         """Return whether a URL's owner is in a partition of this worker."""
-        return self._of(url) in self._own
+        return self._of(url) in self.own
 
     def may_work(self, url: str) -> bool:
         """Return whether it is in one that may be worked on now."""
@@ -63,7 +55,7 @@ class RoutedOwners:
     def release(self, owner: str, ready_at: float) -> bool:
         """A wait that is longer than what whoever takes over waits by itself is written down."""
         released = self._others.release(owner, ready_at)  # perhaps its partition was not ours yet when it was occupied
-        partition = self._own.get(self._of(_url(owner)))
+        partition = self.own.get(self._of(_url(owner)))
         if partition is None or partition.crawl.owners is None:
             return released
         if ready_at - self.now > partition.longest:
@@ -102,9 +94,8 @@ class RoutedOwners:
 
     def next_ready(self) -> float | None:
         """Return when the next document can be leased of the partitions that may be worked on."""
-        times = [
-            one.crawl.owners.next_ready() for one in self._workable() if one.crawl.owners is not None and one.left > 0
-        ]
+        owners = (one.crawl.owners for one in self._workable() if one.crawl.missing > 0)
+        times = [of.next_ready() for of in owners if of is not None]
         return min((time for time in times if time is not None), default=None)
 
     def queued_of(self, owner: str) -> int:
@@ -123,11 +114,11 @@ class RoutedOwners:
         return OwnerCounts(*map(sum, zip(*(owners.documents for owners in self._all()), strict=True)))
 
     def _owners(self, name: str) -> Owners:
-        partition = self._own.get(self._of(_url(name)))
+        partition = self.own.get(self._of(_url(name)))
         return self._others if partition is None or partition.crawl.owners is None else partition.crawl.owners
 
     def _all(self) -> list[Owners]:
-        return [self._others, *(one.crawl.owners for one in self._own.values() if one.crawl.owners is not None)]
+        return [self._others, *(one.crawl.owners for one in self.own.values() if one.crawl.owners is not None)]
 
 
 class RoutedVisited:

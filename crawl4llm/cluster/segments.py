@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.files import ArchiveError
@@ -17,9 +17,7 @@ from crawl4llm.crawl.archive import open_archive
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition
 from crawl4llm.warc.cdxj import INDEX_NAME
-
-if TYPE_CHECKING:
-    from crawl4llm.warc.page_records import Fields
+from crawl4llm.warc.page_records import Fields
 
 _ANY_SIZE: Final = 1 << 62
 

@@ -14,14 +14,10 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
-from crawl4llm.cluster.compacted import index_name
-from crawl4llm.cluster.figures import Figures
-from crawl4llm.cluster.history import Batch, History, news_of
-from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import FINGERPRINT
+from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, links_in
-from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
+from crawl4llm.cluster.stores import each_fingerprint
 from crawl4llm.crawl.counting import REDIRECTS
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier.aside import TABLE as ASIDE
@@ -46,7 +42,7 @@ class CheckedCommit(NamedTuple):
     """A commit with its content."""
 
     partition: int
-    commit: Commit
+    commit: journal.Commit
     lines: list[dict[str, Any]]
     failures: list[Any]
     listed: list[cdxj.IndexLine]
@@ -83,15 +79,13 @@ class Soundness:
         if end is not None and pages != end["crawled"]:
             raise self.wrong(f"{objects.END} says that {end['crawled']:,} pages were crawled, and {pages:,} are there")
         checked, self._storage.checked = self._storage.checked or set(), None
-        newest: dict[str, int] = {}
         for name in self._storage.names(""):
             if name not in checked and _WITH_CHECKSUM.fullmatch(name):
                 self._storage.get(name)
-            folder, _, number = name.rpartition("/")
-            if folder in _NUMBERED:
-                if number != f"{newest.get(folder, 0) + 1:08}":
-                    raise self.wrong(f"{folder}/{newest.get(folder, 0) + 1:08} is missing")
-                newest[folder] = newest.get(folder, 0) + 1
+        for folder in _NUMBERED:
+            for number, name in enumerate(self._storage.names(folder), 1):
+                if name != f"{folder}/{number:08}":
+                    raise self.wrong(f"{folder}/{number:08} is missing")
 
     def _check_index(self, name: str, listed: Sequence[str | None], ids: Sequence[str]) -> None:
         if list(listed) != list(ids):
@@ -154,10 +148,10 @@ class CommitsSoundness(Soundness):
             raise self.wrong("it has ended, and links were not read")
         self.equation = equation
 
-    def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
-        lines, failures = read(self._storage, called, commit.lines, shapes.LINES)
-        for at in range(0, len(commit.fingerprints), FINGERPRINT):
-            if not self._discovered.add([commit.fingerprints[at : at + FINGERPRINT].hex()]):
+    def _check(self, partition: int, commit: journal.Commit, called: str) -> CheckedCommit:
+        lines, failures = shapes.read(self._storage, called, commit.lines, shapes.LINES)
+        for new in each_fingerprint(commit.fingerprints):
+            if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
             if not self._ended.add([line["id"]]):
@@ -174,7 +168,7 @@ class CommitsSoundness(Soundness):
         for table, key, value in records(unpacked(commit.changes)):
             _note(waiting, table, key, value)
         for receiver, section in commit.sections.items():
-            mail = read(self._storage, called, section, shapes.MAIL)
+            mail = shapes.read(self._storage, called, section, shapes.MAIL)
             found = {link.key for links in links_in(mail).values() for link in links.links}
             found |= {entry.key for entry in journal.redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
@@ -185,15 +179,10 @@ class CommitsSoundness(Soundness):
                 self._missing[partition] += sum(not self._is_discovered(key) for key in waits.pop(0)[1])
         return CheckedCommit(partition, commit, lines, failures, self._index(commit, [line["id"] for line in lines]))
 
-    def _index(self, commit: Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
+    def _index(self, commit: journal.Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
         """Return the index of a commit's WARC file, which lists its pages."""
-        if (name := commit.head.pages) is None:
-            index: list[cdxj.IndexLine] = []
-        else:
-            parsed = map(cdxj.parse_index_line, self._history.pages.raw_index(name).splitlines(keepends=True))
-            index = [line for line in parsed if line is not None]
-            if not index:
-                raise self._storage.damaged(index_name(name), "it lists no page")
+        name = commit.head.pages
+        index = [] if name is None else self._history.pages.index(name)
         if self._history.crawl["facts"]["settings"]["WARC_ENABLED"]:
             self._check_index(str(name), [line.id for line in index if line.id], ids)
         return index
@@ -289,7 +278,7 @@ class BatchesSoundness(Soundness):
         """Return the index of a partition's pages of a batch."""
         if (name := exchange.head["pages"]) is None:
             return {}
-        index = self._history.pages.index(name)
+        index = {line.id: line for line in self._history.pages.index(name)}
         self._check_index(name, list(index), [row[1]["id"] for row in exchange.rows if row[1] is not None])
         return index
 

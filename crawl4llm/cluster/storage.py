@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from crawl4llm.base.compression import inflate, plausible, zstd
 from crawl4llm.base.errors import InputError
@@ -28,6 +29,7 @@ from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.cluster_options import storage_url
 from crawl4llm.frontier.store import StoreError
 
+T = TypeVar("T")
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
 _LEVEL: Final = 3
@@ -49,7 +51,7 @@ class Storage:
     def __init__(self, url: str) -> None:
         """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``, which must be there; the bucket is asked at first use."""
         try:
-            from obstore import exceptions
+            from obstore import exceptions  # obstore is an extra
         except ImportError:
             raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
         try:
@@ -63,10 +65,8 @@ class Storage:
         self._exceptions: Any = exceptions
         self._missing = (exceptions.NotFoundError, FileNotFoundError)
         self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
-        try:
+        with self._failing("be opened"):
             self._store = open_store(url)
-        except (*self._faults, ValueError) as error:
-            raise self._error("be opened", error) from None
 
     def put(self, name: str, data: bytes) -> bool:
         """Make an object, with its checksum; False if there is one of that name, which stays as it is."""
@@ -76,12 +76,11 @@ class Storage:
         """Make an object whose name has its digest; else as :meth:`put` does."""
         self.puts += 1
         self._check(name)
-        try:
-            self._store.put(name, data, mode="create", use_multipart=False)
-        except self._exceptions.AlreadyExistsError:
-            return False
-        except self._faults as error:
-            raise self._error(f"take {name}", error) from None
+        with self._failing(f"take {name}"):
+            try:
+                self._store.put(name, data, mode="create", use_multipart=False)
+            except self._exceptions.AlreadyExistsError:
+                return False
         self.put_bytes += len(data)
         return True
 
@@ -90,17 +89,15 @@ class Storage:
         memory; nothing is done where it is there. Raises also what ``pieces`` does."""
         if self.size(name) == size:
             return
-        from obstore import open_writer
+        from obstore import open_writer  # obstore is an extra
 
         self.puts += 1
         self._check(name)
-        try:
+        with self._failing(f"take {name}"):
             writer = open_writer(self._store, name, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
             for piece in pieces:
                 writer.write(piece)
             writer.close()  # it is there from now on; without that, never
-        except self._faults as error:
-            raise self._error(f"take {name}", error) from None
         self.put_bytes += size
 
     def get(self, name: str) -> bytes | None:
@@ -111,88 +108,54 @@ class Storage:
     def get_as_is(self, name: str) -> bytes | None:
         """Return all bytes of an object, unchecked; None if the object does not exist."""
         self.gets += 1
-        self._check(name)
-        try:
-            found = self._store.get(name)
-            if found.meta["size"] > _LARGEST:
-                raise StorageError(f"STORAGE {self.url}: {name} has {found.meta['size']:,} bytes, which is too many")
-            return bytes(found.bytes())
-        except self._missing as error:
-            self._check_bucket(name, error)
-            return None
-        except self._faults as error:
-            raise self._error(f"give {name}", error) from None
+        return self._ask("give", name, self._whole)
+
+    def _whole(self, name: str) -> bytes:
+        found = self._store.get(name)
+        if found.meta["size"] > _LARGEST:
+            raise StorageError(f"STORAGE {self.url}: {name} has {found.meta['size']:,} bytes, which is too many")
+        return bytes(found.bytes())
 
     def get_range(self, name: str, start: int, size: int) -> bytes | None:
         """Return a part of an object; None where there is no such object."""
         self.gets += 1
-        self._check(name)
-        try:
-            data = bytes(self._store.get_range(name, start=start, length=size)) if size else b""
-        except self._missing as error:
-            self._check_bucket(name, error)
-            return None
-        except (*self._faults, ValueError, OverflowError) as error:
-            raise self._error(f"give {name}", error) from None
-        if len(data) != size:
+        get = partial(self._store.get_range, start=start, length=size)
+        data = self._ask("give", name, lambda name: bytes(get(name)) if size else b"")
+        if data is not None and len(data) != size:
             raise self.damaged(name)
         return data
 
     def size(self, name: str) -> int | None:
         """Return the bytes of an object; None where there is none."""
         self.gets += 1
-        self._check(name)
-        try:
-            size: int = self._store.head(name)["size"]
-        except self._missing:
-            return None
-        except self._faults as error:
-            raise self._error(f"give {name}", error) from None
-        return size
+        return self._ask("give", name, lambda name: int(self._store.head(name)["size"]))
 
     def delete(self, name: str) -> None:
         """Delete an object whose content is elsewhere, if it is there."""
-        self._check(name)
-        try:
-            self._store.delete(name)
-        except self._missing:
-            pass
-        except self._faults as error:
-            raise self._error(f"delete {name}", error) from None
+        self._ask("delete", name, self._store.delete)
 
     def names(self, prefix: str, after: str = "") -> Iterator[str]:
         """Yield the names of the objects in a folder and below, in ascending order; of those behind a name only."""
-        self.gets += 1
-        try:
-            names = [one["path"] for page in self._store.list(prefix, offset=after or None) for one in page]
-        except self._faults as error:
-            raise self._error(f"list {prefix}", error) from None
-        yield from sorted(names)
+        yield from sorted(one["path"] for one in self._listed(prefix, after or None))
+
+    def numbers(self, folder: str, after: str = "") -> list[int]:
+        """Return the numbers with which names of objects in a folder end, in their order."""
+        return [int(last) for name in self.names(folder, after) if (last := name.rpartition("/")[2]).isdecimal()]
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the bytes of each object in a folder and below."""
-        self.gets += 1
-        try:
-            return {one["path"]: one["size"] for page in self._store.list(prefix) for one in page}
-        except self._faults as error:
-            raise self._error(f"list {prefix}", error) from None
+        return {one["path"]: one["size"] for one in self._listed(prefix, None)}
 
     def folders(self, prefix: str) -> list[str]:
         """Return the names of the folders right below a folder, in ascending order."""
         self.gets += 1
-        try:
-            return sorted(self._store.list_with_delimiter(prefix)["common_prefixes"])
-        except self._faults as error:
-            raise self._error(f"list {prefix}", error) from None
+        with self._failing(f"list {prefix}"):
+            found = self._store.list_with_delimiter(prefix)["common_prefixes"]
+        return sorted(found)
 
     def put_packed(self, name: str, content: Any) -> bool:
         """Make an object of JSON, compressed, as :meth:`put` does."""
         return self.put(name, pack(content))
-
-    def get_packed(self, name: str) -> Any:
-        """Return the content of such an object; None where there is none."""
-        data = self.get(name)
-        return None if data is None else self.unpack(name, data)
 
     def unpack(self, name: str, data: bytes) -> Any:
         """Return what :func:`pack` made the bytes of an object of."""
@@ -233,20 +196,38 @@ class Storage:
         except OSError as error:
             raise StorageError(f"STORAGE {self.url}: {name} cannot be read: {error.strerror}") from None
 
-    def _check_bucket(self, name: str, error: Exception) -> None:
-        if "NoSuchBucket" in str(error):
-            raise self._error(f"give {name}", error) from None
+    def _ask(self, what: str, name: str, ask: Callable[[str], T]) -> T | None:
+        """Return what the store answers about an object; None where there is none."""
+        self._check(name)
+        with self._failing(f"{what} {name}"):
+            try:
+                return ask(name)
+            except self._missing as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+        return None
+
+    def _listed(self, prefix: str, after: str | None) -> Iterator[Any]:
+        self.gets += 1
+        with self._failing(f"list {prefix}"):
+            for page in self._store.list(prefix, offset=after):
+                yield from page
+
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        """Turn errors of the store, which cannot do something, into StorageError."""
+        try:
+            yield
+        except (*self._faults, ValueError, OverflowError) as error:
+            raise self._error(what, error) from None
 
     def _error(self, what: str, error: Exception) -> StorageError:
         said = " ".join(str(error).split())
-        for sign, meaning in _SIGNS:
-            if sign in said:
-                return StorageError(f"STORAGE {self.url} cannot {what}: {meaning}")
-        if isinstance(
-            error, (self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError)
-        ):
-            said = _REFUSED
-        return StorageError(f"STORAGE {self.url} cannot {what}: {said.partition(' Debug source')[0]:.300}")
+        found = next((meaning for sign, meaning in _SIGNS if sign in said), None)
+        if found is None:
+            refusals = self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError
+            found = _REFUSED if isinstance(error, refusals) else said.partition(" Debug source")[0]
+        return StorageError(f"STORAGE {self.url} cannot {what}: {found:.300}")
 
 
 _REFUSED: Final = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import isfinite
 from threading import Event, RLock, Thread
 from typing import Any, Final, NamedTuple, TypeVar
@@ -19,20 +19,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.installed import to_install
-from crawl4llm.cluster.liveness import DRAIN, STOP, Announcements, WorkerFacts, boottime, new_worker
+from crawl4llm.base.shapes import NUMBER, fits
+from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, WorkerFacts, boottime
 from crawl4llm.cluster_options import without_secrets
 
 try:
-    from valkey import Valkey
-    from valkey.exceptions import (
-        AuthenticationError,
-        AuthorizationError,
-        ConnectionError,  # noqa: A004
-        NoPermissionError,
-        OutOfMemoryError,
-        TimeoutError,  # noqa: A004
-        ValkeyError,
-    )
+    from valkey import Valkey, exceptions
 except ImportError as error:
     raise InputError(f"CLUSTER needs a package that is not installed: {to_install('cluster')}") from error
 
@@ -42,8 +34,8 @@ T = TypeVar("T")
 _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
-_MOST: Final = 2**53
-"""The largest figure that a worker can tell; infinity and NaN are left out."""
+_SAID: Final = {"facts": {...: {str}}, "figures": {...: NUMBER}}
+"""The shape of what workers say of themselves."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -97,13 +89,13 @@ return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HM
 With the last, a line is put back that the server lost, also over that of who had the partition before."""
 
 _CLAIM: Final = f"""{_TOOLS}
-local all, most, floor = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local all, floor = tonumber(ARGV[3]), tonumber(ARGV[4])
 local held, taken = {{}}, {{}}
-for at = 6, #ARGV do held[ARGV[at]] = true end
+for at = 5, #ARGV do held[ARGV[at]] = true end
 redis.call('HSETNX', partitions, 'since', now)
 local waited = floor == 0 or now >= tonumber(lines['since'] or now) + lease
 local live = math.max(1, redis.call('ZCOUNT', workers, now - lease, '+inf'))
-most = math.min(most, math.ceil(all / live) - (#ARGV - 5))
+local most = math.ceil(all / live) - (#ARGV - 4)
 for number = 0, all - 1 do
   if #taken >= 2 * most then break end
   local partition = tostring(number)
@@ -119,7 +111,7 @@ end
 store()
 return taken
 """
-"""ARGV: number of partitions, of those wanted, floor; then the partitions held. Epochs begin at the server's time, so
+"""ARGV: number of partitions, floor; then the partitions held. Epochs begin at the server's time, so
 that they ascend after it has forgotten all."""
 
 _RELEASE: Final = f"""{_TOOLS}
@@ -149,7 +141,7 @@ class _Lease(NamedTuple):
     """Before it was last taken or renewed: boottime."""
 
 
-class ValkeyLiveness:
+class ValkeyLiveness(Liveness):
     """See :class:`crawl4llm.cluster.liveness.Liveness`. A call takes 5 seconds at most, and no time while the
     server is known to be away.
 
@@ -157,25 +149,21 @@ class ValkeyLiveness:
     """
 
     def __init__(self, url: str, crawl: str, partitions: int, lease: float) -> None:
-        self.worker = new_worker()
-        self._partitions, self._lease = partitions, lease
+        super().__init__(partitions)
+        self._lease = lease
         self._shown = without_secrets(url)
         slowest = min(max(lease / 6, _SLOWEST[0]), _SLOWEST[1])
-        options = {
-            "socket_timeout": slowest,
-            "decode_responses": True,
-            "encoding_errors": "replace",
-            "client_name": self.worker,
-        }
         try:
-            self._server: Any = Valkey.from_url(url, **options)
+            self._server: Any = Valkey.from_url(
+                url, socket_timeout=slowest, decode_responses=True, encoding_errors="replace", client_name=self.worker
+            )
             self._server.ping()
             about: Any = self._server.info("server")
             self._keys = [f"crawl4llm:{{{crawl}}}:{name}" for name in ("partitions", "workers", "facts", "asked")]
             self._server.set(f"crawl4llm:{{{crawl}}}:probe", 1, px=1)
         except (TypeError, ValueError):  # of arguments in the query, which the library takes
             raise InputError(f"CLUSTER {self._shown} has arguments that a connection does not take") from None
-        except (ValkeyError, OSError) as error:
+        except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
         version = str(about.get("redis_version", "0"))
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
@@ -185,53 +173,43 @@ class ValkeyLiveness:
         self._lock = RLock()
         self._held: dict[int, _Lease] = {}
         self._lost: set[int] = set()
-        self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
         self._live, self._joined = 1, 0
-        self._requested: str | None = None
         self._next_beat = self._retry_at = self._pause = 0.0
-        self._announced = Announcements()
         self._ended = Event()
 
     def join(self, facts: Mapping[str, str]) -> None:
-        """Begin to be counted as a worker, with heartbeats from now on."""
-        self._facts["facts"] = dict(facts)
+        super().join(facts)
         listener = self._server.pubsub(ignore_subscribe_messages=True)
         self._try(lambda: listener.subscribe(self._said))
         self._beat()
         Thread(target=self._run, args=(listener,), name="liveness", daemon=True).start()
 
-    def claim(self, want: int | None = None, *, floor: int = 0) -> dict[int, int]:
-        """Take free partitions, up to the fair share."""
+    def claim(self, *, floor: int = 0) -> dict[int, int]:
         with self._lock:
             if self._excess >= 0:
                 return {}
             since = boottime()
-            numbers = [self._partitions, self._partitions if want is None else want, floor, *self._held]
-            answer = self._try(lambda: self._call(_CLAIM, *numbers)) or []
+            answer = self._try(lambda: self._call(_CLAIM, self._partitions, floor, *self._held)) or []
             taken = dict(zip(answer[::2], answer[1::2], strict=True))
             self._held |= {partition: _Lease(epoch, since) for partition, epoch in taken.items()}
             self._lost -= taken.keys()
             return taken
 
     def held(self) -> frozenset[int]:
-        """Return the partitions that may be worked on now."""
         with self._lock:
             oldest = boottime() - self._lease / 2
             return frozenset(partition for partition, lease in self._held.items() if lease.since > oldest)
 
     def renew(self) -> frozenset[int]:
-        """Return the partitions that were lost since the last call."""
         with self._lock:
             lost, self._lost = frozenset(self._lost), set()
             return lost
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Release partitions, which others may then take at once."""
         with self._lock:
             self._release({partition: self._held.pop(partition) for partition in partitions if partition in self._held})
 
     def surplus(self) -> int:
-        """Return how many partitions to give up."""
         with self._lock:
             return max(0, self._excess)
 
@@ -241,16 +219,7 @@ class ValkeyLiveness:
         return len(self._held) + self._partitions // -self._live
 
     def announce(self, what: str, number: int) -> None:
-        """Tell all workers of a number."""
         self._try(lambda: self._server.publish(self._said, f"{what} {number}"))
-
-    async def wait(self, what: str, timeout: float) -> frozenset[int]:
-        """Wait until something of that name is announced, or ``timeout`` seconds."""
-        return await self._announced.wait(what, timeout)
-
-    def figures(self, figures: Mapping[str, float]) -> None:
-        """Note figures, which the next heartbeat tells."""
-        self._facts["figures"] = dict(figures)
 
     def workers(self) -> list[WorkerFacts]:
         """Return the workers that are known, by id."""
@@ -273,18 +242,14 @@ class ValkeyLiveness:
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker, or all that have joined so far, for an action."""
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
+        told."""
         try:
             self._call(_ASK, worker or _ALL, action)
-        except (ValkeyError, OSError) as error:
+        except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
 
-    def requested(self) -> str | None:
-        """Return what this worker was asked for."""
-        return self._requested
-
     async def leave(self) -> None:
-        """Release all partitions, and be no longer counted."""
         self._ended.set()
         with self._lock:
             held, self._held = self._held, {}
@@ -302,25 +267,25 @@ class ValkeyLiveness:
                 if not listener.subscribed:
                     listener.subscribe(self._said)
                 heard = listener.get_message(timeout=due)
-            except (ValkeyError, OSError):  # said by the heartbeat
+            except (exceptions.ValkeyError, OSError):  # said by the heartbeat
                 self._ended.wait(min(due, self._lease / 10))
                 continue
             what, _, number = str(heard["data"] if heard else "").rpartition(" ")
             if what and number.removeprefix("-").isdecimal():
-                self._announced.add(what, int(number))
+                super().announce(what, int(number))
         listener.close()
 
     def _beat(self) -> None:
         with self._lock:
+            if self._ended.is_set():
+                return
             since = boottime()
             lines = [
                 value
                 for partition, lease in self._held.items()
                 for value in (partition, lease.epoch, int(since < lease.since + self._lease))
             ]
-            answer = (
-                None if self._ended.is_set() else self._try(lambda: self._call(_BEAT, json.dumps(self._facts), *lines))
-            )
+            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._facts), *lines))
             if answer is None:
                 return
             now, self._live, asked, lost = answer
@@ -347,7 +312,7 @@ class ValkeyLiveness:
                 return None
             try:
                 answer = ask()
-            except (ValkeyError, OSError) as error:
+            except (exceptions.ValkeyError, OSError) as error:
                 if not self._pause:
                     logger.warning("CLUSTER %s %s; asking again", self._shown, _problem(error))
                 self._pause = min(2 * self._pause or self._lease / 60, self._lease / 3)
@@ -360,31 +325,24 @@ class ValkeyLiveness:
 
 
 def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
-    """Return a worker's facts and figures by its last words; odd ones are left out."""
+    """Return a worker's facts and figures by its last words; none of odd ones."""
     try:
         content = parse_json(said)
     except ValueError:
-        return {}, {}
-    facts, figures = (content.get(name) if isinstance(content, dict) else None for name in ("facts", "figures"))
-    return (
-        {name: value for name, value in _items(facts) if isinstance(value, str)},
-        {name: value for name, value in _items(figures) if type(value) in {int, float} and abs(value) <= _MOST},
-    )
-
-
-def _items(content: Any) -> Iterable[tuple[str, Any]]:
-    return content.items() if isinstance(content, dict) else ()
+        content = None
+    return (content["facts"], content["figures"]) if fits([content], _SAID) else ({}, {})
 
 
 def _problem(error: Exception) -> str:
     """Return what an error means and what to do, in one line that goes on after the server's name."""
     said = " ".join(str(error).split())
-    if isinstance(error, OutOfMemoryError):
+    if isinstance(error, exceptions.OutOfMemoryError):
         return "is full: raise its maxmemory, or take another"
-    if isinstance(error, NoPermissionError):
+    if isinstance(error, exceptions.NoPermissionError):
         return f"does not permit its user what is needed: {said}"
-    if isinstance(error, AuthenticationError | AuthorizationError) or said.startswith(("NOAUTH", "WRONGPASS")):
+    rejected = exceptions.AuthenticationError | exceptions.AuthorizationError
+    if isinstance(error, rejected) or said.startswith(("NOAUTH", "WRONGPASS")):
         return "wants another user or password: CLUSTER=valkey://USER:PASSWORD@HOST:PORT/0"
-    if isinstance(error, ConnectionError | TimeoutError | OSError):
+    if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError):
         return f"cannot be reached: {said}"
     return f"refuses: {said}"

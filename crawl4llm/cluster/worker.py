@@ -5,47 +5,113 @@ Batch and continuous order share who has which partition, how one is dropped, an
 
 from __future__ import annotations
 
+import shutil
 import time
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
+from crawl4llm.cluster.partitions import Partitions
+from crawl4llm.cluster.segments import Lines, Segments
+from crawl4llm.cluster.storage import Storage
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import Balance, Counters
+from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.scope import Scope
+from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import RatePages
+from crawl4llm.crawl.reorder_buffer import Injected
+from crawl4llm.crawl.scope import Limits, Scope
+from crawl4llm.crawl.turns import Clock
+from crawl4llm.frontier import Lease, Owners
 from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.policies import CrawledPage
-
-if TYPE_CHECKING:
-    from crawl4llm.cluster.partition import Common
-    from crawl4llm.crawl.crawl import Crawl
-    from crawl4llm.crawl.reorder_buffer import Injected
-    from crawl4llm.frontier import Lease, Owners
-    from crawl4llm.frontier.visited import VisitedSet
+from crawl4llm.frontier.visited import VisitedSet
+from crawl4llm.options import Options
+from crawl4llm.parts import Parts
+from crawl4llm.policies import CrawledPage, Policy
+from crawl4llm.warc import ArchiveInfo
 
 POLL: Final = 1.0
 """Seconds after which is looked for what others have put, announced or not."""
 
 
-class OnePartition(Protocol):
+class Common(NamedTuple):
+    """What the partitions of a crawl share."""
+
+    options: Options
+    make_policy: Callable[[], Policy]
+    rate: RatePages
+    provenance: Mapping[str, str]
+    limits: Limits
+    parts: Parts
+    url_of_seed: Callable[[str], str] | None
+    info: ArchiveInfo
+    seeds: Sequence[str]
+    partitions: Partitions
+    storage: Storage
+    folder: Path
+    """For what is thrown away with this process."""
+    clock: Clock | None = None
+    """Continuous order: the time by which owners wait, if they do."""
+    concurrent_leases: int = 1
+    """Continuous order: documents of this worker that may be in flight."""
+    tells_sites_apart: bool = False
+    """True: a site may never answer, and then it holds up no other site of its owner."""
+
+
+class OnePartition:
     """A partition: a crawl of its own documents, and what the storage knows of it."""
 
-    number: int
     crawl: Crawl
+    _store: CrawlStore
+
+    def __init__(self, number: int, common: Common) -> None:
+        self.number = number
+        self._common = common
+        self._folder = common.folder / f"{number:04}"
+        self._segments = Segments(self._folder / "warc", common.options, common.info, number)
+        self._lines = Lines()
+
+    def _open(self, options: Options, policy: Policy, **more: Any) -> Crawl:
+        """Return its crawl. ``more``: other arguments of :func:`crawl4llm.crawl.opening.open_crawl`."""
+        common = self._common
+        return open_crawl(
+            options,
+            policy=policy,
+            rate=common.rate,
+            frontier=self._store.frontier,
+            visited=self._store.visited,
+            archive=self._segments,
+            log=self._lines,
+            provenance=common.provenance,
+            limits=common.limits,
+            url_of_seed=common.url_of_seed,
+            **{"parts": common.parts, **more},
+        )
 
     def counted(self) -> Counter[str]:
         """Return what was counted by this worker."""
+        return self.crawl.counters.counts
 
     @property
     def balance(self) -> Balance:
         """The states of its documents."""
+        return self.crawl.balance
+
+    def seeds(self) -> list[str]:
+        """Return the seeds that are its own."""
+        return [key for key in self._common.seeds if self._common.partitions.of(key) == self.number]
 
     def close(self) -> None:
         """Throw away what the storage does not have."""
+        self._store.tables.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 P = TypeVar("P", bound=OnePartition)
@@ -53,6 +119,11 @@ P = TypeVar("P", bound=OnePartition)
 
 class WorkerCrawl(Driven, Generic[P]):
     """Drives the partitions of this worker as the scheduler drives one crawl."""
+
+    lasting = True
+    finished: str | None = None
+    news: str
+    """What is announced: that something was put."""
 
     def __init__(
         self,
@@ -80,8 +151,9 @@ class WorkerCrawl(Driven, Generic[P]):
         """This worker's partitions."""
         self._of: dict[int, tuple[P, Lease]] = {}
         """Leases handed out or ready to be, by the identity of their entry: a partition that comes again has others."""
-        self._ended: str | None = None
         self._leaving = False
+        self._pages = 0
+        """Batch order: pages crawled by all workers before the present batch."""
         self._looked = -POLL
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -95,10 +167,8 @@ class WorkerCrawl(Driven, Generic[P]):
         """Let the partition count it that the document or the URL belongs to, if that is this worker's."""
         found = None if lease is None else self._of.get(id(lease.entry))
         partition = self._own.get(self._common.partitions.of(url)) if found is None else found[0]
-        if partition is None:
-            super().requested(url, purpose, unsent, lease)
-        else:
-            partition.crawl.requested(url, purpose, unsent, lease)
+        count = super().requested if partition is None else partition.crawl.requested
+        count(url, purpose, unsent, lease)
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
         if partition := self._partition_of(lease):
@@ -139,20 +209,16 @@ class WorkerCrawl(Driven, Generic[P]):
         return sum(one.crawl.answered for one in self._own.values())
 
     @property
+    def must_wait(self) -> bool:
+        return self.answered >= 2 * self.pages_at_once
+
+    @property
     def in_flight(self) -> int:
         return len(self._of)
 
     @property
     def may_lease(self) -> bool:
-        return len(self._of) < self.concurrent_leases and self._ended is None and not self.lag()
-
-    @property
-    def finished(self) -> str | None:
-        return self._ended
-
-    @property
-    def lasting(self) -> bool:
-        return True
+        return len(self._of) < self.concurrent_leases and self.finished is None and not self.lag()
 
     def leave(self) -> None:
         self._leaving = True
@@ -165,9 +231,7 @@ class WorkerCrawl(Driven, Generic[P]):
     def close(self) -> None:
         """Throw away what the storage does not have, and let others have the partitions: also after an error."""
         if own := list(self._own):
-            for number in own:
-                self._drop(number)
-            self._liveness.give_up(own)
+            self._release(own)
 
     @property
     def balance(self) -> Balance:
@@ -175,9 +239,16 @@ class WorkerCrawl(Driven, Generic[P]):
         of_each = [one.balance for one in self._own.values()]
         return Balance._make(sum(one[place] for one in of_each) for place in range(len(Balance._fields)))
 
-    def _figures(self) -> dict[str, float]:
-        """Return the figures of the storage, which all workers tell."""
+    def statistics(self) -> dict[str, float | None]:
+        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
+        crawls = [one.crawl for one in self._own.values()]
+        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
+        queued = sum(len(crawl.frontier) for crawl in crawls)
+        self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
         return {
+            **counts,
+            "pages/visited": sum(len(crawl.visited) for crawl in crawls),
+            "frontier/queued": queued,
             "storage/puts": self._storage.puts,
             "storage/bytes": self._storage.put_bytes,
             "storage/gets": self._storage.gets,
@@ -194,6 +265,10 @@ class WorkerCrawl(Driven, Generic[P]):
         """Begin with a partition as the storage has it."""
 
     async def _hand_over(self, numbers: Sequence[int]) -> None:
+        """Let go of partitions."""
+        self._release(numbers)
+
+    def _release(self, numbers: Sequence[int]) -> None:
         """Let go of partitions that others may take at once."""
         for number in numbers:
             self._drop(number)
@@ -215,25 +290,34 @@ class WorkerCrawl(Driven, Generic[P]):
             await self._hand_over(sorted(self._own)[-surplus:])
         if not self._own:
             self._see_whether_ended()
-        if self._ended is None:
+        if self.finished is None:
             for number in self._liveness.claim(floor=0 if self._is_new else floor):
                 await self._open(number)
         self._is_new = False
 
-    @abstractmethod
     def _see_whether_ended(self) -> None:
         """Look for the end that others have noted."""
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
+            self.finished, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
+
+    def _note_end(self, reason: str, pages: int, iteration: int = 0) -> None:
+        """Note that the crawl is over, for those who have no partition too."""
+        if self.finished is not None:
+            return  # by another partition, meanwhile
+        self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
+        self.finished, self._pages = reason, pages
+        self._liveness.announce(self.news, iteration)
 
     def _drop(self, number: int) -> None:
         """Throw a partition away."""
         if partition := self._own.pop(number, None):
-            for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
-                self._forget(key)
+            self._forget(partition)
             self.counters.counts.update(partition.counted())
             partition.close()
 
-    def _forget(self, key: int) -> None:
-        del self._of[key]
+    def _forget(self, partition: P) -> None:
+        """Forget the leases of a partition."""
+        self._of = {key: found for key, found in self._of.items() if found[0] is not partition}
 
     def _partition_of(self, lease: Lease) -> P | None:
         found = self._of.get(id(lease.entry))

@@ -13,7 +13,6 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -122,15 +121,12 @@ class AnswerSpool:
     def restore(self, answer: Answer) -> None:
         with self._opened() as file:
             record = _read(file, self._places.pop(answer.lease.token), self._file.size)
-        if record is None:
-            raise self._damaged()
-        try:
-            answer.status, answer.reason = record.told["status"], record.told["reason"]
-            answer.why = Why(*why) if (why := record.told.get("why")) else None  # before 0.6.0 there was none
-            answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
-            answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
-        except (KeyError, TypeError, ValueError):
-            raise self._damaged() from None
+        if record is None or "hop" in record.told:
+            raise ArchiveError(f"{self._file.path} is damaged; remove it, and the crawl asks for its pages again")
+        answer.status, answer.reason = record.told["status"], record.told["reason"]
+        answer.why = record.told["why"] and Why(*record.told["why"])
+        answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
+        answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
         """See :meth:`~crawl4llm.crawl.reorder_buffer.Spool.recall`; damaged records and other leases' are left out."""
@@ -168,14 +164,11 @@ class AnswerSpool:
         head = _HEAD.pack(lease.token, len(text), len(body), zlib.crc32(body, zlib.crc32(text)))
         return self._file.append(head + text + body)
 
-    def _opened(self) -> closing[BinaryIO]:
+    def _opened(self) -> BinaryIO:
         try:
-            return closing(self._file.path.open("rb"))
+            return self._file.path.open("rb")
         except OSError as error:
             raise ArchiveError.of("read", self._file.path, error) from None
-
-    def _damaged(self) -> ArchiveError:
-        return ArchiveError(f"{self._file.path} is damaged; remove it, and the crawl asks for its pages again")
 
 
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base import received
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.pieces import StoredPieces
-from crawl4llm.frontier import Frontier, Lease
+from crawl4llm.frontier import Lease
 from crawl4llm.frontier.composed import StoredFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
@@ -22,10 +23,6 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition
 from crawl4llm.warc.archive import SeriesPosition
-
-if TYPE_CHECKING:
-    from crawl4llm.crawl.counting import Balance
-    from crawl4llm.frontier.visited import VisitedSet
 
 
 class Committed(Protocol):
@@ -54,36 +51,6 @@ class Commits(Protocol):
 
     def commit_now(self, crawl: Committed) -> None:
         """Do the same at once."""
-
-
-class CrawlStore(Protocol):
-    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together.
-
-    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
-    parts the two, as one is refused while a document is in no state, or in two.
-
-    A lease is the process's that has the store: its owner and deadline are the store's. In memory and in a JOBDIR,
-    which is locked, it lasts as long as the process; in a cluster as long as the worker's lease of the partition
-    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
-
-    All stores pass one contract test suite.
-    """
-
-    @property
-    def frontier(self) -> Frontier:
-        """The frontier."""
-
-    @property
-    def visited(self) -> VisitedSet:
-        """The visited set."""
-
-    def leases(self) -> list[Lease]:
-        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
-
-    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
-        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
-        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
-        before stands."""
 
 
 class Kept(Protocol):
@@ -143,20 +110,24 @@ def add_purged(store: Store, domain: str) -> None:
     store.put("state", _PURGED, json.dumps(sorted(domains)).encode())
 
 
-def move_log(store: Store, log: LogPosition) -> None:
-    """Let the log of a paused crawl end elsewhere: lines were added to it. The crawl must have started."""
+def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
+    """Let the ``log``, the ``archive`` or its ``texts`` of a paused crawl end elsewhere: something was added or taken
+    out. The crawl must have started."""
     state = json.loads(store.get("state", CRAWL) or b"")
-    store.put("state", CRAWL, json.dumps({**state, "log": log}).encode())
+    store.put("state", CRAWL, json.dumps({**state, **ends}).encode())
 
 
-def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: SeriesPosition) -> None:
-    """Let log and archive of a paused crawl end elsewhere: parts of them were taken out. It must have started."""
-    state = json.loads(store.get("state", CRAWL) or b"")
-    store.put("state", CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
+class CrawlStore:
+    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together: in
+    the tables of a store all is as it was at its last commit.
 
+    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
+    parts the two, as one is refused while a document is in no state, or in two.
 
-class LmdbCrawlStore:
-    """Implements :class:`CrawlStore` in the tables of a store: all is as it was at its last commit."""
+    A lease is the process's that has the store: its owner and deadline are the store's. In a JOBDIR, which is locked,
+    it lasts as long as the process; in a cluster as long as the worker's lease of the partition
+    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
+    """
 
     def __init__(
         self, tables: Store, frontier: StoredFrontier, filter_path: Path, options: Options, *, progress: bool = False
@@ -185,6 +156,7 @@ class LmdbCrawlStore:
             keep_in(self._pieces)
 
     def leases(self) -> list[Lease]:
+        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
         return self.frontier.leases()
 
     def state(self) -> dict[str, Any]:
@@ -197,6 +169,9 @@ class LmdbCrawlStore:
         return self.tables.get("state", _POLICY) or b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
+        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
+        before stands."""
         balance.check()
         self.frontier.save()
         self.visited.save()
@@ -215,7 +190,7 @@ class JobCommits:
     if nothing had come after it.
     """
 
-    store: LmdbCrawlStore
+    store: CrawlStore
     log: CrawlLog
     archive: Archive
     options: Options

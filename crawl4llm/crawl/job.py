@@ -17,7 +17,7 @@ from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
-from crawl4llm.crawl.commits import JobCommits, Kept, LmdbCrawlStore, State, read_state
+from crawl4llm.crawl.commits import CrawlStore, JobCommits, Kept, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Job:
     """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
 
-    store: LmdbCrawlStore
+    store: CrawlStore
     by_owners: StoredFrontier | None
     """The frontier, if it goes by owners."""
     state: State
@@ -128,7 +128,7 @@ class Job:
         frontier = open_frontier(tables, caps, by_owners=by_owners, shares=shares, reranks=reranks, **times)
         self.by_owners = frontier if by_owners else None
         progress = wants_bar(options.progress_bar)
-        self.store = LmdbCrawlStore(tables, frontier, self._dir.filter_path, options, progress=progress)
+        self.store = CrawlStore(tables, frontier, self._dir.filter_path, options, progress=progress)
         self._opened.callback(self.store.visited.close)
 
     def aside(self) -> StoredAside:

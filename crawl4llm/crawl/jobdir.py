@@ -8,20 +8,19 @@ By ``control.json`` and seeds in ``inject/`` a live crawl is steered; what it se
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeGuard
-from uuid import UUID
 
 from crawl4llm.base import received
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.run_folder import write_json
-from crawl4llm.base.shapes import fits
+from crawl4llm.base.shapes import fits, is_uuid
 from crawl4llm.base.version import __version__
 from crawl4llm.crawl import answer_spool as answers
 from crawl4llm.crawl import control
@@ -92,24 +91,17 @@ class JobDir:
 
     def holder(self) -> str | None:
         """Return which process uses it, as far as one that has no lock on it can tell; None: none does."""
-        try:
-            lock = os.open(self.path / LOCK, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return _holder(lock)
-        finally:
-            os.close(lock)
+        with suppress(FileNotFoundError), (self.path / LOCK).open("rb") as lock:
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return _holder(lock.fileno())
         return None
 
     def check_id(self) -> None:
         """Raise InputError where the crawl's id is none."""
-        try:
-            UUID(self.job["crawl_id"] if self.job else "")
-        except ValueError:
-            raise self._damaged("its crawl_id is none") from None
+        if self.job is None or not is_uuid(self.job["crawl_id"]):
+            raise self._damaged("its crawl_id is none")
 
     def refuse_in_use(self) -> None:
         """Raise InputError where a process uses it."""
@@ -149,12 +141,10 @@ class JobDir:
     def _read(self) -> dict[str, Any] | None:
         path = self.path / JOB
         try:
-            if path.stat().st_size > _LONGEST_JOB:
-                raise ValueError("it holds too much")  # noqa: TRY301 - as what is not JSON does
-            job = json.loads(path.read_text(encoding="utf-8"))
+            job = parse_json(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError):
+        except ValueError:
             job = None
         if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
             raise self._damaged("it is no job description")

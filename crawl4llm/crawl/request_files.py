@@ -13,7 +13,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -63,9 +63,8 @@ class RequestFiles:
         """Append a line, which has its end, to the day of a time in seconds since 1970. Raises InputError, with nothing
         written."""
         day = int(at // _DAY_SECONDS)
-        if day > self._day or self._file is None:  # a clock that was set back does not open a day again
-            self._begin(day)
-        assert self._file is not None
+        if self._file is None or day > self._day:  # a clock that was set back does not open a day again
+            self._file = self._begin(day)
         self._file.append(line)
 
     def close(self) -> None:
@@ -74,7 +73,7 @@ class RequestFiles:
             self._file.close()
             self._file = None
 
-    def _begin(self, day: int) -> None:
+    def _begin(self, day: int) -> AppendFile:
         """Go on with the file of a day, and compress those of others in a thread, which the crawl's end breaks off."""
         self.close()
         self._day = day
@@ -82,14 +81,15 @@ class RequestFiles:
         path = self._folder / name
         require_within(self._folder, path)
         size = path.stat().st_size if path.exists() else None
-        self._file = AppendFile(path, size, private=True)
+        log = AppendFile(path, size, private=True)
         if size:
             with open_input(path) as file:
                 file.seek(size - 1)
                 if file.read(1) != b"\n":
-                    self._file.append(b"\n")
+                    log.append(b"\n")
         over = sorted(other for other in self._folder.glob("*.jsonl") if other.name != name and _day_of(other))
         Thread(target=_compress_all, args=(over,), name="request-log", daemon=True).start()
+        return log
 
 
 def days(jobdir: Path) -> list[str]:
@@ -110,17 +110,14 @@ def lines(jobdir: Path, day: str) -> Iterator[bytes]:
     packed = plain.with_name(f"{plain.name}.gz")
     require_within(plain.parent, plain, packed)
     try:
-        try:
-            file: IO[bytes] = open_input(plain)
-        except FileNotFoundError:
-            with _unpacked(packed) as unpacked:
-                yield from _whole_lines(unpacked)
-            return
-        with file:
+        with suppress(FileNotFoundError), open_input(plain) as file:
             if packed.exists() and not _holds(packed, file):
                 with _unpacked(packed) as unpacked:
                     yield from _whole_lines(unpacked)
             yield from _whole_lines(file)
+            return
+        with _unpacked(packed) as unpacked:
+            yield from _whole_lines(unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{packed} is damaged: {error}; restore it, or remove it to go without that day") from None
     except OSError as error:

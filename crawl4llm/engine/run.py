@@ -222,8 +222,8 @@ class Run:
     def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
         """Join a crawl by several workers, whose state is in the storage."""
         from crawl4llm.cluster.opening import open_cluster
-        from crawl4llm.cluster.partition import Common
         from crawl4llm.cluster.storage import Storage
+        from crawl4llm.cluster.worker import Common
 
         options, web = self.options, self.web
         common = Common(

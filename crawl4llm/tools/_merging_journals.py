@@ -18,8 +18,8 @@ from crawl4llm.base.run_folder import WARC
 from crawl4llm.cluster import journal
 from crawl4llm.cluster.compacted import index_name
 from crawl4llm.cluster.history import History
-from crawl4llm.cluster.logged import FINGERPRINT
 from crawl4llm.cluster.soundness import CheckedCommit, CommitsSoundness
+from crawl4llm.cluster.stores import FINGERPRINT
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.writer import FileNames
 

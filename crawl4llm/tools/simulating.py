@@ -87,7 +87,7 @@ def _profile(folder: Path) -> dict[str, str]:
     here = Path.cwd()
     if "SCRAPY_SETTINGS_MODULE" in os.environ or any((one / "scrapy.cfg").is_file() for one in (here, *here.parents)):
         return {}
-    (folder / "settings").symlink_to(Path(__file__).parents[1].joinpath("profiles").resolve())
+    (folder / "settings").symlink_to((Path(__file__).parents[1] / "profiles").resolve())
     return {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
 
 

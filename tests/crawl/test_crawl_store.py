@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 from frontier_contract import entry
 
-from crawl4llm.cluster.scratch import Scratch
-from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.cluster.stores import Scratch
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import balance
 from crawl4llm.frontier import Lease, Outcome
 from crawl4llm.frontier.opening import open_frontier
@@ -48,7 +49,7 @@ class Learner(BasePolicy):
 class InLmdb:
     """The store of a JOBDIR."""
 
-    store: LmdbCrawlStore
+    store: CrawlStore
     policy: Any
 
     def __init__(self, folder: Path) -> None:
@@ -59,7 +60,7 @@ class InLmdb:
         self.policy = Learner()
         self.tables = Store(self.folder / "store.mdb", fsync=False)
         frontier = open_frontier(self.tables, reranks=True)
-        self.store = store = LmdbCrawlStore(self.tables, frontier, self.folder / "filter", Options())
+        self.store = store = CrawlStore(self.tables, frontier, self.folder / "filter", Options())
         store.keep(self.policy)
         self.policy.load(store.policy_state())
 
@@ -92,7 +93,8 @@ class InCluster(InLmdb):
         self.snapshot = self.store.snapshot()
 
     def close(self) -> None:
-        self.store.close()
+        self.store.tables.close()
+        shutil.rmtree(self.folder / "scratch")
 
 
 @pytest.fixture(params=[InLmdb, InCluster], ids=["LMDB", "LMDB in a cluster"])

@@ -16,10 +16,10 @@ from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.cluster import opening
-from crawl4llm.cluster.alone import Alone
-from crawl4llm.cluster.partition import Common
+from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.worker import Common
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.scope import NO_LIMITS
 from crawl4llm.options import Options
@@ -127,7 +127,7 @@ class Worker(Driven):
         return crawl
 
 
-class _Of(Alone):
+class _Of(Liveness):
     """May claim some partitions only."""
 
     def __init__(self, partitions: int, its: Collection[int] | None) -> None:

@@ -163,9 +163,9 @@ def resumable(dataset: Dataset, settings: BaseSettings) -> Iterator[None]:
         yield
         move_output(
             crawl.store,
-            state.log._replace(pages=_size(dataset.log)),
-            _moved(dataset, state.archive.pages, dataset.index),
-            _moved(dataset, state.archive.texts, dataset.text_index),
+            log=state.log._replace(pages=_size(dataset.log)),
+            archive=_moved(dataset, state.archive.pages, dataset.index),
+            texts=_moved(dataset, state.archive.texts, dataset.text_index),
         )
         crawl.store.commit()
 

@@ -13,12 +13,14 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part, Rows, facts
 from crawl4llm.cluster import journal, objects
 from crawl4llm.cluster.history import History
-from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
+from crawl4llm.cluster.liveness import DRAIN, STOP
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawl4llm.cluster.valkey import ValkeyLiveness
 
 
 def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
@@ -50,10 +52,9 @@ def _of_journals(history: History) -> Iterator[Part]:
 def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield partitions with what their newest commits say."""
     for partition in range(history.partitions):
-        number = journal.newest(history.storage, partition)
-        data = history.storage.get(journal.name(partition, journal.LOG, number)) if number else None
-        if data is not None:
-            yield partition, journal.decode(history.storage, partition, number, data).head._asdict()
+        commit = journal.read_commit(history.storage, partition, journal.newest(history.storage, partition))
+        if commit is not None:
+            yield partition, commit.head._asdict()
 
 
 def _of_batches(history: History) -> Iterator[Part]:
@@ -92,7 +93,7 @@ def _numbers(numbers: list[int]) -> str:
     return shown + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
 
 
-def _liveness(settings: BaseSettings, history: History) -> Liveness:
+def _liveness(settings: BaseSettings, history: History) -> ValkeyLiveness:
     options = read_options(settings)
     if options.cluster is None:
         raise InputError("workers are asked over CLUSTER; give it: -s CLUSTER=valkey://HOST:PORT/0")

@@ -22,7 +22,7 @@ from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.commits import add_purged, move_log, set_seeds
+from crawl4llm.crawl.commits import add_purged, move_output, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action
@@ -136,7 +136,7 @@ class _Purge:
         self._log.append("".join(f"{json.dumps(failure)}\n" for failure in failures).encode())
         self._log.sync()
         self._crawl.frontier.save()
-        move_log(self._crawl.store, self._crawl.state.log._replace(failures=self._log.size))
+        move_output(self._crawl.store, log=self._crawl.state.log._replace(failures=self._log.size))
         self._crawl.store.commit()
 
 

@@ -15,7 +15,6 @@ from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Part, Rows
-from crawl4llm.cluster.figures import queued_by_partition
 from crawl4llm.cluster.history import History
 from crawl4llm.frontier import order_of
 from crawl4llm.tools._storage_view import run_folder
@@ -28,7 +27,7 @@ def show_stored(url: str, settings: Given, most_partitions: int, most_best: int)
     offers: Sequence[Mapping[str, Any]] = []
     taken: frozenset[str] = frozenset()
     if history.is_continuous:
-        queued = queued_by_partition(history)
+        queued = history.queued()
     else:
         offers, taken = _newest(history)
         queued = [offer["queued"] - sum(key in taken for key in offer["keys"]) for offer in offers]

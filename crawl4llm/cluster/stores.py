@@ -1,15 +1,17 @@
-"""The working store of a partition in continuous order: what a commit changes of it, and how it is made anew.
+"""The stores of partitions on a worker's own disk, and what the storage has of them.
 
-A commit's changes are those of the tables in which a document, a piece of a policy or an owner's wait stands once.
-Indexes and queues are made of them again when the partition is taken over, so that what is uploaded does not
-depend on how large the frontier is. A fingerprint of the visited set is told once, when it is new.
+A store is thrown away with the worker, or when another worker takes the partition. In batch order (:class:`Scratch`)
+what lasts is a snapshot: all its tables, as keys and values. In continuous order (:class:`Working`) it is what each
+commit changes: of the tables in which a document, a piece of a policy or an owner's wait stands once. Indexes and
+queues are made of them again when the partition is taken over, so that what is uploaded does not depend on how large
+the frontier is. A fingerprint of the visited set is told once, when it is new.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-import shutil
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -20,7 +22,7 @@ from typing import Any, Final
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
-from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.commits import CrawlStore
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier.composed import LEASES, StoredFrontier
@@ -28,10 +30,12 @@ from crawl4llm.frontier.composed import STATE as FRONTIER
 from crawl4llm.frontier.fingerprints import FingerprintRuns
 from crawl4llm.frontier.holds import Hold, hold_of
 from crawl4llm.frontier.opening import open_frontier
+from crawl4llm.frontier.plain import MOST_FRESH
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.visited import STATE as VISITED
 from crawl4llm.options import Options
+from crawl4llm.policies import Policy
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are told."""
@@ -39,6 +43,35 @@ FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
+_HEAD: Final = struct.Struct("<BHI")
+_LEAST_FRESH: Final = 1024
+"""Records of a partition's frontier in memory, however many partitions there are."""
+
+
+class Scratch(CrawlStore):
+    """The store of a partition: its snapshot is what lasts of a commit."""
+
+    def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
+        """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError;
+        and other errors, of many kinds, where the snapshot is none."""
+        folder.mkdir(parents=True)
+        tables = Store(folder / NAME, fsync=False)
+        for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
+            tables.put(table, key, value)
+        most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
+        frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
+        super().__init__(tables, frontier, folder / "visited.filter", options)
+        self.keep(policy)
+        if snapshot is not None:
+            policy.load(self.policy_state())
+
+    def snapshot(self) -> bytes:
+        """Return all of it; nothing may have changed since the last commit."""
+        records: list[bytes] = []
+        for number, table in enumerate(TABLES):
+            for key, value in self.tables.items(table):
+                records += [_HEAD.pack(number, len(key), len(value)), key, value]
+        return packed(b"".join(records))
 
 
 class LoggedStore(Store):
@@ -110,7 +143,6 @@ class StoredHolds:
 
     def set(self, owner: str, hold: Hold) -> None:
         """Write down that this holds for an owner, and nothing else."""
-        self._note(owner, hold)
         self._write(owner, hold)
         self.is_urgent |= hold.wait > self._longest
 
@@ -119,8 +151,8 @@ class StoredHolds:
         now = time.monotonic()
         while self._ends and self._ends[0][0] <= now:
             _, owner = heapq.heappop(self._ends)
-            hold = self._holds.get(owner)
-            if hold is not None and hold.wait and hold.until <= time.time():
+            hold = self.get(owner)
+            if hold.wait and hold.until <= time.time():
                 self._write(owner, hold._replace(until=0.0, wait=0.0))
         self.is_urgent = False
 
@@ -130,16 +162,15 @@ class StoredHolds:
             heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
 
     def _write(self, owner: str, hold: Hold) -> None:
+        self._note(owner, hold)
         key = _HOLD + owner.encode()
         if hold == Hold():
-            self._holds.pop(owner, None)
             self._store.delete("state", key)
         else:
-            self._holds[owner] = hold
             self._store.put("state", key, json.dumps(hold).encode())
 
 
-class Working(LmdbCrawlStore):
+class Working(CrawlStore):
     """Frontier, visited set and all else of a partition, in a folder that is thrown away with the process."""
 
     tables: LoggedStore
@@ -151,12 +182,11 @@ class Working(LmdbCrawlStore):
         a snapshot on. The frontier goes by owners if there is a clock; ``longest``: see StoredHolds. Raises InputError,
         and ValueError where they are none."""
         folder.mkdir(parents=True)
-        self._folder = folder
         tables = LoggedStore(folder / NAME)
         runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
             tables.restore(unpacked(changes))
-            runs.add(sorted(_each(fingerprints)))
+            runs.add(sorted(each_fingerprint(fingerprints)))
         if len(runs):
             tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
         if (stored := tables.get("state", FRONTIER)) is not None:
@@ -190,11 +220,6 @@ class Working(LmdbCrawlStore):
         state = json.loads(self.tables.get("state", VISITED) or b"{}")
         return packed(self.tables.whole()), b"".join(FingerprintRuns(self.tables, state.get("runs")).since(0))
 
-    def close(self) -> None:
-        """Throw it away."""
-        self.tables.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
     def _fill(self) -> None:
         """Queue the documents that the store has; those on lease stay so."""
         start = b""
@@ -207,11 +232,20 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
     """Yield changes without those of the visited set, which is read from its fingerprints. The frontier's state is
     whole: the worker that takes over has counted its documents again."""
     for table, key, value, before in changes:
-        if table == "state" and key == FRONTIER and value is not None:
-            yield table, key, value, None
-        elif table != "state" or key != VISITED:
-            yield table, key, value, before
+        if (table, key) != ("state", VISITED):
+            yield table, key, value, None if (table, key) == ("state", FRONTIER) else before
 
 
-def _each(fingerprints: bytes) -> Iterator[bytes]:
+def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
+    """Yield the fingerprints of a commit."""
     return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))
+
+
+def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield table, key and value of each record of a snapshot."""
+    place = 0
+    while place < len(data):
+        number, key_bytes, value_bytes = _HEAD.unpack_from(data, place)
+        place += _HEAD.size
+        yield TABLES[number], data[place : place + key_bytes], data[place + key_bytes : place + key_bytes + value_bytes]
+        place += key_bytes + value_bytes
