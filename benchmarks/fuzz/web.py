@@ -235,8 +235,8 @@ def _tdmrep(_: Path) -> Reader:
 
 
 def _fields(_: Path) -> Reader:
-    from crawl4llm.optouts.head_fields import said_in_head
     from crawl4llm.optouts.said import as_text, from_text
+    from crawl4llm.optouts.values import said_in_head
 
     def read(data: bytes) -> None:
         headers = [

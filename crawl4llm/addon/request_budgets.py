@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from scrapy import Request
 
 from crawl4llm.addon.meta import found
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
 from crawl4llm.parts.near_duplicates.texts import NearDuplicates
-
-if TYPE_CHECKING:
-    from scrapy import Request
 
 Waiting: TypeAlias = "tuple[int, float, int, Request]"
 """Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""

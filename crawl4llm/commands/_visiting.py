@@ -47,7 +47,7 @@ class Visiting:
         """Run Scrapy's command; with the URL of a document, if one is given by id or URL, as its argument."""
         from crawl4llm.base.errors import InputError, PageError
         from crawl4llm.engine.scrapy_settings import asks_for_log
-        from crawl4llm.engine.visiting import prepare
+        from crawl4llm.engine.webs import prepare
 
         guard_log()
         assert self.settings is not None

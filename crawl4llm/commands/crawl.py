@@ -58,7 +58,7 @@ class Command(Visiting, ScrapyCrawl):
         gc.set_threshold(*_COLLECTIONS)
 
         from crawl4llm.base.errors import InputError
-        from crawl4llm.engine.json_log import log_in_json
+        from crawl4llm.engine.logs import log_in_json
         from crawl4llm.engine.scrapy_settings import check_values
 
         assert self.settings is not None
@@ -81,8 +81,7 @@ class Command(Visiting, ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
-        from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
-        from crawl4llm.engine.unheeded import unheeded
+        from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode, unheeded
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 

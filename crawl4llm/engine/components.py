@@ -7,12 +7,9 @@ switches it off by None. Other projects take :class:`crawl4llm.addon.Addon`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scrapy.settings import default_settings
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 
 # The frontier replaces Scrapy's queues and its duplicate filter.
 _SCHEDULER: Final = "crawl4llm.engine.scheduler.InfluenceScheduler"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.received import refuse_code
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.options import Options, setting_name
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 _OF_THIS_PROCESS = {
     *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),

@@ -1,25 +1,23 @@
-"""Scrapy's own settings: which of them hold in which kind of crawl, and a check before Scrapy itself trips over one."""
+"""Which settings hold in which kind of crawl, Scrapy's own and ours; and checks before Scrapy itself trips over one."""
 
 from __future__ import annotations
 
 import codecs
 import difflib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.json_log import JSON
-from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
+from crawl4llm.engine.logs import JSON
+from crawl4llm.live_options import LiveOptions
+from crawl4llm.option_checks import Check, flag, is_dotted, one_of, real_number, whole
 from crawl4llm.options import Options, setting_name
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -100,11 +98,16 @@ _PROFILE: Final = {
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
+def _is_commanded(settings: BaseSettings, name: str) -> bool:
+    """Return whether a setting was given on the command line."""
+    return (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+
+
 def asks_for_log(settings: BaseSettings) -> bool:
     """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
     at its start then belongs there."""
-    asked = (settings.getpriority("LOG_LEVEL") or 0) >= SETTINGS_PRIORITIES["cmdline"]
-    return bool(settings.get("LOG_FILE")) or (asked and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10})
+    asked = _is_commanded(settings, "LOG_LEVEL") and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10}
+    return bool(settings.get("LOG_FILE")) or asked
 
 
 def check_values(settings: BaseSettings) -> None:
@@ -172,7 +175,7 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
             value = settings.get(name)
             if holds == REFUSED and value not in _PROFILE:
                 raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
-            if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
+            if holds == NO and _is_commanded(settings, name):
                 logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")
 
 
@@ -195,10 +198,70 @@ def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, 
             found[name] = [meant]
             continue
         close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
-        given = settings.getpriority(name) or 0
-        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+        if close and ("_" in close[0] or close[0] in names or _is_commanded(settings, name)):
             found[name] = forms[close[0]]
     return found
+
+
+class _Kind(NamedTuple):
+    """The kind of a crawl, by its settings."""
+
+    options: Options
+    profile: str
+    has_jobdir: bool
+
+
+class _Group(NamedTuple):
+    """Settings that hold in some crawls only."""
+
+    names: tuple[str, ...]
+    hold_in: str
+    hold: Callable[[_Kind], bool]
+
+
+def _of_policy(policy: str, *names: str) -> _Group:
+    """Return the settings of one policy, which a policy of somebody else may take over."""
+
+    def hold(kind: _Kind) -> bool:
+        return kind.options.url_policy == policy or is_dotted(kind.options.url_policy)
+
+    return _Group(names, f"URL_POLICY={policy}", hold)
+
+
+_LIVE_ONLY: Final = (*(entry.name.upper() for entry in fields(LiveOptions)), "OPT_OUT_FETCH", "WARC_REVISITS")
+_SIMULATION_ONLY: Final = (
+    *("CORPUS_CANONICAL_LINKS", "CLUEWEB22_TARGET_PREFIX"),
+    *("SIMULATION_TEXT", "SIMULATION_OWNER_DELAY", "SIMULATION_CAPACITY", "SCORE_CACHE"),
+    "CRAWL_SEEDS",
+)
+_GROUPS: Final = (
+    _Group(_LIVE_ONLY, "live crawls", lambda kind: kind.profile == "live"),
+    _Group(_SIMULATION_ONLY, "simulations", lambda kind: kind.profile == "simulation"),
+    _Group(("SIMULATION_CAPACITY",), "SIMULATION_OWNER_DELAY", lambda kind: bool(kind.options.simulation_owner_delay)),
+    _Group(("CRAWL_PARTITIONS",), "crawls with STORAGE", lambda kind: kind.options.storage is not None),
+    _Group(("CLUSTER_LEASE",), "crawls with CLUSTER", lambda kind: kind.options.cluster is not None),
+    _Group(
+        ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC"),
+        "crawls with JOBDIR or STORAGE",
+        lambda kind: kind.has_jobdir or kind.options.storage is not None,
+    ),
+    _of_policy("harmonic", "HARMONIC_RANKS"),
+    _of_policy("ensemble", "ENSEMBLE_WEIGHTS"),
+)
+
+
+def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
+    """Yield a line for each setting on the command line that a crawl of these settings does not heed.
+
+    Settings in a settings file may be for other crawls, and are passed over.
+    """
+    kind = _Kind(options, profile, bool(settings.get("JOBDIR")))
+    told: set[str] = set()
+    for group in _GROUPS:
+        for name in () if group.hold(kind) else group.names:
+            if _is_commanded(settings, name) and name not in told and settings.get(name) not in (None, ""):
+                told.add(name)
+                yield f"{name} does not hold here: it is for {group.hold_in}"
 
 
 def reference() -> str:

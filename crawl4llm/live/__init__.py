@@ -6,7 +6,7 @@
 - ``wire``, ``answers``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
 - ``pace``: sends each owner one request at a time, and no sooner than it is due; ``retry_after``: the header field.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
-- ``identity``: who the crawl says it is.
+- ``identity``: who the crawl says it is; ``recent``: bounded tables of the latest entries.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_copies``: what is known of each site's, and for
   how long; ``robots_store``: the same on disk.
 - ``steering``: lets a crawl heed its operator while it runs; ``request_log``: what was sent to whom.

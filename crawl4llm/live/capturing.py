@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urldefrag
 
 from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
-from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
 from crawl4llm.live.answers import Exchange
 from crawl4llm.live.bodies import CUT
 from crawl4llm.live.request_log import purpose_of
+from crawl4llm.live.stopping import crawl_of
 from crawl4llm.live.wire import take_exchange
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
 WANTED: Final = "crawl4llm_wanted"
-"""In the meta of requests that are no document's, and captured all the same."""
+"""In the meta of requests for files of sites, which are captured for evidence."""
 ALLOWED_BY: Final = "crawl4llm_allowed_by"
 """In the meta of requests: the robots.txt that allowed it, as :attr:`crawl4llm.base.pages.Capture.robots` has it."""
 _MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
@@ -95,54 +94,45 @@ class Capturing:
         request.meta.pop(_SENT, None)
 
     def _count(self, request: Request) -> None:
-        crawl = getattr(self._crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        if isinstance(crawl, Driven):
+        if (crawl := crawl_of(self._crawler)) is not None:
             lease = lease_of(request) if is_leased(request) else None
             crawl.requested(request.url, purpose_of(request), None, lease)
 
 
 def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:
-    if exchange is None or not exchange.status_line:
-        return _reconstructed(request, response)
-    protocol, _, rest = exchange.status_line.partition(b" ")
-    return Capture(
+    make = partial(
+        Capture,
         url=urldefrag(request.url).url,
-        date=exchange.date,
         method=request.method,
-        request_headers=exchange.request_headers,
         request_body=request.body,
         status=response.status,
-        reason=rest.partition(b" ")[2].decode("latin-1"),
-        headers=exchange.headers,
-        exact_headers=True,
         body=response.body,
-        protocol=protocol.decode("latin-1").lower(),
-        ip_address=exchange.ip_address,
         truncated=_truncated(response.flags),
         robots=request.meta.get(ALLOWED_BY),
-        milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
-
-
-def _reconstructed(request: Request, response: Response) -> Capture:
-    """Return the capture of an exchange through another handler (HTTP/2, a browser), as far as it can be known."""
+    if exchange is not None and exchange.status_line:
+        protocol, _, rest = exchange.status_line.partition(b" ")
+        return make(
+            date=exchange.date,
+            request_headers=exchange.request_headers,
+            reason=rest.partition(b" ")[2].decode("latin-1"),
+            headers=exchange.headers,
+            exact_headers=True,
+            protocol=protocol.decode("latin-1").lower(),
+            ip_address=exchange.ip_address,
+            milliseconds=round(1000 * (time.monotonic() - exchange.started)),
+        )
+    # Through another handler (HTTP/2, a browser): as far as it can be known.
     headers = [(name, value) for name, values in response.headers.items() for value in values]
-    return Capture(
-        url=urldefrag(request.url).url,
+    return make(
         date=utc_date(seconds_ago=request.meta.get("download_latency", 0.0)),  # until the head was there
-        method=request.method,
         request_headers=[(name, value) for name, values in request.headers.items() for value in values],
-        request_body=request.body,
-        status=response.status,
         reason=HTTPStatus(response.status).phrase if response.status in set(HTTPStatus) else "",
         headers=headers,
         exact_headers=False,
-        body=response.body,
         body_is_decoded=_is_decoded(headers, response.body),
         protocol=response.protocol.lower() if response.protocol else None,
         ip_address=str(response.ip_address) if response.ip_address else None,
-        truncated=_truncated(response.flags),
-        robots=request.meta.get(ALLOWED_BY),
     )
 
 

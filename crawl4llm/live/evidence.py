@@ -7,38 +7,25 @@ keep the document, without the document.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
 
 from crawl4llm.base.errors import Why
+from crawl4llm.base.pages import Capture
 from crawl4llm.crawl.driven import Driven
-from crawl4llm.live.capturing import WANTED, captures_of
+from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.stopping import crawl_of
 from crawl4llm.warc.page_records import digest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.base.pages import Capture
 
 BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""
 REFUSALS: Final = {401, 402, 403, 451}
 """Statuses by which a server says that this crawler may not have a document, and not that there is none."""
-
-
-def crawl_of(crawler: Crawler) -> Driven | None:
-    """Return the crawl of the spider; None for those of others, which archive by other ways, or not."""
-    crawl = getattr(crawler.spider, "crawl", None)
-    return crawl if isinstance(crawl, Driven) else None
-
-
-def wanted() -> dict[str, Any]:
-    """Return the meta of a request that is no document's, and is to be captured for :func:`keep`."""
-    return {WANTED: True}
 
 
 def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import BAD_URL, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
+from crawl4llm.crawl.scope import Scope
 from crawl4llm.crawl.web import crawl_on
+from crawl4llm.frontier import Lease
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
@@ -19,17 +25,6 @@ from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
 from crawl4llm.warc.payload import is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawl4llm.base.pages import Capture
-    from crawl4llm.crawl.scope import Scope
-    from crawl4llm.frontier import Lease
 
 HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
 """URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urldefrag
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.reasons import REDIRECT_LOOP, TOO_MANY_REDIRECTS
 from crawl4llm.base.references import redirect_target
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-    from scrapy.settings import BaseSettings
 
 
 class Redirecting(RedirectMiddleware):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+import time
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Lease
+from crawl4llm.frontier import Lease, Owners
 
+TRY: Final = "crawl4llm_try"
+"""In the meta of a try: the seconds in which it has to have a connection."""
+LONGEST_TRY: Final = 5.0
+"""Seconds for which its connection is waited for at most, look-up and TLS included."""
 PATIENT: Final = "crawl4llm_patient"
 """In the meta of requests that a page may wait for which has come: they may wait for as long as any Crawl-delay is."""
 
@@ -42,6 +46,31 @@ class Place:
     def attempts(self) -> int:
         """Times that the document on lease was leased, with this one; 0 where there is none."""
         return 0 if self.lease is None else self.lease.entry.attempts
+
+
+class Places(dict[str, Place]):
+    """The places of all owners who are kept, by owner."""
+
+    def __init__(self, owners: Owners, since: float) -> None:
+        """``since``: the monotonic time at which the last exchange with any other owner ended, at the latest."""
+        super().__init__()
+        self._owners, self.since = owners, since
+
+    def taken(self, owner: str) -> Place:
+        """Return the place of an owner, who is kept from now on."""
+        return self.setdefault(owner, Place(self.since))
+
+    def wait(self, owner: str, seconds: float) -> None:
+        """Let an owner who is kept wait for some seconds from now."""
+        if place := self.get(owner):
+            place.send_at = max(place.send_at, time.monotonic() + seconds)
+
+    def leave(self, owner: str, place: Place, *, users: int = 0) -> None:
+        """Release an owner who is not kept any more. ``users``: how many exchanges have just left its place."""
+        place.users -= users
+        if place.lease is None and not place.users:
+            del self[owner]
+            self._owners.release(owner, place.send_at)
 
 
 class Exchange(NamedTuple):

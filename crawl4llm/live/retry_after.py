@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from email.utils import mktime_tz, parsedate_tz
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from scrapy.http import Response
+from scrapy.http import Response
 
 _STATUSES: Final = {429, 503}
 """Too Many Requests (RFC 6585, 4) and Service Unavailable (RFC 9110, 15.6.4): the field holds for the server then."""

@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, row_of
-from crawl4llm.optouts.values import ALL
 
 PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
-ALL_AGENTS: Final = ALL
+ALL_AGENTS: Final = "*"
 
 UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
 """The note in a warcinfo record of a simulation whose corpus does not tell what heads and sites said of its pages."""
