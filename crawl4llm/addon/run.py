@@ -29,16 +29,15 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.fetched_web import LiveCorpus
+from crawl4llm.crawl.web import load_rater
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
-from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import PageRater, html_task
+from crawl4llm.scoring.rating import html_task
 from crawl4llm.scoring.signatures import require_library
-from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 from crawl4llm.warc.series import host_name
@@ -173,11 +172,9 @@ class AddonRun:
         _warn_of_open_doors(settings)
         if options.url_budget:
             require_library()
-        scorer = load_scorer(options)
-        load_extractor(options.text_extractor)
-        rater = PageRater(LiveCorpus(), scorer, options.text_extractor)
+        rater = load_rater(LiveCorpus, options, options.text_extractor)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        self.model_digest = f"sha256:{scorer.digest}"
+        self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
         output = opened.enter_context(ClaimedOutputDir(options.output_dir))
         keeps_text = options.warc_enabled and options.warc_text

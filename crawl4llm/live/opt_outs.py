@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import HeaderFields
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.live.evidence import of_target, why
+from crawl4llm.live.capturing import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options

@@ -22,8 +22,7 @@ from crawl4llm.base.references import redirect_target
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.bodies import MOST_RECEIVED, MOST_UNPACKED
-from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS, WANTED
-from crawl4llm.live.evidence import keep, of_target, why
+from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS, WANTED, keep, of_target, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts

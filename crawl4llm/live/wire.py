@@ -96,7 +96,6 @@ class WireHandler(HTTP11DownloadHandler):
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
         self._crawl = crawl_of(crawler)
-        self._scope = None if self._crawl is None else self._crawl.scope
         if self._network is not None:
             self._pool.persistent = crawler.settings.getfloat("DOWNLOAD_DELAY") < _LONGEST_IDLE
             self._pool.retryAutomatically, self._pool.cachedConnectionTimeout = False, _LONGEST_IDLE
@@ -117,7 +116,7 @@ class WireHandler(HTTP11DownloadHandler):
         a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
-        if self._scope is not None and (refusal := self._scope.blocked(request.url)) is not None:
+        if self._crawl is not None and (refusal := self._crawl.scope.blocked(request.url)) is not None:
             raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)
         request.meta[SENT] = False
         failure = None

@@ -115,11 +115,12 @@ class RobotsSignals:
                         self._signals.append((signal, ALL_AGENTS if agent == _NO_GROUP else agent, rules))
         self._crawlers: list[tuple[str, PathRules]] = []
         """Training crawlers and their rules; of several that are told the same the first."""
+        told: list[list[tuple[str, tuple[str, ...]]]] = []
         for agent in _TRAINING:
             rules = _may_fetch(groups.get(agent, ()))
-            if any(table.DISALLOW in rule.said for rule in rules.rules) and all(
-                _differ(rules, own) for _, own in self._crawlers
-            ):
+            lines = [(rule.pattern.text, rule.said) for rule in rules.rules]
+            if any(table.DISALLOW in said for _, said in lines) and lines not in told:
+                told.append(lines)
                 self._crawlers.append((agent, rules))
         licences = [value for name, value in groups.get(_NO_GROUP, ()) if name == "license"]
         self._licences = [value for value in licences if _ABSOLUTE.match(value)][:_MOST_LICENCES]
@@ -163,12 +164,6 @@ def _with_path(value: str) -> tuple[str, str]:
         return "/", value
     path, _, rest = value.replace("\t", " ").partition(" ")
     return path, rest.strip()
-
-
-def _differ(some: PathRules, others: PathRules) -> bool:
-    return [(rule.pattern.text, rule.said) for rule in some.rules] != [
-        (rule.pattern.text, rule.said) for rule in others.rules
-    ]
 
 
 class Rules:

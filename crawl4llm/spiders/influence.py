@@ -49,7 +49,7 @@ class InfluenceSpider(Spider):
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
             # Live only; the room takes long to load.
-            from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
+            from crawl4llm.live.capturing import REFUSAL, REFUSALS, keep_head
             from crawl4llm.live.request_log import price_of
 
             why = None
@@ -88,8 +88,7 @@ class InfluenceSpider(Spider):
             self._end(raised)
             return
         # Slow to import, and of use where something fails alone.
-        from crawl4llm.live.capturing import hop_of
-        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_bomb, keep_head
+        from crawl4llm.live.capturing import OPT_OUT_HEAD, hop_of, keep_bomb, keep_head
         from crawl4llm.live.fetching import Elsewhere
         from crawl4llm.live.opt_outs import OptedOut
         from crawl4llm.live.places import Later
