@@ -251,7 +251,7 @@ def _fields(_: Path) -> Reader:
 
 
 def _retry_after(_: Path) -> Reader:
-    from crawl4llm.live.retry_after import wait_in
+    from crawl4llm.live.places import wait_in
 
     wait: Callable[[Any], float] = wait_in
 

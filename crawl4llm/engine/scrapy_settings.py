@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -203,51 +203,29 @@ def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, 
     return found
 
 
-class _Kind(NamedTuple):
-    """The kind of a crawl, by its settings."""
-
-    options: Options
-    profile: str
-    has_jobdir: bool
-
-
-class _Group(NamedTuple):
-    """Settings that hold in some crawls only."""
-
-    names: tuple[str, ...]
-    hold_in: str
-    hold: Callable[[_Kind], bool]
-
-
-def _of_policy(policy: str, *names: str) -> _Group:
-    """Return the settings of one policy, which a policy of somebody else may take over."""
-
-    def hold(kind: _Kind) -> bool:
-        return kind.options.url_policy == policy or is_dotted(kind.options.url_policy)
-
-    return _Group(names, f"URL_POLICY={policy}", hold)
-
-
-_LIVE_ONLY: Final = (*(entry.name.upper() for entry in fields(LiveOptions)), "OPT_OUT_FETCH", "WARC_REVISITS")
+_LIVE_ONLY: Final = (*(entry.name.upper() for entry in fields(LiveOptions)), "WARC_REVISITS")
 _SIMULATION_ONLY: Final = (
     *("CORPUS_CANONICAL_LINKS", "CLUEWEB22_TARGET_PREFIX"),
     *("SIMULATION_TEXT", "SIMULATION_OWNER_DELAY", "SIMULATION_CAPACITY", "SCORE_CACHE"),
     "CRAWL_SEEDS",
 )
-_GROUPS: Final = (
-    _Group(_LIVE_ONLY, "live crawls", lambda kind: kind.profile == "live"),
-    _Group(_SIMULATION_ONLY, "simulations", lambda kind: kind.profile == "simulation"),
-    _Group(("SIMULATION_CAPACITY",), "SIMULATION_OWNER_DELAY", lambda kind: bool(kind.options.simulation_owner_delay)),
-    _Group(("CRAWL_PARTITIONS",), "crawls with STORAGE", lambda kind: kind.options.storage is not None),
-    _Group(("CLUSTER_LEASE",), "crawls with CLUSTER", lambda kind: kind.options.cluster is not None),
-    _Group(
-        ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC"),
-        "crawls with JOBDIR or STORAGE",
-        lambda kind: kind.has_jobdir or kind.options.storage is not None,
-    ),
-    _of_policy("harmonic", "HARMONIC_RANKS"),
-    _of_policy("ensemble", "ENSEMBLE_WEIGHTS"),
-)
+_LASTING_ONLY: Final = ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC")
+
+
+def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tuple[Sequence[str], str, bool]]:
+    """Return settings that hold in some crawls only, with the name of these crawls, and whether this is one of them."""
+    policy = options.url_policy
+    is_own = is_dotted(policy)  # a policy of somebody else may take over the settings of ours
+    return (
+        (_LIVE_ONLY, "live crawls", profile == "live"),
+        (_SIMULATION_ONLY, "simulations", profile == "simulation"),
+        (["SIMULATION_CAPACITY"], "SIMULATION_OWNER_DELAY", options.simulation_owner_delay > 0),
+        (["CRAWL_PARTITIONS"], "crawls with STORAGE", options.storage is not None),
+        (["CLUSTER_LEASE"], "crawls with CLUSTER", options.cluster is not None),
+        (_LASTING_ONLY, "crawls with JOBDIR or STORAGE", has_jobdir or options.storage is not None),
+        (["HARMONIC_RANKS"], "URL_POLICY=harmonic", is_own or policy == "harmonic"),
+        (["ENSEMBLE_WEIGHTS"], "URL_POLICY=ensemble", is_own or policy == "ensemble"),
+    )
 
 
 def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
@@ -255,13 +233,12 @@ def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator
 
     Settings in a settings file may be for other crawls, and are passed over.
     """
-    kind = _Kind(options, profile, bool(settings.get("JOBDIR")))
     told: set[str] = set()
-    for group in _GROUPS:
-        for name in () if group.hold(kind) else group.names:
+    for names, hold_in, holds in groups(options, profile, has_jobdir=bool(settings.get("JOBDIR"))):
+        for name in () if holds else names:
             if _is_commanded(settings, name) and name not in told and settings.get(name) not in (None, ""):
                 told.add(name)
-                yield f"{name} does not hold here: it is for {group.hold_in}"
+                yield f"{name} does not hold here: it is for {hold_in}"
 
 
 def reference() -> str:

@@ -14,8 +14,7 @@ from crawl4llm.live.capturing import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options
-from crawl4llm.optouts.decision import Verdict, decide
-from crawl4llm.optouts.said import Said
+from crawl4llm.optouts.said import Said, Verdict, decide
 from crawl4llm.optouts.table import TDMREP, Action
 from crawl4llm.optouts.values import said_in_head
 

@@ -35,8 +35,7 @@ from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
-from crawl4llm.live.places import LONGEST_TRY, PATIENT, TRY, Exchange, Later, Place, Places
-from crawl4llm.live.retry_after import retry_after
+from crawl4llm.live.places import LONGEST_TRY, PATIENT, TRY, Exchange, Later, Place, Places, retry_after
 from crawl4llm.live.robots import Robots, RobotsUnknown
 from crawl4llm.live.stopping import NotHeld, Withdrawn, crawl_of, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict

@@ -26,9 +26,8 @@ from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS, WANTED, keep, of_tar
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
-from crawl4llm.live.places import PATIENT, Later
+from crawl4llm.live.places import PATIENT, Later, wait_in
 from crawl4llm.live.request_log import FILE, LED
-from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn, crawl_of

@@ -27,7 +27,7 @@ from crawl4llm.crawl.steering import Injected
 from crawl4llm.live.pace import Pace
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.options import read_options
-from crawl4llm.parts.blocklists.lists import NAME, publish
+from crawl4llm.parts.blocklists.lists import NAME, file_stamp, publish
 from crawl4llm.parts.blocklists.work import BlocklistsPart
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Steering:
         """Take up what has changed; ``asked``: also a control.json, or a list, that looks as it did."""
         if is_stopping(self._crawler) or self._crawl.failure is not None:
             return
-        seen = _stamp(self._jobdir / CONTROL)
+        seen = file_stamp(self._jobdir / CONTROL)
         if asked or seen != self._seen:
             self._seen = seen
             self._read_control(say=asked)
@@ -226,15 +226,6 @@ def _said(consequence: str = "") -> Iterator[None]:
         yield
     except InputError as error:
         logger.error("%s%s", error, consequence)  # noqa: TRY400 - one line
-
-
-def _stamp(path: Path) -> object:
-    """Return what changes with a file; None where there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _told(control: Control) -> str:

@@ -1,8 +1,8 @@
 """Opt-outs: what sites say of the uses that their pages may be put to, and what that forbids. Not a word of crawling.
 
 - ``table``: the table of all signals, by value and action, with their specifications; the list of training crawlers.
-- ``said``: one signal that a page or site has given, and its form in archives.
-- ``decision``: from all that is known of a page to the actions that are forbidden.
+- ``said``: one signal that a page or site has given, and its form in archives; from all that is known of a page to the
+  actions that are forbidden.
 - ``robots_rules``, ``values``, ``html_meta``, ``tdmrep``: read the signals out of robots.txt, the head of a response,
   the head of a document, and ``/.well-known/tdmrep.json``.
 - ``heard``: adds to a page's own signals those of its site's files and of later answers.
