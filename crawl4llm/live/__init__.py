@@ -4,7 +4,7 @@
 - ``fetching``: makes a page of a downloaded answer; ``verdicts``: says how a document ends if its download failed.
 - ``bodies``: limits how much is taken of an answer; ``reading``: has pages read in worker processes as they come.
 - ``wire``, ``answers``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
-- ``pace``: sends each owner one request at a time, and no sooner than it is due, in ``places``; ``backoff``: after errors.
+- ``pace``: sends each owner one request at a time, and no sooner than it is due; ``places``, ``backoff``: what it needs.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
 - ``identity``: who the crawl says it is; ``recent``: bounded tables of the latest entries.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_copies``: what is known of each site's, and for
