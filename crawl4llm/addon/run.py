@@ -31,7 +31,7 @@ from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.engine import SOFTWARE
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network

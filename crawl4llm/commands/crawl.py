@@ -59,7 +59,7 @@ class Command(Visiting, ScrapyCrawl):
 
         from crawl4llm.base.errors import InputError
         from crawl4llm.engine.logs import log_in_json
-        from crawl4llm.engine.scrapy_settings import check_values
+        from crawl4llm.engine.settings import check_values
 
         assert self.settings is not None
         try:
@@ -81,7 +81,7 @@ class Command(Visiting, ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
-        from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode, unheeded
+        from crawl4llm.engine.settings import asks_for_log, check_mode, unheeded
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 

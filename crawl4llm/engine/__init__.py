@@ -6,7 +6,7 @@
 - ``scheduler``: hands out what Algorithm 1 takes from the frontier.
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
 - ``series``, ``metrics``, ``logs``: what a crawl tells the dashboard, Prometheus, and whoever reads or collects logs.
-- ``scrapy_settings``: settings of Scrapy's, and of ours, that do not hold in a crawl.
+- ``settings``: settings of Scrapy's, and of ours, that do not hold in a crawl; those of a past run.
 - ``dry_run``: estimates what a crawl would take from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.

@@ -72,7 +72,7 @@ class LiveComponents:
                 "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
                 "crawl4llm.live.bodies.Decompressing": 590,
                 "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-                "crawl4llm.live.middlewares.Redirecting": 600,
+                "crawl4llm.live.fetching.Redirecting": 600,
                 "crawl4llm.live.capturing.Capturing": 950,
                 "crawl4llm.live.bodies.Bodies": 955,
                 "crawl4llm.live.pace.Pace": 960,

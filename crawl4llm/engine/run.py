@@ -35,7 +35,7 @@ from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.logs import error_log
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
 from crawl4llm.frontier.opening import memory_frontier

@@ -133,9 +133,8 @@ class Robots:
         rules, source = await self._rules(site_of(request.url))
         if (line := rules.line_against(request.url)) is not None:
             self._count("forbidden")
-            raise Forbidden(
-                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(of_target(line, request), source)
-            )
+            because = why(of_target(line, request), source)
+            raise Forbidden(f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=because)
         request.meta[ALLOWED_BY] = source
         if is_leased(request):
             of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
@@ -223,11 +222,9 @@ class Robots:
             self._leads_to[site] = other
             try:
                 known = await asyncio.shield(self._asked(other, hops))
-            except Later as error:
-                if error.reason == HELD and error.wait <= _LONGEST_PAUSE:
+            except Exception as error:
+                if isinstance(error, Later) and error.reason == HELD and error.wait <= _LONGEST_PAUSE:
                     raise Later(str(error), wait=max(error.wait, _PAUSE)) from error
-                return self._failure(error, at_home=False)
-            except Exception as error:  # noqa: BLE001 - as in _answer
                 return self._failure(error, at_home=False)
         if known.rules_at(now := self.copies.now()) is None:
             wait = max((known.waits_until(now) or now) - now, 0.0)

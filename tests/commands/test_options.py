@@ -11,7 +11,7 @@ from scrapy.settings import Settings, default_settings
 
 from crawl4llm.addon.run import _WENT, _read_options
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.options import GROUPS, WENT, Options, cores, read_options, setting_name
 from crawl4llm.policies import known_policies
 from crawl4llm.scoring.text import EXTRACTORS

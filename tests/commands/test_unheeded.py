@@ -8,7 +8,7 @@ import pytest
 from crawl_helpers import Web, crawl
 from scrapy.settings import Settings
 
-from crawl4llm.engine.scrapy_settings import groups, unheeded
+from crawl4llm.engine.settings import groups, unheeded
 from crawl4llm.options import read_options
 
 
