@@ -59,7 +59,7 @@ class RequestScheduler(BaseScheduler):
         return len(self) > 0
 
     def __len__(self) -> int:
-        return self._waiting + (self._run.budgets.returning if self._run.budgets else 0)
+        return self._waiting + (len(self._run.budgets.back) if self._run.budgets else 0)
 
     def enqueue_request(self, request: Request) -> bool:
         if not request.dont_filter and self._dupefilter.request_seen(request):

@@ -41,9 +41,7 @@ TABLE: Final = (
     Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
     Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
     Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
-    Holds(
-        "USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live, they must [say who runs the crawl](live.md#identity)"
-    ),
+    Holds("USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say who runs the crawl](live.md#identity)"),
     Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
     Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
     Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN", NO, YES, YES),
@@ -56,10 +54,7 @@ TABLE: Final = (
     Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
     Holds("AUTOTHROTTLE_TARGET_CONCURRENCY AUTOTHROTTLE_DEBUG", NO, YES, YES),
     Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
-    Holds(
-        *("DOWNLOAD_MAXSIZE", YES, YES, YES),
-        "pages beyond are dropped as `too_large`; live, they are [cut](live.md#what-is-taken-of-an-answer)",
-    ),
+    Holds("DOWNLOAD_MAXSIZE", YES, YES, YES, "beyond: `too_large`; live: [a cut](live.md#what-is-taken-of-an-answer)"),
     Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
     Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
     Holds("DOWNLOAD_BIND_ADDRESS", NO, YES, YES),

@@ -128,7 +128,7 @@ class Outage:
     def _know_one(self) -> None:
         """Take the site whose robots.txt an earlier process had last, where nobody has answered to this one."""
         robots = None if self._good else self._crawler.get_downloader_middleware(Robots)
-        site = None if robots is None else robots.copies.latest()
+        site = None if robots is None else robots.copies.store.latest()
         if site is not None and (owner := owner_of(f"{site}/")):
             self._good.note(owner, site)
 

@@ -118,7 +118,7 @@ class Robots:
         """By site."""
         self._leads_to: dict[str, str] = {}
         """Sites whose robots.txt is waited for, by those that redirect there."""
-        crawler.signals.connect(self.copies.close, signal=signals.spider_closed)
+        crawler.signals.connect(store.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Robots:

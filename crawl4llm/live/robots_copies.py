@@ -96,7 +96,7 @@ class Copies:
     ) -> None:
         """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
         forgotten."""
-        self._crawler, self._store, self._waits = crawler, store or RobotsStore(None), waits
+        self._crawler, self.store, self._waits = crawler, store or RobotsStore(None), waits
         self.now = clock
         self.known: Recent[Known] = Recent(most, _size)
         """The cache, by site."""
@@ -119,7 +119,7 @@ class Copies:
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
         known = Known(self._rules(body), self.now(), body is not None, source=source)
         self.known.note(site, known)
-        self._store.put(site, known.fetched, body, source or "")
+        self.store.put(site, known.fetched, body, source or "")
         if self.listener is not None and body is not None:
             self.listener(site, body, is_new=True)
         return known
@@ -128,8 +128,8 @@ class Copies:
         """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
         known = replace(self.of(other))
         self.known.note(site, known)
-        if (stored := self._store.get(other)) and stored.fetched is not None:
-            self._store.put(site, stored.fetched, stored.body, stored.source)
+        if (stored := self.store.get(other)) and stored.fetched is not None:
+            self.store.put(site, stored.fetched, stored.body, stored.source)
             if known.failures:
                 self._store_failure(site, known)
         return known
@@ -150,23 +150,15 @@ class Copies:
     def _wait(self, failures: int) -> float:
         return self._waits[min(failures, len(self._waits)) - 1]
 
-    def latest(self) -> str | None:
-        """Return the site of the last answer in the store."""
-        return self._store.latest()
-
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
-
     def _store_failure(self, site: str, known: Known) -> None:
-        self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
+        self.store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
 
     def _rules(self, body: bytes | None) -> Rules:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
         """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
-        if (stored := self._store.get(site)) is None:
+        if (stored := self.store.get(site)) is None:
             return Known()
         known = Known(
             failures=stored.failures,
@@ -176,7 +168,7 @@ class Copies:
         )
         if stored.fetched is not None:
             known.rules = self._rules(stored.body)
-            if stored.source or not self._store.proves:
+            if stored.source or not self.store.proves:
                 known.fetched, known.is_file = stored.fetched, stored.body is not None
                 known.source = stored.source or None
                 if self.listener is not None and stored.body is not None:

@@ -20,8 +20,10 @@ from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.crawl.turns import RealClock
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
+from crawl4llm.live.network import Network
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
+from crawl4llm.live.wire import WireHandler
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
@@ -89,10 +91,6 @@ class LiveWeb(FetchedWeb):
 
 def _leak(settings: BaseSettings) -> str | None:
     """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
-    # Here, since commands that fetch nothing import this module too, and these bring Twisted's HTTP client.
-    from crawl4llm.live.network import Network
-    from crawl4llm.live.wire import WireHandler
-
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
     guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
     if not any(guards):
