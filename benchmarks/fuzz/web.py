@@ -234,8 +234,8 @@ def _tdmrep(_: Path) -> Reader:
 
 
 def _fields(_: Path) -> Reader:
-    from crawl4llm.optouts.head_fields import said_in_head
     from crawl4llm.optouts.said import as_text, from_text
+    from crawl4llm.optouts.values import said_in_head
 
     def read(data: bytes) -> None:
         headers = [
@@ -250,7 +250,7 @@ def _fields(_: Path) -> Reader:
 
 
 def _retry_after(_: Path) -> Reader:
-    from crawl4llm.live.retry_after import wait_in
+    from crawl4llm.live.places import wait_in
 
     wait: Callable[[Any], float] = wait_in
 

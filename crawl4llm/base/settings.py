@@ -31,7 +31,7 @@ def option(
     """Return the field of a setting, whose docstring says what it means. A ``fixed`` one may not change when a crawl is
     resumed.
 
-    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.past_runs).
+    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.settings).
     ``shown``: what an error says of a value that may hold a password.
     """
     facts = {"check": check, "fixed": fixed, "imports": imports, "shown": shown or (lambda v: v)}

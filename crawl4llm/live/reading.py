@@ -19,9 +19,8 @@ from crawl4llm.base.html_links import html_links
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
-from crawl4llm.optouts.decision import decide
 from crawl4llm.optouts.html_meta import said_in_tree
-from crawl4llm.optouts.said import Said
+from crawl4llm.optouts.said import Said, decide
 from crawl4llm.optouts.table import Action
 from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
 from crawl4llm.scoring.workers import PageTasks, PageWorkers

@@ -23,7 +23,7 @@ from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.frontier import Entry
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder

@@ -13,7 +13,7 @@ from crawl4llm.addon.run import _WENT, _read_options
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import cores
 from crawl4llm.cluster_options import MOST_PARTITIONS
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.options import GROUPS, WENT, Options, meanings, read_options, setting_name
 from crawl4llm.parts.scope import FILE_TYPES
 from crawl4llm.parts.url_traps.rules import RULES

@@ -21,7 +21,7 @@ from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts.heard import Heard
 from crawl4llm.scoring import Scorer, load_scorer
