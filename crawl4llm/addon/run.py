@@ -36,7 +36,7 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
-from crawl4llm.scoring.rating import influence_task
+from crawl4llm.scoring.rating import HtmlPage, RatedText, Rating, influence_task
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
