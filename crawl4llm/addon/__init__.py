@@ -3,6 +3,7 @@
 - ``run``: opens the parts of the crawl, and closes them.
 - ``middlewares``: score, archive and log pages; note where requests were found.
 - ``request_scheduler``: hands out requests in order of influence; ``request_budgets``: those that have a budget.
+- ``request_parts``: what the parts of a crawl say of requests and pages.
 - ``meta``: what travels in the meta of requests.
 """
 

@@ -15,8 +15,10 @@ GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""
 INFLUENCE: Final = "influence"
 """Key by which a callback finds the influence score of its page, None where it has none."""
-TEXT: Final = "crawl4llm_text"
-"""Key of a page's main text, where the archive keeps it, until the page is archived."""
+RATED: Final = "crawl4llm_rated"
+"""Key of what the scorer found besides the score, until the page is archived."""
+LEFT: Final = "crawl4llm_left"
+"""Key of the figure that counts the links of a page, if a part wants them left alone."""
 _FOUND: Final = "crawl4llm_found"
 
 FIRST: Final = math.inf
@@ -52,6 +54,7 @@ def note_found(request: Request, response: Response | None) -> None:
             influence = score_of(response.request)
         origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
     request.meta[_FOUND] = tuple(origin)
+    request.meta.pop(LEFT, None)
     forget_captures(request)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
@@ -34,6 +35,10 @@ from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.page_records import utf8
 
 
+class Unwanted(IgnoreRequest):
+    """A part wants a request dropped; that is counted already."""
+
+
 class PageScoring:
     """Downloader middleware: callbacks find a page's influence score in ``response.meta["influence"]``.
 
@@ -48,6 +53,18 @@ class PageScoring:
     def from_crawler(cls, crawler: Crawler) -> PageScoring:
         return cls(AddonRun.of(crawler))
 
+    def process_request(self, request: Request) -> None:
+        """Drop what nothing may be sent to; and ask all parts, unless our scheduler has."""
+        if self._run.failure is not None or (self._concerns(request) and self._run.parts_asked):
+            return
+        try:
+            wanted = self._run.wanted(request) if self._concerns(request) else self._run.may_be_sent(request)
+        except InputError as error:
+            self._run.stop(error)
+            wanted = False
+        if not wanted:
+            raise Unwanted
+
     async def process_response(self, request: Request, response: Response) -> Response:
         if self._concerns(request):
             self._run.count("pages/fetched")
@@ -55,7 +72,7 @@ class PageScoring:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if self._concerns(request):
+        if self._concerns(request) and not isinstance(exception, Unwanted):
             self._run.lost(request, *(verdict(exception) or (Outcome.FAILED, _name(exception))))
 
     def _concerns(self, request: Request) -> bool:
@@ -76,8 +93,7 @@ class PageScoring:
             self._run.stop(error)
             return None
         if isinstance(rating, RatedText):
-            if rating.text is not None:
-                request.meta[meta.TEXT] = rating.text
+            request.meta[meta.RATED] = rating
             if self._run.budgets is not None:
                 self._run.budgets.crawled(request, rating.score, rating.signature)
         if rating.reason == NO_TEXT:
@@ -110,8 +126,11 @@ class LinkScoring(BaseSpiderMiddleware):
             async for item in super().process_start(start):
                 yield item
 
-    def get_processed_request(self, request: Request, response: Response | None) -> Request:
+    def get_processed_request(self, request: Request, response: Response | None) -> Request | None:
         """See BaseSpiderMiddleware; ``response`` is None for start requests."""
+        if response is not None and (left := response.meta.get(meta.LEFT)) is not None:
+            self._run.parts.counts[left] += 1
+            return None
         meta.note_found(request, response)
         given = request.meta.get(meta.GIVEN)
         if given is not None and meta.as_score(given) is None and not self._complained:
@@ -159,6 +178,7 @@ class PageRecording:
         date = captures[-1].date if captures else utc_date()
         crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
         said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
+        rated = self._run.parts.rated(self._counters.crawled, influence, response.meta.pop(meta.RATED, None))
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {
@@ -172,8 +192,9 @@ class PageRecording:
                 "policy": POLICY,
                 "extractor": self._run.extractor,
                 "model-digest": self._run.model_digest,
+                **rated.metadata,
             },
-            response.meta.pop(meta.TEXT, None),
+            rated.text,
         )
         self._run.archive.flush()
         line: CrawlLine = {
@@ -189,8 +210,11 @@ class PageRecording:
             "visited": self._run.stats.get_value("scheduler/enqueued", 0),
             "fetched": self._run.stats.get_value(f"{PREFIX}pages/fetched", 0),
         }
-        self._run.log.write([line], [])
+        self._run.log.write([{**line, **rated.line}], [])  # type: ignore[typeddict-item]
         self._counters.page(influence)
+        response.meta[meta.LEFT] = rated.left
+        if (reason := self._run.parts.crawled(response.request, rated)) is not None:
+            self._run.end(reason)
         self._run.publish("pages/crawled", self._counters.crawled)
         if self._counters.mean_influence is not None:
             self._run.publish("influence/mean", self._counters.mean_influence)

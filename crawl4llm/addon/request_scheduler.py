@@ -47,6 +47,7 @@ class RequestScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         self._spider = spider
+        self._run.parts_asked = True
         if self._crawler.settings.get("JOBDIR"):
             self._run.refuse(InputError("JOBDIR is set, but requests cannot be kept for a later run yet; remove it"))
         return self._dupefilter.open()
@@ -62,10 +63,21 @@ class RequestScheduler(BaseScheduler):
         return self._waiting + (len(self._run.budgets.back) if self._run.budgets else 0)
 
     def enqueue_request(self, request: Request) -> bool:
+        try:
+            return self._enqueue(request)
+        except InputError as error:  # a part raised one
+            self._run.stop(error)
+            return False
+
+    def _enqueue(self, request: Request) -> bool:
+        if not self._run.parts.follows(request):
+            return False
         if not request.dont_filter and self._dupefilter.request_seen(request):
             self._dupefilter.log(request, self._spider)
             if self._run.budgets:
                 self._run.budgets.found_again(request)
+            return False
+        if not self._run.may_be_queued(request):
             return False
         if self._run.budgets:
             self._run.budgets.found(request)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
-from crawl4llm.base.crawl_log import CrawlLog, FailureLine
-from crawl4llm.base.errors import InputError
+from crawl4llm.addon.request_parts import RequestParts
+from crawl4llm.base.crawl_log import CrawlLog, failure_line
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
@@ -36,6 +39,8 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
+from crawl4llm.parts import Refusal, load_part
+from crawl4llm.policies import Candidate
 from crawl4llm.scoring.rating import HtmlPage, RatedText, Rating, influence_task
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
@@ -46,7 +51,9 @@ logger = logging.getLogger(__name__)
 
 OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
-    *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET"),
+    *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET", "CRAWL_SCOPE", "SCOPE_DOMAINS", "SCOPE_HTTPS_ONLY"),
+    *("SCOPE_SKIPPED_TYPES", "BLOCKLISTS", "URL_TRAPS", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
+    *("QUALITY_THRESHOLD", "CRAWL_PARTS"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -74,6 +81,8 @@ class AddonRun:
         """The name by which opt-outs are addressed to the crawl."""
         self.concurrent_requests = 0
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
+        self.parts_asked = False
+        """Whether parts are asked about requests before these are queued; else they are before these are sent."""
         self.budgets: RequestBudgets | None = None
         """Where URL_BUDGET is set."""
         self.stats = crawler.stats
@@ -113,23 +122,38 @@ class AddonRun:
     def stop(self, error: InputError) -> None:
         """End the crawl while it runs."""
         self.refuse(error)
-        if self._stopping is None:
-            self._stopping = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
+        self.end(BAD_INPUT)
 
-    def lost(self, request: Request, outcome: Outcome, reason: str) -> None:
-        """Count a request that has led to no page, and write its line of ``failures.jsonl``."""
+    def end(self, reason: str) -> None:
+        """End the crawl, for a reason that is Scrapy's ``finish_reason``."""
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
+
+    def wanted(self, request: Request) -> bool:
+        """Ask all parts about a request; one that is dropped is counted. Raises InputError, as the next two do."""
+        return self.parts.follows(request) and self.may_be_queued(request)
+
+    def may_be_queued(self, request: Request) -> bool:
+        """Ask about one that is followed, and no duplicate."""
+        return self._heed(request, self.parts.refusal(request))
+
+    def may_be_sent(self, request: Request) -> bool:
+        """Ask about one that is for no page, such as a robots.txt or an image."""
+        return self._heed(request, self.parts.blocked(request))
+
+    def _heed(self, request: Request, refusal: Refusal | None) -> bool:
+        if refusal is not None:
+            self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
+        return refusal is None
+
+    def lost(self, request: Request, outcome: Outcome, reason: str, why: Why | None = None) -> None:
+        """Count a request that has led to no page, and write its line of ``failures.jsonl``; ``why``: the rule that
+        says so."""
         self.count(f"{outcome.value}/{reason}")
         origin = found(request)
-        line: FailureLine = {
-            "id": normalise_url(request.url),
-            "url": request.url,
-            "outcome": outcome.value,
-            "reason": reason,
-            "depth": origin.depth,
-            "parent": origin.page,
-        }
+        document = Candidate(normalise_url(request.url), request.url, origin.depth, origin.page)
         try:
-            self.log.write([], [line])
+            self.log.write([], [failure_line(outcome.value, reason, document, why)])
         except InputError as error:
             self.stop(error)
 
@@ -155,6 +179,10 @@ class AddonRun:
 
     def _close(self) -> None:
         try:
+            if self._output is not None:
+                fetched = self.stats.get_value(f"{PREFIX}pages/fetched", 0)
+                for key, value in self.parts.figures(fetched).items():
+                    self.publish(key, value)
             self._opened.close()
             if self._output is not None:
                 write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
@@ -172,18 +200,22 @@ class AddonRun:
         _warn_of_open_doors(settings)
         if options.url_budget:
             require_library()
+        self.parts = RequestParts(options)
+        needs = self.parts.needs
         rater = load_rater(LiveCorpus, options, options.text_extractor)
+        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
         output = opened.enter_context(ClaimedOutputDir(options.output_dir))
+        self.parts.publish(output)
         keeps_text = options.warc_enabled and options.warc_text
         if options.url_budget:
             self.budgets = RequestBudgets(options.url_budget)
-        signature = self.budgets is not None
+        signature = self.budgets is not None or needs.signature
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        task = influence_task(text=keeps_text, signature=signature)
+        task = influence_task(text=keeps_text, signature=signature, classes=bool(needs.classifiers))
         self.workers: PageTasks[HtmlPage, Rating | RatedText] = PageTasks(workers, task)
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))
@@ -201,6 +233,7 @@ class AddonRun:
             "label": options.scorer_label,
             "extractor": options.text_extractor,
             "policy": POLICY,
+            **self.parts.identity,
             "versions": {"crawl4llm": __version__, "scrapy": scrapy.__version__},
             "settings": {name: getattr(options, name.lower()) for name in OPTIONS},
         }
@@ -229,4 +262,10 @@ def _read_options(settings: BaseSettings) -> Options:
     for given, meant in misspelt(settings).items():
         if ours := [name for name in meant if name in OPTIONS]:
             raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
-    return read_options(BaseSettings({name: settings[name] for name in (*OPTIONS, *_WENT) if name in settings}))
+    options = _options_of(settings, (*OPTIONS, *_WENT))
+    own = [name for path in options.crawl_parts for name in load_part(path).SETTINGS]
+    return _options_of(settings, (*OPTIONS, *own)) if own else options
+
+
+def _options_of(settings: BaseSettings, names: Sequence[str]) -> Options:
+    return read_options(BaseSettings({name: settings[name] for name in names if name in settings}))

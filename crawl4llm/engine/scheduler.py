@@ -284,14 +284,7 @@ class InfluenceScheduler(BaseScheduler):
     def _break_off(self, error: Exception) -> None:
         """End the crawl by an error that nobody foresaw; the last commit stands."""
         self._crawl.counters.counts["errors"] += 1
-        self._stop(INTERNAL_ERROR, f"{self._whose(error)}, see errors.log in the output")
-
-    def _whose(self, error: Exception) -> str:
-        """Return what raised an error, and what it says, in short."""
-        if (part := self._crawl.parts.raised(error.__traceback__)) is None:
-            return "an internal error"
-        path = f"{type(part).__module__}.{type(part).__qualname__}"
-        return f"the part {path} raised {type(error).__name__}: {harmless(str(error))[:200]}"
+        self._stop(INTERNAL_ERROR, f"{self._crawl.parts.whose(error)}, see errors.log in the output")
 
     def _wake_engine(self) -> None:
         """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""
@@ -361,7 +354,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawl.failure = str(error)
             except Exception as error:
                 logger.exception("Cannot save the crawl")
-                whose = self._whose(error)
+                whose = self._crawl.parts.whose(error)
                 self._crawl.failure = f"{whose} while the crawl was saved (errors.log); its last commit stands"
         self._publish()
 

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from crawl4llm.base.terminal import harmless
 from crawl4llm.parts.part import Needs, Part, Shelf
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ class Parts:
             if part.name in state:
                 part.load(state[part.name])
 
-    def raised(self, traceback: TracebackType | None) -> Part | None:
-        """Return the part whose code an error came from, or through; None if no part raised it."""
+    def whose(self, error: BaseException) -> str:
+        """Return what raised an error, and what it says, in short: the part whose code it came from, or through."""
+        traceback = error.__traceback__
         while traceback is not None:
             if isinstance(part := traceback.tb_frame.f_locals.get("self"), Part):
-                return part
+                path = f"{type(part).__module__}.{type(part).__qualname__}"
+                return f"the part {path} raised {type(error).__name__}: {harmless(str(error))[:200]}"
             traceback = traceback.tb_next
-        return None
+        return "an internal error"

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,10 +14,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from addon_site import Answer, Asked, LengthScorer, Site, page, serve, train_model
+from addon_project import ADDON, Crawled, Project, crawl, scrapy
+from addon_site import Answer, Asked, LengthScorer, page, serve
 from crawl_helpers import PROJECT
 from documented import is_documented
 from model_helpers import patched
@@ -34,81 +33,6 @@ from crawl4llm.live.wire import WireHandler
 from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, influence_task
 from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
-
-ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
-
-
-class Project(NamedTuple):
-    """Someone's Scrapy project."""
-
-    root: Path
-    model: Path
-
-
-class Crawled(NamedTuple):
-    """A finished crawl."""
-
-    site: Site
-    output: Path
-    items: list[dict[str, Any]]
-    """What the spider yielded, through the project's own feed export."""
-    stderr: str
-
-    @property
-    def log(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.output / "crawl.jsonl").read_text().splitlines()]
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        figures: dict[str, Any] = json.loads((self.output / "stats.json").read_text())
-        return figures
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """The figures of crawl4llm."""
-        prefix = "crawl4llm/"
-        return {key.removeprefix(prefix): value for key, value in self.stats.items() if key.startswith(prefix)}
-
-    def item(self, **wanted: object) -> dict[str, Any]:
-        """The one item that has these fields."""
-        (found,) = (item for item in self.items if wanted.items() <= item.items())
-        return found
-
-
-def scrapy(*args: str, cwd: Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *args],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        **kwargs,
-    )
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A new project with spiders, the line for the add-on and a scorer."""
-    root = tmp_path_factory.mktemp("project")
-    assert scrapy("startproject", "theirs", ".", cwd=root).returncode == 0
-    shutil.copy(Path(__file__).parents[1] / "helpers" / "addon_spiders.py", root / "theirs" / "spiders" / "theirs.py")
-    train_model(root / "scorer.bin")
-    with (root / "theirs" / "settings.py").open("a") as settings:
-        settings.write(ADDON + 'SCORER_MODEL = "scorer.bin"\nDOWNLOAD_DELAY = 0\nSCORING_WORKERS = 1\n')
-    return Project(root, root / "scorer.bin")
-
-
-def crawl(project: Project, spider: str, site: Site, output: Path, *args: str, **kwargs: Any) -> Crawled:
-    """Run a spider of the project to its end."""
-    items = output.with_suffix(".items.jsonl")
-    given = ["-a", f"site={site.url}", "-o", str(items), "-s", f"OUTPUT_DIR={output}", "-s", "LOG_LEVEL=INFO", *args]
-    result = scrapy("crawl", spider, *given, cwd=project.root, **kwargs)
-    assert result.returncode == 0, result.stderr
-    lines = items.read_text().splitlines() if items.exists() else []
-    return Crawled(site, output, [json.loads(line) for line in lines], result.stderr)
-
 
 # -- order ------------------------------------------------------------------------------------------------------------
 

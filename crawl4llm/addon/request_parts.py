@@ -1,0 +1,144 @@
+"""The parts of a crawl in the add-on: what they say of requests, and of the pages that are fetched."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from scrapy import Request
+
+from crawl4llm.addon.meta import Found, found
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.frontier import Entry
+from crawl4llm.options import Options
+from crawl4llm.parts import Part, Rated, Refusal, open_parts
+from crawl4llm.policies import Candidate
+from crawl4llm.scoring.rating import RatedText
+
+logger = logging.getLogger(__name__)
+
+
+class RequestParts:
+    """Asks the parts that have no leases (:mod:`crawl4llm.parts`). A request that a callback makes is a link, a start
+    request is a seed, and one that follows a redirect is asked about as a redirect.
+
+    Every method raises InputError, in one line that names the part, for an error that a part raises.
+    """
+
+    def __init__(self, options: Options) -> None:
+        """Raise InputError, also for a part that sets documents aside: :mod:`~crawl4llm.addon.request_budgets` does
+        that for URL_BUDGET, and there is no other way to."""
+        parts = open_parts(replace(options, url_budget=0))
+        for part in parts:
+            if type(part).lease is not Part.lease or part.shares is not None:
+                kind = type(part)
+                raise InputError(
+                    f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or goes by classes; the "
+                    "add-on cannot: leave it out"
+                )
+        self.counts: Counter[str] = Counter()
+        """The parts' figures."""
+        self.needs = parts.needs()
+        self.identity = parts.identity()
+        self._parts = parts = parts.begun(self.counts)
+        self._follows, self._admits = parts.having("follows"), parts.having("admits")
+        self._redirects, self._seeds, self._blocks = (parts.having(hook) for hook in ("redirects", "seeds", "blocks"))
+        self._rated, self._crawled, self._ends = (parts.having(hook) for hook in ("rated", "crawled", "finished"))
+
+    def publish(self, output: Path) -> None:
+        """Write lists and rules into the output directory. Raises InputError."""
+        for publish in self._parts.having("publish"):
+            publish(output, fsync=False)
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def follows(self, request: Request) -> bool:
+        """Return whether the link that a request is may be followed; else it is counted, and another link may be."""
+        origin = found(request)
+        if origin.page is None or _redirected(request):
+            return True
+        url = normalise_url(request.url)
+        links = [Link(request.url, url, "", boilerplate=False)]
+        with self._named():
+            for follows in self._follows:
+                links = follows(Entry(origin.page, origin.page, origin.influence, origin.depth - 1, None), links)
+        return bool(links)
+
+    def refusal(self, request: Request) -> Refusal | None:
+        """Return why a request is dropped; it is counted."""
+        url, origin = normalise_url(request.url), found(request)
+        with self._named():
+            refusal = next(filter(None, self._refusals(request, url, origin)), None)
+        if refusal is not None and refusal.counted:
+            self.counts[refusal.counted] += 1
+        return refusal
+
+    def _refusals(self, request: Request, url: str, origin: Found) -> Iterator[Refusal | None]:
+        yield from (blocks(url) for blocks in self._blocks)
+        if first := _redirected(request):
+            source = Entry(first, first, origin.influence, origin.depth, origin.page)
+            yield from (redirects(source, url) for redirects in self._redirects)
+        elif origin.page is None:
+            yield from (refuses(url) for refuses in self._seeds)
+        else:
+            candidate = Candidate(url, request.url, origin.depth, origin.page)
+            yield from (admits(candidate) for admits in self._admits)
+
+    def blocked(self, request: Request) -> Refusal | None:
+        """Return why nothing is sent to a request's domain, whatever it is for."""
+        with self._named():
+            return next(filter(None, (blocks(request.url) for blocks in self._blocks)), None)
+
+    # -- pages ----------------------------------------------------------------------------------------------------
+
+    def rated(self, place: int, influence: float | None, rating: RatedText | None) -> Rated:
+        """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
+        HTML."""
+        page = Rated(influence)
+        if rating is not None:
+            page.text, page.signature, page.known = rating.text, rating.signature, rating.known
+            page.classes = rating.classes
+        with self._named():
+            for see in self._rated:
+                see(place, page)
+        return page
+
+    def crawled(self, request: Request, page: Rated) -> str | None:
+        """Tell the parts of a page that is archived; return why the crawl is to end, if a part wants it to."""
+        url, origin = normalise_url(request.url), found(request)
+        entry = Entry(url, url, origin.influence, origin.depth, origin.page)
+        with self._named():
+            for crawled in self._crawled:
+                crawled(entry, page)
+            return next((reason for end in self._ends if (reason := end()) is not None), None)
+
+    def figures(self, fetched: int) -> dict[str, float]:
+        """Return the parts' figures, by the number of pages fetched, and log their lines of a summary."""
+        figures: dict[str, float | None] = {"pages/fetched": fetched, **self.counts}
+        with self._named():
+            for more in self._parts.having("figures"):
+                figures.update(more(figures))
+            for lines in self._parts.having("lines"):
+                for line in lines(figures):
+                    logger.info("%s", " ".join(line.split()))
+        return {key: value for key, value in figures.items() if value is not None}
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            logger.exception("Cannot go on")
+            raise InputError(self._parts.whose(error)) from None
+
+
+def _redirected(request: Request) -> str | None:
+    """Return the URL that was asked for first, if a request follows redirects."""
+    urls = request.meta.get("redirect_urls")
+    return normalise_url(urls[0]) if urls else None

@@ -1,0 +1,153 @@
+"""Parts of a crawl in someone else's Scrapy project: what they say of its requests and pages."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from addon_project import Crawled, Project, crawl, scrapy
+from addon_site import Answer, page, serve
+from live_helpers import moved
+
+PARTS = '''
+from crawl4llm.parts import Part, Refusal
+
+class Quota(Part):
+    """Crawls PAGES pages of a folder, and ends at the first page named last."""
+    name = "quota"
+    SETTINGS = {"PAGES": 3}
+    REASONS = {"quota": "the folder has given PAGES pages"}
+    COUNTS = {"quota/folders": "folders"}
+    ENDS = {"last_page": "a page named last was crawled"}
+    def begin(self):
+        self.found, self.last = {}, False
+    def admits(self, candidate):
+        folder = candidate.url.rpartition("/")[0]
+        self.found[folder] = self.found.get(folder, 0) + 1
+        return Refusal("quota") if self.found[folder] > self.options.own["PAGES"] else None
+    def rated(self, place, page):
+        page.line["place"] = place
+    def crawled(self, entry, page):
+        self.last |= entry.url.endswith("last")
+    def finished(self):
+        return "last_page" if self.last else None
+    def figures(self, figures):
+        return {"quota/folders": len(self.found)}
+    def identity(self):
+        return {"kind": "quota"}
+
+class Raises(Part):
+    name = "raises"
+    def admits(self, candidate):
+        raise OSError("no such\\nluck")
+
+class Leases(Part):
+    name = "leases"
+    def lease(self, entry):
+        return "nothing"
+'''
+
+
+def failures(crawled: Crawled) -> Counter[tuple[str, str]]:
+    """What was dropped, by the end of the URL and the reason."""
+    lines = [json.loads(line) for line in (crawled.output / "failures.jsonl").read_text().splitlines()]
+    return Counter((line["url"].rpartition("/")[2], line["reason"]) for line in lines)
+
+
+def web() -> dict[str, Answer]:
+    links = ["/a", "/b", "/c.pdf", "/month?month=5", "/moved", "http://blocked.example/x", "/to-blocked", "/a"]
+    return {
+        "/": page(0.5, links),
+        "/a": page(0.9, ["/c.pdf"], seed=1),
+        "/b": page(0.9, ["/only-from-b"], seed=1),  # the text of /a
+        "/moved": moved("/d.pdf"),
+        "/to-blocked": moved("http://www.blocked.example/y"),
+        "/only-from-b": page(0.9, seed=2),
+    }
+
+
+GIVEN = {
+    "URL_TRAPS": "calendar",
+    "SCOPE_SKIPPED_TYPES": "documents",
+    "NEAR_DUPLICATES": "leave",
+    "QUALITY_THRESHOLD": "0",
+    "ROBOTSTXT_OBEY": "0",
+}
+
+
+@pytest.mark.parametrize("scheduler", ["ours", "scrapy.core.scheduler.Scheduler"])
+def test_parts_are_asked_about_requests_and_pages(
+    project: Project,
+    tmp_path: Path,
+    scheduler: str,
+) -> None:
+    """Whoever has the queue: links, redirects and pages go by the settings that a crawl has too."""
+    (tmp_path / "block.txt").write_text("blocked.example\n")
+    settings = {**GIVEN, "BLOCKLISTS": str(tmp_path / "block.txt")}
+    if scheduler != "ours":
+        settings["SCHEDULER"] = scheduler
+    with serve(web()) as site:
+        given = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    assert sorted(site.paths()) == ["/", "/a", "/b", "/moved", "/to-blocked"]
+    assert failures(crawled) == {
+        ("month?month=5", "trap"): 1,
+        ("x", "blocklist"): 1,
+        ("y", "blocklist"): 1,
+        ("d.pdf", "off_scope"): 1,
+    }
+    figures = crawled.figures
+    assert figures["dropped/blocklist"] == 2
+    assert figures["dropped/trap"] == figures["links/trap/calendar"] == figures["pages/near_duplicates"] == 1
+    assert figures["links/file_type"] == (2 if scheduler == "ours" else 1)  # Scrapy drops the second one as a duplicate
+    assert figures["links/near_duplicate"] == 1
+    assert figures["pages/new_quality"] == 2
+    assert figures["new_quality/per_1000_fetches"] > 0
+    assert "new quality" in crawled.stderr
+    duplicates = [line for line in crawled.log if line["near_duplicate_of"] is not None]
+    assert len(duplicates) == 1
+    assert list((crawled.output / "blocklists").iterdir())
+    assert json.loads((crawled.output / "settings.json").read_text())["url_traps"] == ["calendar"]
+
+
+def parts(project: Project, tmp_path: Path, *names: str) -> list[str]:
+    (project.root / "own_parts.py").write_text(PARTS)
+    return ["-s", f"CRAWL_PARTS={','.join(f'own_parts.{name}' for name in names)}"]
+
+
+def test_a_part_of_somebody_else(project: Project, tmp_path: Path) -> None:
+    answers = {"/": page(0.5, [f"/folder/{number}" for number in range(9)] + ["/other/last"])}
+    answers |= {path: page(0.5, seed=n) for n, path in enumerate(["/other/last", *(f"/folder/{n}" for n in range(9))])}
+    with serve(answers) as site:
+        crawled = crawl(project, "links", site, tmp_path / "out", *parts(project, tmp_path, "Quota"), "-s", "PAGES=2")
+    assert crawled.stats["finish_reason"] == "last_page"
+    assert sum(path.startswith("/folder/") for path in site.paths()) <= 2
+    assert crawled.figures["dropped/quota"] == 7
+    assert crawled.figures["quota/folders"] == 2
+    assert [line["place"] for line in crawled.log] == list(range(len(crawled.log)))
+    facts = json.loads((crawled.output / "settings.json").read_text())
+    assert facts["parts"] == {"own_parts.Quota": {"kind": "quota"}}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["Raises"], "the part own_parts.Raises raised OSError: no such"),
+        (["Leases"], "CRAWL_PARTS: own_parts.Leases sets documents aside"),
+        (["Missing"], "CRAWL_PARTS = 'own_parts.Missing' cannot be loaded"),
+    ],
+)
+def test_a_part_that_cannot_be_had_ends_the_crawl(
+    project: Project,
+    tmp_path: Path,
+    names: list[str],
+    said: str,
+) -> None:
+    with serve(web()) as site:
+        given = ["-a", f"site={site.url}", "-s", f"OUTPUT_DIR={tmp_path / 'out'}", *parts(project, tmp_path, *names)]
+        result = scrapy("crawl", "links", *given, cwd=project.root)
+    assert f"ERROR: {said}" in result.stderr
+    assert "'finish_reason': 'bad_input'" in result.stderr
+    assert len(site.paths()) <= 2  # robots.txt, and the start page before a part was asked
