@@ -1,4 +1,4 @@
-"""What a policy is, how one is loaded, and the settings of policies."""
+"""The class of policies, how one is loaded, and their settings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _weighs_dotted(value: Any) -> bool:
 
 
 class _OfOthers(Protocol):
-    """What policies read of the settings of others; :class:`crawl4llm.options.Options` has it."""
+    """The settings of others that policies read; :class:`crawl4llm.options.Options` has them."""
 
     @property
     def crawl_seed(self) -> int: ...
