@@ -10,8 +10,7 @@ from crawl4llm.base.shapes import FLAG, NUMBER, Where, is_of
 from crawl4llm.policies._features import places_of
 from crawl4llm.policies._learning import RunningMeans, sums_by, turn_of, worst_of
 from crawl4llm.policies._means import MEAN_OF_SHARES
-from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, saved_state
-from crawl4llm.policies._wrappers import Wrapper
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, Wrapper, saved_state
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -200,6 +200,61 @@ class BasePolicy:
 
 Policy: TypeAlias = BasePolicy
 """The type of a policy, whether or not it inherits the class."""
+
+
+class Wrapper(BasePolicy):
+    """Passes every call on. The inner policy only ever sees scores of its own, and names its own scorers."""
+
+    def __init__(self, inner: Policy, name: str) -> None:
+        self.name = f"{name}({inner.name})"
+        self.looks_ahead = inner.looks_ahead
+        self.reranks = inner.reranks
+        self.corpus_parts = inner.corpus_parts
+        self._inner = inner
+
+    @abstractmethod
+    def _outer_score(self, key: str, score: float) -> float:
+        """Return what the frontier orders a document by that the inner policy scored so."""
+
+    @abstractmethod
+    def _inner_score(self, key: str, score: float) -> float:
+        """Return the inner policy's score of a document by what the frontier orders it by."""
+
+    def identity(self) -> Mapping[str, object]:
+        return self._inner.identity()
+
+    def crawled(self, page: CrawledPage) -> None:
+        self._inner.crawled(page._replace(entry=self._inner_entry(page.entry)))
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return self._outer(candidates, await self._inner.score(candidates))
+
+    def _outer(self, candidates: Sequence[Candidate], ratings: Sequence[Rating]) -> list[Rating]:
+        """Return the ratings of the inner policy with the scores that the frontier orders by."""
+        return [
+            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
+            for candidate, rated in zip(candidates, ratings, strict=True)
+        ]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """See :meth:`BasePolicy.keep_in`; the inner policy need not have it."""
+        if keep_in := getattr(self._inner, "keep_in", None):
+            keep_in(pieces)
+
+    def save(self) -> bytes:
+        return self._inner.save()
+
+    def load(self, state: bytes) -> None:
+        self._inner.load(state)
+
+    def _inner_entry(self, entry: Entry) -> Entry:
+        return replace(entry, score=self._inner_score(entry.key, entry.score))
 
 
 def saved_state(state: bytes, shape: Any) -> Any:
