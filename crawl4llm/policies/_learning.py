@@ -125,7 +125,7 @@ class Lessons:
         """By number: a list of it and a list of document and score."""
         self._stored = range(0)
         """Numbers of the pages in pieces."""
-        self.learner = Learner()
+        self._learner = Learner()
         self._begin(0)
 
     def __len__(self) -> int:
@@ -147,11 +147,15 @@ class Lessons:
         self._begin(len(self._pages))
         return self._target(score)
 
+    def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
+        """Return the log-odds of documents, see :meth:`Learner.predict`."""
+        return self._learner.predict(numbers, features)
+
     def _begin(self, first: int) -> None:
         """Let the learner forget all, and teach it the first pages."""
         self._first = min(first, len(self._pages))
         self._ordered = array("d", sorted(_score_of(page) for page in self._pages[: self._first]))
-        self.learner.forget()
+        self._learner.forget()
         self._learnt = 0
         self._documents: list[bytes] = []
         """Pages, until they are enough to be learnt together."""
@@ -177,7 +181,7 @@ class Lessons:
             sizes.append(size)
             taught += size
         if taught:
-            self.learner.learn(self._documents[:taught], self._targets[:taught], sizes)
+            self._learner.learn(self._documents[:taught], self._targets[:taught], sizes)
             self._learnt += taught
             del self._documents[:taught], self._targets[:taught]
 

@@ -240,7 +240,7 @@ class Policy(PageByPagePolicy):
             return
         documents = [waiting for _, waiting in ranked]
         places = list(map(self._place, documents))
-        log_odds = self._lessons.learner.predict(self._numbers(documents, places), [one.features for one in documents])
+        log_odds = self._lessons.predict(self._numbers(documents, places), [one.features for one in documents])
         for (key, waiting), place, predicted in zip(ranked, places, log_odds.tolist(), strict=True):
             waiting.score = probability_of(predicted + place.bonus)
             self._waiting[key] = waiting
