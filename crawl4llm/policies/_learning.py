@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from crawl4llm.base.shapes import NUMBER, Maybe, Where, whole
 from crawl4llm.policies._features import anchor_features, url_features
-from crawl4llm.policies._learner import Learner, is_document, packed
+from crawl4llm.policies._learner import Floats, Learner, is_document, packed
 from crawl4llm.policies._means import MEAN, are_shares, shrunken
 
 K = TypeVar("K", int, str)
