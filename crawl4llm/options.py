@@ -294,19 +294,17 @@ def read_options(settings: BaseSettings) -> Options:
         if settings.get(name) is not None:
             raise InputError(f"setting {name} went: {instead}; leave it out")
     values: dict[str, Any] = {}
-    given = set()
     for entry in fields(Options):
         name = setting_name(entry)
         value = settings.get(name)
         if value is None:
             continue
-        given.add(name)
         try:
             values[entry.name] = entry.metadata["check"](value)
         except ValueError as error:
             raise InputError(f"{name} = {entry.metadata['shown'](value)!r:.300} {error}") from None
     options = Options(**values)
-    return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
+    return follow_rules(replace(options, own_settings=own_settings(settings, options)), values)
 
 
 def meanings(owner: type) -> dict[str, str]:

@@ -21,12 +21,7 @@ Check = Callable[[Any], Any]
 
 
 def option(
-    default: Any,
-    check: Check,
-    *,
-    fixed: bool = False,
-    imports: Callable[[Any], bool] | None = None,
-    shown: Callable[[Any], Any] | None = None,
+    default: Any, check: Check, *, fixed: bool = False, imports: Check | None = None, shown: Check | None = None
 ) -> Any:
     """Return the field of a setting, whose docstring says what it means. A ``fixed`` one may not change when a crawl is
     resumed.

@@ -86,11 +86,11 @@ WAITING: Final = Where(
 """The shape of what :meth:`Waiting.save` returns."""
 
 
-def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
+def worst_of(waiting: Mapping[str, V], most: int, score: Callable[[V], float]) -> list[str]:
     """Return, where there are more than ``most``, the keys of the lowest scores: but for them, nine tenths of it."""
     if len(waiting) <= most:
         return []
-    return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
+    return sorted(waiting, key=lambda key: (score(waiting[key]), key))[: len(waiting) - most * 9 // 10]
 
 
 _FEWEST_LESSONS: Final = 16

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.shapes import FLAG, NUMBER, Where, is_of
 from crawl4llm.policies._features import places_of
-from crawl4llm.policies._learning import RunningMeans, sums_by, turn_of
+from crawl4llm.policies._learning import RunningMeans, sums_by, turn_of, worst_of
 from crawl4llm.policies._means import MEAN_OF_SHARES
-from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, saved_state
-from crawl4llm.policies._wrappers import Wrapper
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, Wrapper, saved_state
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
@@ -195,10 +194,8 @@ class Novelty(Wrapper):
 
     def _forget_worst(self) -> None:
         """Forget, where there are too many, the documents of the lowest scores, down to nine tenths."""
-        if len(self._waiting) > _MOST_WAITING:
-            by_worth = sorted(self._waiting, key=lambda key: (_worth(self._waiting[key]), key))
-            for key in by_worth[: len(by_worth) - _MOST_WAITING * 9 // 10]:
-                self._forget(key)
+        for key in worst_of(self._waiting, _MOST_WAITING, _worth):
+            self._forget(key)
 
 
 def _worth(known: _Waiting) -> float:

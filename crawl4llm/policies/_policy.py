@@ -1,13 +1,14 @@
-"""What a policy is, how one is loaded, and the settings of policies."""
+"""The class of policies, how one is loaded, and their settings."""
 
 from __future__ import annotations
 
 import pkgutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
@@ -83,7 +84,7 @@ def _weighs_dotted(value: Any) -> bool:
 
 
 class _OfOthers(Protocol):
-    """What policies read of the settings of others; :class:`crawl4llm.options.Options` has it."""
+    """The settings of others that policies read; :class:`crawl4llm.options.Options` has them."""
 
     @property
     def crawl_seed(self) -> int: ...
@@ -112,58 +113,6 @@ class PolicyOptions(_OfOthers):
     """`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`."""
 
 
-class Policy(Protocol):
-    """Score_URL: what the frontier orders by. :class:`BasePolicy` has what most policies share."""
-
-    name: str
-    looks_ahead: bool
-    """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
-    fetches are all documents it discovers, and its failures are final."""
-    scores_influence: bool
-    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
-    reranks: bool
-    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
-    corpus_parts: tuple[str, ...]
-    """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
-    partitioned: str
-    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
-    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
-    only those. Classes that lack this are NO."""
-
-    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
-        """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
-        same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
-
-    @classmethod
-    def scorers(cls, options: PolicyOptions) -> Sequence[str]:
-        """Return the names of scorers it needs besides SCORER, as that setting has them. Raises InputError."""
-
-    def identity(self) -> Mapping[str, object]:
-        """Return the settings and digests of files that decide its scores; they are part of the crawl's identity."""
-
-    def crawled(self, page: CrawledPage) -> None:
-        """Learn of a page. Called in crawl order, before the page's new outlinks are scored; not for pages that end the
-        crawl, whose links are not followed."""
-
-    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
-
-    def reranked(self) -> Iterable[tuple[str, float]]:
-        """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
-
-    def dequeued(self, entries: Sequence[Entry]) -> None:
-        """Note what left the frontier, in that order."""
-
-    def save(self) -> bytes:
-        """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
-
-    def load(self, state: bytes) -> None:
-        """Go on, in a new policy, from what :meth:`save` gave.
-
-        For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
-        """
-
-
 class Pieces(Protocol):
     """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
 
@@ -177,49 +126,135 @@ class Pieces(Protocol):
 
 
 NO, EACH, COUNTED = "no", "each", "counted"
-"""Of :attr:`Policy.partitioned`. EACH: all scores come out as with one policy for the whole crawl. COUNTED: they do if
-it is also given, in the place of each document that another partition has found, NOT_OURS to score."""
+"""Of :attr:`BasePolicy.partitioned`. EACH: all scores come out as with one policy for the whole crawl. COUNTED: they do
+if it is also given, in the place of each document that another partition has found, NOT_OURS to score."""
 NOT_OURS = Candidate("", "", 0, None)
 
 
 class BasePolicy:
-    """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
+    """Score_URL: what the frontier orders by.
 
+    As it stands, a policy reads nothing of the corpus, does not look ahead and learns nothing. One of somebody else
+    need not inherit it, if it has the same attributes and methods.
+    """
+
+    name: str
     looks_ahead = False
+    """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
+    fetches are all documents it discovers, and its failures are final."""
     scores_influence = False
+    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
     reranks = False
+    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...] = ()
+    """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
     partitioned = NO
+    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
+    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
+    only those. Classes that lack this are NO."""
 
     def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
+        """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
+        same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
         self._workers = workers
         self._options = options
 
     @classmethod
     def scorers(cls, options: PolicyOptions) -> Sequence[str]:
+        """Return the names of scorers it needs besides SCORER, as that setting has them. Raises InputError."""
         return ()
 
     def identity(self) -> Mapping[str, object]:
+        """Return the settings and digests of files that decide its scores; they are part of the crawl's identity."""
         return {}
 
     def crawled(self, page: CrawledPage) -> None:
-        """See :meth:`Policy.crawled`."""
+        """Learn of a page. Called in crawl order, before the page's new outlinks are scored; not for pages that end the
+        crawl, whose links are not followed."""
+
+    @abstractmethod
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
+        """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
         return ()
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
-        """See :meth:`Policy.dequeued`."""
+        """Note what left the frontier, in that order."""
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
         policy without this method keeps everything itself."""
 
     def save(self) -> bytes:
+        """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
         return b""
 
     def load(self, state: bytes) -> None:
-        """See :meth:`Policy.load`."""
+        """Go on, in a new policy, from what :meth:`save` gave.
+
+        For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
+        """
+
+
+Policy: TypeAlias = BasePolicy
+"""The type of a policy, whether or not it inherits the class."""
+
+
+class Wrapper(BasePolicy):
+    """Passes every call on. The inner policy only ever sees scores of its own, and names its own scorers."""
+
+    def __init__(self, inner: Policy, name: str) -> None:
+        self.name = f"{name}({inner.name})"
+        self.looks_ahead = inner.looks_ahead
+        self.reranks = inner.reranks
+        self.corpus_parts = inner.corpus_parts
+        self._inner = inner
+
+    @abstractmethod
+    def _outer_score(self, key: str, score: float) -> float:
+        """Return what the frontier orders a document by that the inner policy scored so."""
+
+    @abstractmethod
+    def _inner_score(self, key: str, score: float) -> float:
+        """Return the inner policy's score of a document by what the frontier orders it by."""
+
+    def identity(self) -> Mapping[str, object]:
+        return self._inner.identity()
+
+    def crawled(self, page: CrawledPage) -> None:
+        self._inner.crawled(page._replace(entry=self._inner_entry(page.entry)))
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return self._outer(candidates, await self._inner.score(candidates))
+
+    def _outer(self, candidates: Sequence[Candidate], ratings: Sequence[Rating]) -> list[Rating]:
+        """Return the ratings of the inner policy with the scores that the frontier orders by."""
+        return [
+            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
+            for candidate, rated in zip(candidates, ratings, strict=True)
+        ]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """See :meth:`BasePolicy.keep_in`; the inner policy need not have it."""
+        if keep_in := getattr(self._inner, "keep_in", None):
+            keep_in(pieces)
+
+    def save(self) -> bytes:
+        return self._inner.save()
+
+    def load(self, state: bytes) -> None:
+        self._inner.load(state)
+
+    def _inner_entry(self, entry: Entry) -> Entry:
+        return replace(entry, score=self._inner_score(entry.key, entry.score))
 
 
 def saved_state(state: bytes, shape: Any) -> Any:
@@ -231,7 +266,7 @@ def saved_state(state: bytes, shape: Any) -> Any:
 
 
 def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
-    """Return the part of a mapping for :meth:`Policy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
+    """Return the part of a mapping for :meth:`BasePolicy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
     return mapping if isinstance(mapping, dict) else {}
 
 
@@ -254,6 +289,7 @@ def load_policy(name: str) -> type[Policy]:
         found = getattr(import_module(path), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         why = str(error)
-    if isinstance(found, type) and all(hasattr(found, part) for part in _PARTS):
+    is_abstract = getattr(getattr(found, "score", None), "__isabstractmethod__", False)
+    if isinstance(found, type) and not is_abstract and all(hasattr(found, part) for part in _PARTS):
         return found
     raise InputError(f"URL_POLICY = {name!r} cannot be loaded ({why}); known are: {', '.join(known_policies())}")

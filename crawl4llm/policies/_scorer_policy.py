@@ -36,5 +36,4 @@ class ScorerPolicy(BasePolicy):
 
     def _combined(self, scores: Sequence[float]) -> float:
         """Return one score for those of all scorers. Called in the order in which documents were discovered."""
-        (score,) = scores
-        return score
+        return scores[0]

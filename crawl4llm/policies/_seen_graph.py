@@ -28,22 +28,17 @@ class SeenGraph:
     def __init__(self) -> None:
         self._keys: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._pages = array("q")
+        self.pages = array("q")
         """The pages crawled, in crawl order."""
         self._ends = array("q")
         """For each of them, where its targets end in ``_targets``."""
         self._targets = array("q")
         self._places: dict[int, int] = {}
-        """The place of a page in ``_pages``."""
+        """The place of a page in ``pages``."""
 
     def __len__(self) -> int:
         """Return the number of documents seen."""
         return len(self._keys)
-
-    @property
-    def pages(self) -> Sequence[int]:
-        """The pages crawled, in crawl order."""
-        return self._pages
 
     def number(self, key: str) -> int:
         """Return the number of a document; a new one where it was not seen before."""
@@ -59,8 +54,8 @@ class SeenGraph:
     def add(self, key: str, targets: Iterable[str]) -> int:
         """Add a crawled page and the documents that it links to, each given once; return the page's number."""
         page = self.number(key)
-        self._places[page] = len(self._pages)
-        self._pages.append(page)
+        self._places[page] = len(self.pages)
+        self.pages.append(page)
         self._targets.extend(map(self.number, targets))
         self._ends.append(len(self._targets))
         return page
@@ -77,12 +72,12 @@ class SeenGraph:
         import numpy as np  # slow to import: 80 ms, and the hot queue does without
 
         ends = np.array([0, *self._ends], dtype=np.int64)
-        sources = np.repeat(np.array(self._pages, dtype=np.int64), ends[1:] - ends[:-1])
+        sources = np.repeat(np.array(self.pages, dtype=np.int64), ends[1:] - ends[:-1])
         return sources, np.array(self._targets, dtype=np.int64)
 
     def dump(self) -> list[Any]:
         """Return all of it, as JSON has it."""
-        return [self._keys, self._pages.tolist(), self._ends.tolist(), self._targets.tolist()]
+        return [self._keys, self.pages.tolist(), self._ends.tolist(), self._targets.tolist()]
 
     @classmethod
     def restored(cls, dumped: Sequence[Any]) -> SeenGraph:
@@ -95,6 +90,6 @@ class SeenGraph:
             raise ValueError("documents without keys")
         graph._keys = list(keys)
         graph._numbers = {key: number for number, key in enumerate(graph._keys)}
-        graph._pages, graph._ends, graph._targets = array("q", pages), array("q", ends), array("q", targets)
-        graph._places = {page: place for place, page in enumerate(graph._pages)}
+        graph.pages, graph._ends, graph._targets = array("q", pages), array("q", ends), array("q", targets)
+        graph._places = {page: place for place, page in enumerate(graph.pages)}
         return graph

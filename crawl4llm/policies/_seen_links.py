@@ -39,7 +39,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
     reranks = True
     seed_score: ClassVar[float]
     _shape: ClassVar[Any]
-    """The shape of what is known of a document."""
+    """The shape of an S."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -30,9 +30,11 @@ class Policy(BasePolicy):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         if self._options.harmonic_ranks is None:
+            given = {} if self._options.corpus is None else {"CORPUS": self._options.corpus}
+            make = command("corpus", "ranks", "--out", "ranks.tsv.gz", simulation=True, **given)
             raise InputError(
                 "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those of the corpus's "
-                f"pages, which are made by {_make_ranks(self._options.corpus)}"
+                f"pages, which are made by {make}"
             )
         self._ranks = HarmonicRanks(given_path(self._options.harmonic_ranks))
 
@@ -41,11 +43,6 @@ class Policy(BasePolicy):
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(self._ranks.value(candidate.key, candidate.url)) for candidate in candidates]
-
-
-def _make_ranks(corpus: str | None) -> str:
-    given = {} if corpus is None else {"CORPUS": corpus}
-    return command("corpus", "ranks", "--out", "ranks.tsv.gz", simulation=True, **given)
 
 
 _PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -219,7 +220,7 @@ class Policy(PageByPagePolicy):
     # -- predicting -----------------------------------------------------------------------------------------------
 
     def _forget_worst(self) -> None:
-        for key in worst_of(self._waiting, self.most):
+        for key in worst_of(self._waiting, self.most, attrgetter("score")):
             del self._waiting[key]
             self._waiting_turns.moved(key)
 

@@ -30,7 +30,8 @@ class Policy(BasePolicy):
         self._influence[page.entry.key] = self._mean.known_or_mean(page.influence)
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        ratings = [Rating(self._score_of(candidate.parent)) for candidate in candidates]
+        parents = [candidate.parent for candidate in candidates]
+        ratings = [Rating(SEED_SCORE if parent is None else self._influence[parent]) for parent in parents]
         self._influence.clear()
         return ratings
 
@@ -39,6 +40,3 @@ class Policy(BasePolicy):
 
     def load(self, state: bytes) -> None:
         self._mean.total, self._mean.count = struct.unpack("<dq", state)
-
-    def _score_of(self, parent: str | None) -> float:
-        return SEED_SCORE if parent is None else self._influence[parent]

@@ -21,7 +21,7 @@ class FastTextModel:
     """A fastText model, which is loaded by the first text, or by :meth:`load`. It can be pickled."""
 
     _fault: str
-    """What is wrong with a model that gives NaN, with places for its path and fastText's words."""
+    """The error of a model that gives NaN, with places for its path and fastText's words."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file, self.digest = file, file.digest

@@ -85,15 +85,15 @@ def read_rules(model: Path) -> ModelRules | None:
 
 
 def follow_rules(options: S, given: Container[str] = ()) -> S:
-    """Return options with the rules beside SCORER_MODEL, but for ``given`` settings; raises like :func:`read_rules`."""
+    """Return options with the rules beside SCORER_MODEL, but for the ``given`` ones; raises like :func:`read_rules`."""
     if options.scorer_model is None:
         return options
     rules = read_rules(given_path(options.scorer_model))
     if rules is None:
         return options
-    if "SCORER_LABEL" not in given:
+    if "scorer_label" not in given:
         options = replace(options, scorer_label=rules.label)
-    if "TEXT_EXTRACTOR" not in given and rules.extractor is not None:
+    if "text_extractor" not in given and rules.extractor is not None:
         options = replace(options, text_extractor=rules.extractor)
     return options
 

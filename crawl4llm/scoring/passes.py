@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
-from crawl4llm.base.shard_tasks import KILLED, UNDIVIDED, Executor, Shards, run_shards
+from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
 from crawl4llm.scoring.rating import PageRater, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
@@ -161,14 +161,7 @@ class _Pass(Generic[T]):
 
 
 def run_pass(
-    task: Task[T],
-    pages: Pages,
-    rater: PageRater,
-    processes: int,
-    cache: Path,
-    executor: Executor = UNDIVIDED,
-    *,
-    show: bool,
+    task: Task[T], pages: Pages, rater: PageRater, processes: int, cache: Path, executor: Executor, *, show: bool
 ) -> Iterator[Arrays]:
     """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
 
@@ -206,7 +199,6 @@ def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int,
     """Yield the keys of some blocks, by ascending number."""
     passed = 0
     for number in numbers:
-        for _ in islice(keys, (number - passed) * BLOCK):
-            pass
-        yield number, list(islice(keys, BLOCK))
+        start = (number - passed) * BLOCK
+        yield number, list(islice(keys, start, start + BLOCK))
         passed = number + 1

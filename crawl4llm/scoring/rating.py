@@ -31,8 +31,6 @@ class TextSet(Protocol):
 class TextClassifier(Protocol):
     """Says of what class a text is; see :class:`crawl4llm.scoring.classifiers.Classifier`."""
 
-    def load(self) -> None: ...
-
     def classify(self, text: str) -> int | None: ...
 
 

@@ -136,9 +136,7 @@ class ScoreCache:
             total -= status.st_size
 
     def _find(self, fd: int, page: str) -> Rating | None:
-        digest, offset = self._place(page)
-        window = os.pread(fd, _WINDOW, offset)
-        at = window.find(digest)
+        *_, window, at = self._look(fd, page)
         if at < 0:
             return None
         entry = window[at : at + _ENTRY.size]
@@ -149,21 +147,21 @@ class ScoreCache:
         return Rating(score if _REASONS[reason] in _SCORED else None, _REASONS[reason])
 
     def _add(self, fd: int, page: str, rating: Rating) -> None:
-        digest, offset = self._place(page)
-        window = os.pread(fd, _WINDOW, offset)
-        at = window.find(digest)
+        digest, offset, window, at = self._look(fd, page)
         if at < 0 or at % _ENTRY.size:
             at = self._free(window)
         score = 0.0 if rating.score is None else rating.score
         entry = _ENTRY.pack(digest, score, _REASONS.index(rating.reason), 0)[:_CHECKED]
         os.pwrite(fd, entry + struct.pack("<I", crc32(entry)), offset + at)
 
-    def _place(self, page: str) -> tuple[bytes, int]:
-        """Return a page's digest, and the offset of its window."""
+    def _look(self, fd: int, page: str) -> tuple[bytes, int, bytes, int]:
+        """Return a page's digest, the offset of its window, what is there, and the digest's place in it, if any."""
         hashed = self._hash.copy()
         hashed.update(page.encode("utf-8", "surrogatepass"))
         digest = hashed.digest()
-        return digest, int.from_bytes(digest[:8], "little") % self._slots * _ENTRY.size
+        offset = int.from_bytes(digest[:8], "little") % self._slots * _ENTRY.size
+        window = os.pread(fd, _WINDOW, offset)
+        return digest, offset, window, window.find(digest)
 
     def _free(self, window: bytes) -> int:
         """Return the first place without a whole entry; the first of all where there is none."""

@@ -118,7 +118,7 @@ class PageWorkers(Generic[R]):
             context=multiprocessing.get_context("fork") if forks else PoolSpawnContext(),
         )
         with sigint_blocked():
-            return _submit(self._pool, _nothing)
+            return _submit(self._pool, os.getpid)  # any task: its result shows that the processes run
 
     def close(self) -> None:
         """Stop the processes, whatever they are at."""
@@ -239,10 +239,6 @@ def _initialise(rater: Any, crawler: int) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with(crawler)
-
-
-def _nothing() -> None:
-    """Do nothing: the first task, which shows that the processes run."""
 
 
 def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:

@@ -6,6 +6,7 @@ import random
 from array import array
 from base64 import b64encode
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -325,5 +326,5 @@ def test_the_worst_of_many() -> None:
     waiting = {key: Waiting(f"http://{key}") for key in "abcdefghijkl"}
     for number, one in enumerate(waiting.values()):
         one.score = (number * 5) % 12
-    assert worst_of(waiting, 12) == []
-    assert [waiting[key].score for key in worst_of(waiting, 10)] == [0, 1, 2]
+    assert worst_of(waiting, 12, attrgetter("score")) == []
+    assert [waiting[key].score for key in worst_of(waiting, 10, attrgetter("score"))] == [0, 1, 2]
