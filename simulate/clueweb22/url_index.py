@@ -11,6 +11,7 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -19,7 +20,8 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import write_whole
 from crawl4llm.base.known_sets import fingerprint
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.processes import KILLED_INDEXING
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate.indexes import (
     MAKE,
@@ -138,9 +140,7 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
         digest,
         lambda: _current_manifest(folder, digest),
         lambda _: _write_index(folder, parts, starts, digest),
-        executor=executor,
-        processes=jobs,
-        unit=" files",
+        partial(run_shards, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
     )
     counts = (manifest[name] for name in IndexSummary._fields[:3])
     return IndexSummary._make([*counts, read, len(files) - read])
