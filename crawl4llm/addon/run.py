@@ -18,7 +18,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 from crawl4llm import __version__
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
-from crawl4llm.base.crawl_log import CrawlLog, FailureLine
+from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
@@ -27,6 +27,7 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.fetched_web import LiveCorpus
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.scrapy_settings import misspelt
