@@ -123,8 +123,10 @@ class PageWriter:
 
 
 class CrawlLog:
-    """The files of the crawl log to append to; the operating system has what was written, so a killed process loses none
-    of it."""
+    """The files of the crawl log, to append to.
+
+    The operating system has what was written, so a killed process loses none of it.
+    """
 
     def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
         """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
