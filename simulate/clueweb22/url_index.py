@@ -33,20 +33,12 @@ _PART: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "I"}
 _COLUMNS: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "Q"}
 
 
-class FileOfUrls(NamedTuple):
-    """A file of documents."""
-
-    name: str
-    signature: str
-    """Changes when its URLs may have."""
-    records: int
-
-
 class UrlSource(Protocol):
     """A corpus as the index needs it."""
 
-    def url_files(self) -> list[FileOfUrls]:
-        """Return the files, in corpus order."""
+    def url_files(self) -> list[tuple[str, str, int]]:
+        """Return name, signature and number of records of each file, in corpus order; the signature changes when its
+        URLs may have."""
 
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of each document of a file; None for one that cannot be read."""
@@ -67,7 +59,7 @@ def _hash(form: str) -> int:
     return fingerprint(form.encode("utf-8", "surrogatepass"))
 
 
-def _digest(files: Sequence[FileOfUrls]) -> str:
+def _digest(files: Sequence[tuple[str, str, int]]) -> str:
     """Return what an index notes of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
@@ -121,7 +113,7 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
         )
         for name, signature, _ in files
     ]
-    starts = list(accumulate((file.records for file in files), initial=0))
+    starts = list(accumulate((records for _, _, records in files), initial=0))
     manifest, read = indexes.build_index(
         folder,
         parts,
