@@ -22,7 +22,7 @@ from typing import Final
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
-from simulate.build.chunks import ChunkStore, Page, Unreadable
+from simulate.build.chunks import BuildOptions, ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
@@ -122,11 +122,8 @@ _NO_HTML: Final = b"\r\n"
 class DataFiles:
     """Writes the data files of a tree from what the first pass has read."""
 
-    def __init__(
-        self, root: Path, work: Path, plan: Plan, source: Corpus, default_date: str, *, slim_links: bool = False
-    ) -> None:
-        self._root, self._plan, self._source = root, plan, source
-        self._default_date, self._slim_links = default_date, slim_links
+    def __init__(self, root: Path, work: Path, plan: Plan, source: Corpus, options: BuildOptions) -> None:
+        self._root, self._plan, self._source, self._options = root, plan, source, options
         self._chunks = ChunkStore(work / "pages")
         self._done, self._links, self._opt_outs = work / "done", work / "links", work / "opt_outs"
         for folder in (self._done, self._links, self._opt_outs):
@@ -194,7 +191,7 @@ class DataFiles:
                 yield _NO_HTML
             else:
                 counts["pages with html"] += 1
-                yield writer.html_record(head, html, entry.date or self._default_date)
+                yield writer.html_record(head, html, entry.date or self._options.default_date)
 
     def _outlink(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
         spill = LinkSpill(self._links, self._plan, file.file_id)
@@ -207,7 +204,7 @@ class DataFiles:
             spill.add(head, entry.links)
             counts["links"] += len(entry.links)
             counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-            yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=self._slim_links)
+            yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=self._options.slim_links)
         spill.finish()
         self._urls_path(file).write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -218,7 +215,7 @@ class DataFiles:
             key = format_id(file.file_id, record)
             # Nobody is told of links to a page that the tree does not hold after all.
             head = writer.DocumentHead(key, url, language_of(key))
-            yield writer.inlink_record(head, links, slim=self._slim_links) if url else _NO_RECORD
+            yield writer.inlink_record(head, links, slim=self._options.slim_links) if url else _NO_RECORD
 
     def _urls_path(self, file: PlannedFile) -> Path:
         return self._links / f"{file.file_id}.urls"
