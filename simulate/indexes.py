@@ -1,4 +1,4 @@
-"""What the indexes of corpora are made of: a part for each file, then columns over all parts, as plain arrays.
+"""The indexes of corpora: a part for each file, then columns over all parts, as plain arrays.
 
 Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
 the parts that are missing or stale are made. Columns are mapped into memory, so that neither the number of documents
@@ -47,7 +47,7 @@ def file_name(name: str) -> str:
 
 
 class PartIdentity(NamedTuple):
-    """The files that a part was made from: where it differs, the part is another."""
+    """The files that a part was made from; a part of another identity is stale."""
 
     name: str
     signature: str
@@ -201,9 +201,9 @@ class PartJob(Generic[T]):
     """A file of the corpus that is to be a part of the index. Can be pickled."""
 
     of: T
-    """What it takes to make the part."""
+    """The arguments of the function that makes the part."""
     path: Path
-    """Where the part goes."""
+    """Path of the part."""
     identity: PartIdentity
     codes: Mapping[str, Code]
     size: int = 1

@@ -50,7 +50,7 @@ def build_tree(
 ) -> Mapping[str, int]:
     """Write the pages of ``source`` as a ClueWeb22 tree to ``to``, with ``jobs`` processes and progress bars.
 
-    Return what it holds: documents, links, and what could not be had, by reason.
+    Return the counts of documents and links, and of failures by reason.
 
     ``to`` must be absent, empty, or hold a build of the same source with the same options: one that is not finished
     goes on, one that is stays as it is. Ids of ``manifest``, which an earlier build wrote, are kept. The bytes are a
