@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from simulate.build.chunks import TextOptions
-from simulate.build.pool import BuildOptions
+from simulate.build.chunks import BuildOptions
 from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
@@ -67,7 +66,7 @@ def _difference_of_texts(ours: str, theirs: str) -> str:
 
 def build(tree: Path, jobs: int) -> None:
     """Build the tree and print what it took."""
-    options = BuildOptions(TextOptions("trafilatura", always_extract=False), "2022-08-01T00:00:00Z", time_limit=30.0)
+    options = BuildOptions("trafilatura", False, "2022-08-01T00:00:00Z", time_limit=30.0)
     with tempfile.TemporaryDirectory() as index:
         source = WarcCorpus(SOURCE, Path(index), IndexOptions(canonical_links=True))
         started = time.perf_counter()

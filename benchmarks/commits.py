@@ -30,12 +30,12 @@ from zlib import crc32
 from benchmarks.corpora import PROJECT
 from benchmarks.processes import measure
 from benchmarks.simulation import SIZES, our_command
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, write_json
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import load_policy

@@ -35,7 +35,8 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options, setting_name
 from crawl4llm.parts.url_traps.rules import RULES
 from simulate.demo.web import Web
-from simulate.open import HOSTS, PAGES, demo_web
+from simulate.open import HOSTS, PAGES
+from simulate.opening import demo_web
 from simulate.virtual_clock import VirtualClock
 from tests.testweb.mazes import KINDS, Mazes
 

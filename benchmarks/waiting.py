@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.frontier import OwnerFrontier, Patience
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier

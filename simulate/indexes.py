@@ -1,4 +1,4 @@
-"""What the indexes of corpora are made of: a part for each file, then columns over all parts, as plain arrays.
+"""The indexes of corpora: a part for each file, then columns over all parts, as plain arrays.
 
 Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
 the parts that are missing or stale are made. Columns are mapped into memory, so that neither the number of documents
@@ -27,8 +27,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, remove_temporary, sync_path, write_whole, writing
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
-from crawl4llm.base.processes import KILLED_INDEXING
-from crawl4llm.base.shard_tasks import Executor, Shards, run_shards
+from crawl4llm.base.shard_tasks import Shards
 from crawl4llm.base.within import is_within, within
 
 MANIFEST: Final = "index.json"
@@ -48,7 +47,7 @@ def file_name(name: str) -> str:
 
 
 class PartIdentity(NamedTuple):
-    """The files that a part was made from: where it differs, the part is another."""
+    """The files that a part was made from; a part of another identity is stale."""
 
     name: str
     signature: str
@@ -202,9 +201,9 @@ class PartJob(Generic[T]):
     """A file of the corpus that is to be a part of the index. Can be pickled."""
 
     of: T
-    """What it takes to make the part."""
+    """The arguments of the function that makes the part."""
     path: Path
-    """Where the part goes."""
+    """Path of the part."""
     identity: PartIdentity
     codes: Mapping[str, Code]
     size: int = 1
@@ -227,27 +226,23 @@ def build_index(
     digest: str,
     current: Callable[[], dict[str, Any] | None],
     write: Callable[[Mapping[Path, str]], dict[str, Any]],
-    *,
-    executor: Executor,
-    processes: int,
-    unit: str,
-    killed: str = KILLED_INDEXING,
+    run: Callable[[Shards[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
     beside: Collection[Path] = (),
 ) -> tuple[dict[str, Any], int]:
     """Bring the index in a folder up to a state of its corpus, which ``digest`` stands for. Return its manifest, and
     how many parts were made.
 
-    Parts are made in the tasks of ``executor``: ``make_part`` makes one, or returns the fault of a file of which
-    nothing can be read. ``current`` gives the manifest of an index that is whole. ``write`` writes the columns and
-    returns a new manifest; it is given the faults by the paths of the parts. Entry points of ``beside`` stay. Raises
-    InputError where the folder cannot be written.
+    ``make_part`` makes a part, or returns the fault of a file of which nothing can be read; ``run`` does so for those
+    that are missing. ``current`` gives the manifest of an index that is whole. ``write`` writes the columns and returns
+    a new manifest; it is given the faults by the paths of the parts. Entry points of ``beside`` stay. Raises InputError
+    where the folder cannot be written.
     """
     with locked(folder), writing(folder):
         (folder / "parts").mkdir(exist_ok=True)
         remove_temporary(folder)
         missing = sum(not job.is_done() for job in jobs)
         shards = Shards(partial(map, make_part), jobs, methodcaller("is_done"), folder / "tasks" / digest[:16])
-        faults = {job.path: fault for job, fault in run_shards(shards, executor, processes, unit, killed) if fault}
+        faults = {job.path: fault for job, fault in run(shards) if fault}
         manifest = current()
         if manifest is None or len(faults) < missing:
             manifest = {"byteorder": sys.byteorder, "digest": digest, **write(faults)}

@@ -22,7 +22,6 @@ from simulate.opening import (
     NO_DATE,
     clueweb22_in,
     data_dir,
-    demo_web,
     index_folder,
     is_clueweb22,
     largest_page,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DAMAGED", "DEFAULTS", "FAILED", "FULL_ID_POSITION", "HOSTS", "HTML", "NOT_HTML", "NO_LENGTH", "NO_URL", "PAGE",
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
-    "build_warc_index", "data_dir", "demo_web", "ensure_demo", "index_folder", "is_clueweb22",
+    "build_warc_index", "data_dir", "ensure_demo", "index_folder", "is_clueweb22",
     "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
     "read_site_file",
 ]
@@ -91,15 +90,15 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.chunks import TextOptions  # slow to import, and for builds alone
-    from simulate.build.pool import BuildOptions  # likewise
+    from simulate.build.chunks import BuildOptions  # slow to import, and for builds alone
     from simulate.build.tree import build_tree  # likewise
 
     options = read_options(settings)
     source = open_corpus(settings)
     source.check()
     build_options = BuildOptions(
-        TextOptions(options.text_extractor, always_extract=options.simulation_text == "extracted"),
+        options.text_extractor,
+        always_extract=options.simulation_text == "extracted",
         default_date=NO_DATE,
         time_limit=PAGE_SECONDS,
         slim_links=slim_links,

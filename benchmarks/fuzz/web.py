@@ -91,8 +91,7 @@ def _text(data: bytes) -> str:
 
 
 def _links(_: Path) -> Reader:
-    from crawl4llm.base.html_links import html_links
-    from crawl4llm.base.html_tree import HtmlTree
+    from crawl4llm.base.html_tree import HtmlTree, html_links
     from crawl4llm.base.urls import normalise_url
 
     def read(data: bytes) -> None:

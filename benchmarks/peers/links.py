@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.peers.results import Result
-from crawl4llm.base.html_links import html_links
-from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.html_tree import HtmlTree, html_links
 from crawl4llm.base.urls import normalise_url
 
 _LITERAL: Final = r'"(?:[^"\\]|\\.)*"'

@@ -21,7 +21,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.addon.request_parts import RequestParts
-from crawl4llm.base.crawl_log import CrawlLog, failure_line
+from crawl4llm.base.crawl_log import failure_line
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
@@ -32,6 +32,7 @@ from crawl4llm.base.version import __version__
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.fetched_web import LiveCorpus
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.settings import misspelt

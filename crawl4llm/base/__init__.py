@@ -3,7 +3,7 @@
 - ``errors``, ``reasons``, ``stats``: exceptions, reasons for which documents are dropped or fail, and statistics.
 - ``settings``: how a setting is declared, and checked; ``version``: that of the project.
 - ``urls``, ``domains``: URLs and references, registrable domains.
-- ``charsets``, ``html_bounds``, ``html_tree``, ``html_links``: a page's charset, its tree of bounded size, its links.
+- ``charsets``, ``html_bounds``, ``html_tree``: a page's charset, its tree of bounded size, its links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``: how files are written and read, and names kept in a folder.
 - ``compression``, ``chunked``: compression, and content and transfer codings undone within bounds.

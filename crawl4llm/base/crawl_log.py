@@ -5,13 +5,11 @@ Beside it ``failures.jsonl``, one line a document that was discovered and ended 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
 from crawl4llm.base.errors import InputError, Why
-from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.within import require_within
 
@@ -172,39 +170,3 @@ class LogWriter(Protocol):
 
     def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
         """Take lines. Raises InputError where they cannot be written."""
-
-
-class CrawlLog:
-    """The files to append to; the operating system has what was written, so a killed process loses none of it."""
-
-    def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
-        """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
-
-        Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
-        """
-        self._directory = directory
-        self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
-        self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
-
-    def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
-        """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
-        for file, lines in ((self._pages, pages), (self._failures, failures)):
-            file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
-
-    def flush(self, *, fsync: bool = False) -> None:
-        """Raise ArchiveError where somebody else has changed the files; with ``fsync``, wait for the disk."""
-        for file in (self._pages, self._failures):
-            file.check()
-            if fsync:
-                file.sync()
-        if fsync:
-            sync_path(self._directory)
-
-    def position(self) -> LogPosition:
-        """Return the end of all lines written so far."""
-        return LogPosition(self._pages.size, self._failures.size)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._pages.close()
-        self._failures.close()

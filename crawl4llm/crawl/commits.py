@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base import received
-from crawl4llm.base.crawl_log import CrawlLog, LogPosition
+from crawl4llm.base.crawl_log import LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.counting import Balance
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Lease
 from crawl4llm.frontier.composed import StoredFrontier

@@ -10,7 +10,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.output_dir import ClaimedOutputDir
@@ -19,6 +18,7 @@ from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.commits import CrawlStore, JobCommits, Kept, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps

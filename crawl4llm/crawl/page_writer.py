@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.crawl_log import CrawlLine
+from crawl4llm.base.crawl_log import FAILURES, NAME, CrawlLine, FailureLine, LogPosition
+from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.crawl.counting import Counters
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -121,3 +124,42 @@ class PageWriter:
             "fetched": self._counters.counts["pages/fetched"],
         }
         return {**line, **rated.line}  # type: ignore[typeddict-item]
+
+
+class CrawlLog:
+    """The files of the crawl log, to append to.
+
+    The operating system has what was written, so a killed process loses none of it.
+    """
+
+    def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
+        """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
+
+        Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
+        """
+        self._directory = directory
+        self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
+        self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
+
+    def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
+        """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
+        for file, lines in ((self._pages, pages), (self._failures, failures)):
+            file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Raise ArchiveError where somebody else has changed the files; with ``fsync``, wait for the disk."""
+        for file in (self._pages, self._failures):
+            file.check()
+            if fsync:
+                file.sync()
+        if fsync:
+            sync_path(self._directory)
+
+    def position(self) -> LogPosition:
+        """Return the end of all lines written so far."""
+        return LogPosition(self._pages.size, self._failures.size)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._pages.close()
+        self._failures.close()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
@@ -28,6 +27,7 @@ from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.html_links import html_links
-from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.html_tree import HtmlTree, html_links
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
 from crawl4llm.optouts.html_meta import said_in_tree
@@ -80,7 +79,7 @@ class Reading(NamedTuple):
     rating: Rating | RatedText | None
     """None if it was not wanted, or the page's own signals forbid to keep it."""
     links: Sequence[tuple[str, str, bool]]
-    """See :class:`crawl4llm.base.html_links.HtmlLink`; plain tuples take a third of the time between processes."""
+    """See :class:`crawl4llm.base.html_tree.HtmlLink`; plain tuples take a third of the time between processes."""
     said: Sequence[Said]
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
@@ -26,7 +25,7 @@ from crawl4llm.cluster.soundness import BatchesSoundness
 from crawl4llm.crawl.control import write_blocked
 from crawl4llm.crawl.counting import REDIRECTS, Counters
 from crawl4llm.crawl.crawl import Crawl
-from crawl4llm.crawl.page_writer import PageWriter
+from crawl4llm.crawl.page_writer import CrawlLog, PageWriter
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.parts import Rated

@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any
 
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.cluster import journal
@@ -20,6 +19,7 @@ from crawl4llm.cluster.compacted import index_name
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.soundness import CheckedCommit, CommitsSoundness
 from crawl4llm.cluster.stores import FINGERPRINT
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.writer import FileNames
 

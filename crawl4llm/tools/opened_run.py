@@ -26,7 +26,7 @@ from crawl4llm.warc.page_records import Entry
 
 if TYPE_CHECKING:
     from crawl4llm.base.charsets import Html
-    from crawl4llm.base.html_links import HtmlLink
+    from crawl4llm.base.html_tree import HtmlLink
 
 Form = Literal["arrow", "pandas", "dicts"]
 _LONGEST_LINE: Final = 1 << 22
@@ -68,8 +68,7 @@ class Page:
     def links(self) -> list[HtmlLink]:
         """The links of the HTML: ``url``, ``anchor``, and whether it is ``boilerplate``. Raises PageError."""
         # seldom needed
-        from crawl4llm.base.html_links import html_links
-        from crawl4llm.base.html_tree import HtmlTree
+        from crawl4llm.base.html_tree import HtmlTree, html_links
 
         if not self._has_html:
             return []

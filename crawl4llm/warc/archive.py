@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 OPEN_SUFFIX = ".open"
-"""What a WARC file bears after its name until it is finished."""
+"""Stands after the name of a WARC file until the file is finished."""
 
 
 def host_name() -> str:

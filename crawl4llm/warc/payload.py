@@ -15,7 +15,7 @@ from crawl4llm.base import charsets
 from crawl4llm.base.chunked import joined
 from crawl4llm.base.compression import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.errors import Bomb, TooLarge
-from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
+from crawl4llm.base.html_tree import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 
@@ -153,7 +153,7 @@ _LINKS: Final = {"A@/href", "AREA@/href"}
 
 
 def wat_links(block: bytes, url: str) -> list[HtmlLink]:
-    """Return a page's links as :func:`crawl4llm.base.html_links.html_links` does; none is known to be boilerplate.
+    """Return a page's links as :func:`crawl4llm.base.html_tree.html_links` does; none is known to be boilerplate.
 
     ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for one that is not WAT's JSON.
     """

@@ -32,11 +32,14 @@ PAGES_PER_CHUNK: Final = 100
 _UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end a WARC header, or cannot be encoded
 
 
-class TextOptions(NamedTuple):
-    """The source of clean texts."""
+class BuildOptions(NamedTuple):
+    """The options of a build, which decide what it writes beside source and manifest."""
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text
+    default_date: str  # date of html records of pages whose date the source does not hold
+    time_limit: float  # seconds that a page may take
+    slim_links: bool = False  # whether of a link nothing is written but the id
 
 
 class Page(NamedTuple):
@@ -80,7 +83,7 @@ def chunks_of(file: PlannedFile) -> list[Chunk]:
 class PageReader:
     """Reads pages from the source."""
 
-    def __init__(self, source: Corpus, plan: Plan, options: TextOptions) -> None:
+    def __init__(self, source: Corpus, plan: Plan, options: BuildOptions) -> None:
         self._source, self._plan, self._options = source, plan, options
 
     def read(self, key: str, without_text: str | None = None) -> Page | Unreadable:

@@ -22,19 +22,11 @@ from typing import Final
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
-from simulate.build.chunks import ChunkStore, Page, Unreadable
+from simulate.build.chunks import BuildOptions, ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
+from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
 from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
-from simulate.clueweb22.tree_writer import (
-    DocumentHead,
-    LinkEnd,
-    html_record,
-    inlink_record,
-    outlink_record,
-    txt_record,
-    write_data_file,
-)
 
 BLOCK: Final = 500
 """Consecutive records of a file whose inlinks are put together at a time."""
@@ -56,7 +48,7 @@ class LinkSpill:
         self._links = 0
         self._entries: list[tuple[int, int, int, int]] = []
 
-    def add(self, page: DocumentHead, links: Sequence[Link]) -> None:
+    def add(self, page: writer.DocumentHead, links: Sequence[Link]) -> None:
         """Take the links of a page; those to pages of the tree are kept."""
         for link in links:
             place = split_id(link.key) if link.key else None
@@ -92,15 +84,15 @@ class SpilledLinks:
         self._plan = plan
         self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
 
-    def inlinks(self, file: PlannedFile) -> Iterator[list[LinkEnd]]:
+    def inlinks(self, file: PlannedFile) -> Iterator[list[writer.LinkEnd]]:
         """Yield the links to each record of a data file, in the order of the linking pages' ids and their own."""
         number = self._plan.file_number(file.file_id)
         for start in range(0, file.records, BLOCK):
-            found: list[list[LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
+            found: list[list[writer.LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
             for source in self._plan.files:
                 for data in self._slices(source.file_id, number, start // BLOCK):
                     for record, url, anchor, boilerplate, key in json.loads(zlib.decompress(data)):
-                        end = LinkEnd(url, anchor, bool(boilerplate), language_of(key), key)
+                        end = writer.LinkEnd(url, anchor, bool(boilerplate), language_of(key), key)
                         found[record - start].append(end)
             yield from found
 
@@ -130,11 +122,8 @@ _NO_HTML: Final = b"\r\n"
 class DataFiles:
     """Writes the data files of a tree from what the first pass has read."""
 
-    def __init__(
-        self, root: Path, work: Path, plan: Plan, source: Corpus, default_date: str, *, slim_links: bool = False
-    ) -> None:
-        self._root, self._plan, self._source = root, plan, source
-        self._default_date, self._slim_links = default_date, slim_links
+    def __init__(self, root: Path, work: Path, plan: Plan, source: Corpus, options: BuildOptions) -> None:
+        self._root, self._plan, self._source, self._options = root, plan, source, options
         self._chunks = ChunkStore(work / "pages")
         self._done, self._links, self._opt_outs = work / "done", work / "links", work / "opt_outs"
         for folder in (self._done, self._links, self._opt_outs):
@@ -152,16 +141,16 @@ class DataFiles:
         counts: Counter[str] = Counter()
         records = {TXT: self._txt, HTML: self._html, OUTLINK: self._outlink, INLINK: self._inlink}[kind](file, counts)
         if kind != HTML or self._has_html(file):
-            counts["records"] = write_data_file(self._root, kind, file.file_id, records)
+            counts["records"] = writer.write_data_file(self._root, kind, file.file_id, records)
         self._marker(kind, file).write_text(json.dumps(counts))
 
     def _marker(self, kind: str, file: PlannedFile) -> Path:
         return self._done / f"{file.file_id}.{kind}"
 
-    def _pages(self, file: PlannedFile) -> Iterator[tuple[DocumentHead, Page | Unreadable | None]]:
+    def _pages(self, file: PlannedFile) -> Iterator[tuple[writer.DocumentHead, Page | Unreadable | None]]:
         for record, entry in enumerate(self._chunks.read(file)):
             key = format_id(file.file_id, record)
-            yield DocumentHead(key, entry.url if isinstance(entry, Page) else "", language_of(key)), entry
+            yield writer.DocumentHead(key, entry.url if isinstance(entry, Page) else "", language_of(key)), entry
 
     def _has_html(self, file: PlannedFile) -> bool:
         return any(isinstance(entry, Page) and entry.has_html for entry in self._chunks.read(file))
@@ -181,7 +170,7 @@ class DataFiles:
                     said.append(opt_outs_line(head.key, entry.opt_outs))
                 if entry.remark:
                     counts[f"without text: {entry.remark}"] += 1
-                yield txt_record(head, entry.text)
+                yield writer.txt_record(head, entry.text)
             else:
                 if entry:
                     counts[f"unreadable: {entry.reason}"] += 1
@@ -202,7 +191,7 @@ class DataFiles:
                 yield _NO_HTML
             else:
                 counts["pages with html"] += 1
-                yield html_record(head, html, entry.date or self._default_date)
+                yield writer.html_record(head, html, entry.date or self._options.default_date)
 
     def _outlink(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
         spill = LinkSpill(self._links, self._plan, file.file_id)
@@ -215,7 +204,7 @@ class DataFiles:
             spill.add(head, entry.links)
             counts["links"] += len(entry.links)
             counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-            yield outlink_record(head, [_target(link) for link in entry.links], slim=self._slim_links)
+            yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=self._options.slim_links)
         spill.finish()
         self._urls_path(file).write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -225,12 +214,12 @@ class DataFiles:
         for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
             key = format_id(file.file_id, record)
             # Nobody is told of links to a page that the tree does not hold after all.
-            head = DocumentHead(key, url, language_of(key))
-            yield inlink_record(head, links, slim=self._slim_links) if url else _NO_RECORD
+            head = writer.DocumentHead(key, url, language_of(key))
+            yield writer.inlink_record(head, links, slim=self._options.slim_links) if url else _NO_RECORD
 
     def _urls_path(self, file: PlannedFile) -> Path:
         return self._links / f"{file.file_id}.urls"
 
 
-def _target(link: Link) -> LinkEnd:
-    return LinkEnd(link.url, link.anchor, link.boilerplate, language_of(link.key) if link.key else "", link.key)
+def _target(link: Link) -> writer.LinkEnd:
+    return writer.LinkEnd(link.url, link.anchor, link.boilerplate, language_of(link.key) if link.key else "", link.key)

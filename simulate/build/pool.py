@@ -19,7 +19,7 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import PoolSpawnContext, end_with, in_any_order, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log
-from simulate.build.chunks import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
+from simulate.build.chunks import PAGES_PER_CHUNK, BuildOptions, Chunk, ChunkStore, Entry, PageReader, Unreadable
 from simulate.build.data_files import DataFiles
 from simulate.build.plan import Plan, PlannedFile
 
@@ -42,24 +42,14 @@ class Paths(NamedTuple):
         return self.work / "plan"
 
 
-class BuildOptions(NamedTuple):
-    """The options of a build, which decide what it writes beside source and manifest."""
-
-    text: TextOptions
-    default_date: str  # date of html records of pages whose date the source does not hold
-    time_limit: float  # seconds that a page may take
-    slim_links: bool = False  # whether of a link nothing is written but the id
-
-
 class _Worker:
     """Everything that a process works with."""
 
     def __init__(self, source: Corpus, paths: Paths, options: BuildOptions) -> None:
         self.plan = Plan(paths.plan)
-        self.reader = PageReader(source, self.plan, options.text)
+        self.reader = PageReader(source, self.plan, options)
         self.chunks = ChunkStore(paths.work / "pages")
-        date, slim = options.default_date, options.slim_links
-        self.files = DataFiles(paths.root, paths.work, self.plan, source, date, slim_links=slim)
+        self.files = DataFiles(paths.root, paths.work, self.plan, source, options)
         self._keys: tuple[str, list[str | None]] = ("", [])
 
     def keys(self, file: PlannedFile) -> list[str | None]:

@@ -25,10 +25,10 @@ from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
-from simulate.build.chunks import ChunkStore, chunks_of
+from simulate.build.chunks import BuildOptions, ChunkStore, chunks_of
 from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.plan import Plan, make_plan, read_manifest
-from simulate.build.pool import BuildOptions, BuildPool, Paths
+from simulate.build.pool import BuildPool, Paths
 from simulate.clueweb22.opt_outs import write_opt_outs
 from simulate.clueweb22.records import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
@@ -50,7 +50,7 @@ def build_tree(
 ) -> Mapping[str, int]:
     """Write the pages of ``source`` as a ClueWeb22 tree to ``to``, with ``jobs`` processes and progress bars.
 
-    Return what it holds: documents, links, and what could not be had, by reason.
+    Return the counts of documents and links, and of failures by reason.
 
     ``to`` must be absent, empty, or hold a build of the same source with the same options: one that is not finished
     goes on, one that is stays as it is. Ids of ``manifest``, which an earlier build wrote, are kept. The bytes are a
@@ -92,7 +92,7 @@ def _build(
 def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) -> dict[str, int]:
     plan = Plan(paths.plan)
     store = ChunkStore(paths.work / "pages")
-    files = DataFiles(paths.root, paths.work, plan, source, options.default_date)
+    files = DataFiles(paths.root, paths.work, plan, source, options)
     pending = {file: [kind for kind in PAGE_KINDS if files.counts(kind, file) is None] for file in plan.files}
     chunks = [chunk for file, kinds in pending.items() if kinds for chunk in chunks_of(file)]
     unread = [chunk for chunk in chunks if not store.holds(chunk)]
@@ -140,7 +140,8 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
     """Return the digest of what must be equal for a build to go on."""
     given = _digest(manifest) if manifest else None
-    parts = [source.name, source.identity(), options.text, options.default_date, given]
+    texts = options.extractor, options.always_extract
+    parts = [source.name, source.identity(), texts, options.default_date, given]
     if options.slim_links:
         parts.append("slim links")
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
@@ -36,7 +36,9 @@ from simulate.clueweb22.records import (
     url_at_start,
 )
 from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
-from simulate.clueweb22.url_index import FileOfUrls, UrlIndex
+
+if TYPE_CHECKING:
+    from simulate.clueweb22.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
@@ -219,14 +221,17 @@ class ClueWeb22Corpus:
             make = index_command(self.root)
             if (folder := self._options["url_index"]) is None:
                 raise InputError(f"CORPUS {self.root}: no URL index; make it: {make}")
+            from simulate.clueweb22.url_index import UrlIndex  # slow to import, and few crawls look URLs up
+
             self._url_index = UrlIndex(folder, self, make)
         return self._url_index.find(url)
 
-    def url_files(self) -> list[FileOfUrls]:
-        """Return the data files that hold documents; the signature of each is its sizes in every kind."""
+    def url_files(self) -> list[tuple[str, str, int]]:
+        """Return the data files that hold documents, with their records; the signature of each is its sizes in every
+        kind."""
         held = self._listing.items()
         return [
-            FileOfUrls(name, " ".join(f"{kind}={files[name].data}" for kind, files in held if name in files), records)
+            (name, " ".join(f"{kind}={files[name].data}" for kind, files in held if name in files), records)
             for name, records in self._records.items()
         ]
 

@@ -1,4 +1,4 @@
-"""The records of a ClueWeb22 tree: what their ids say, where they lie, and the text, links and HTML that they hold.
+"""The records of a ClueWeb22 tree: their ids, their places in files, and the text, links and HTML in them.
 
 A look-up takes two ``pread`` calls on handles that are kept open. Shapes are those of the dataset's documentation
 (``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short reason.

@@ -11,6 +11,7 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -19,45 +20,25 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import write_whole
 from crawl4llm.base.known_sets import fingerprint
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.processes import KILLED_INDEXING
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url
-from simulate.indexes import (
-    MAKE,
-    Code,
-    PartIdentity,
-    PartJob,
-    StoredPart,
-    build_index,
-    current_manifest,
-    file_name,
-    new_columns,
-    open_columns,
-    part_bytes,
-    read_manifest,
-)
+from simulate import indexes
 
 FORMAT: Final = 4
 """Version of the index's files; an index of another one is built again."""
 _FORMS, _DOCUMENTS = "forms", "documents"
-_PART: Final[Mapping[str, Code]] = {_FORMS: "Q", _DOCUMENTS: "I"}
+_PART: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "I"}
 """The columns of a part: hashes, and the numbers of the records."""
-_COLUMNS: Final[Mapping[str, Code]] = {_FORMS: "Q", _DOCUMENTS: "Q"}
-
-
-class FileOfUrls(NamedTuple):
-    """A file of documents."""
-
-    name: str
-    signature: str
-    """Changes when its URLs may have."""
-    records: int
+_COLUMNS: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "Q"}
 
 
 class UrlSource(Protocol):
     """A corpus as the index needs it."""
 
-    def url_files(self) -> list[FileOfUrls]:
-        """Return the files, in corpus order."""
+    def url_files(self) -> list[tuple[str, str, int]]:
+        """Return name, signature and number of records of each file, in corpus order; the signature changes when its
+        URLs may have."""
 
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of each document of a file; None for one that cannot be read."""
@@ -78,7 +59,7 @@ def _hash(form: str) -> int:
     return fingerprint(form.encode("utf-8", "surrogatepass"))
 
 
-def _digest(files: Sequence[FileOfUrls]) -> str:
+def _digest(files: Sequence[tuple[str, str, int]]) -> str:
     """Return what an index notes of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
@@ -89,13 +70,13 @@ class UrlIndex:
     Raises InputError where the folder holds none, or one of another format or another corpus.
     """
 
-    def __init__(self, folder: Path, source: UrlSource, make: str = MAKE) -> None:
+    def __init__(self, folder: Path, source: UrlSource, make: str = indexes.MAKE) -> None:
         """``make``: the command that makes it, for errors."""
-        manifest = read_manifest(folder, FORMAT, make, "URL index")
+        manifest = indexes.read_manifest(folder, FORMAT, make, "URL index")
         if manifest["digest"] != _digest(source.url_files()):
             raise InputError(f"{folder}: the URL index is of another state of the corpus; run {make}")
         self._source = source
-        self._columns = open_columns(folder, manifest, _COLUMNS, make)
+        self._columns = indexes.open_columns(folder, manifest, _COLUMNS, make)
 
     def find(self, url: str) -> str | None:
         """Return the key of the first document, in corpus order, whose URL has the same lookup form."""
@@ -127,26 +108,26 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
     files = source.url_files()
     digest = _digest(files)
     parts = [
-        PartJob(source, folder / "parts" / file_name(name), PartIdentity(name, signature, FORMAT), _PART)
+        indexes.PartJob(
+            source, folder / "parts" / indexes.file_name(name), indexes.PartIdentity(name, signature, FORMAT), _PART
+        )
         for name, signature, _ in files
     ]
-    starts = list(accumulate((file.records for file in files), initial=0))
-    manifest, read = build_index(
+    starts = list(accumulate((records for _, _, records in files), initial=0))
+    manifest, read = indexes.build_index(
         folder,
         parts,
         _make_part,
         digest,
         lambda: _current_manifest(folder, digest),
         lambda _: _write_index(folder, parts, starts, digest),
-        executor=executor,
-        processes=jobs,
-        unit=" files",
+        partial(run_shards, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
     )
     counts = (manifest[name] for name in IndexSummary._fields[:3])
     return IndexSummary._make([*counts, read, len(files) - read])
 
 
-def _make_part(job: PartJob[UrlSource]) -> None:
+def _make_part(job: indexes.PartJob[UrlSource]) -> None:
     forms, records, unreadable = array("Q"), array("I"), 0
     for record, url in job.of.urls_in(job.identity.name):
         if url is None:
@@ -154,12 +135,12 @@ def _make_part(job: PartJob[UrlSource]) -> None:
         else:
             forms.append(_hash(filed_form(url)))
             records.append(record)
-    write_whole(job.path, part_bytes(job.identity, {_FORMS: forms, _DOCUMENTS: records}, unreadable=unreadable))
+    write_whole(job.path, indexes.part_bytes(job.identity, {_FORMS: forms, _DOCUMENTS: records}, unreadable=unreadable))
 
 
 def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
     """Return the manifest of the index as it stands, if it is of this state of the corpus and whole."""
-    manifest = current_manifest(folder, FORMAT, digest)
+    manifest = indexes.current_manifest(folder, FORMAT, digest)
     if manifest is None:
         return None
     size = sum(column.stat().st_size for column in (folder / manifest["columns"]).iterdir())
@@ -167,12 +148,12 @@ def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
 
 
 def _write_index(
-    folder: Path, jobs: Sequence[PartJob[UrlSource]], starts: Sequence[int], digest: str
+    folder: Path, jobs: Sequence[indexes.PartJob[UrlSource]], starts: Sequence[int], digest: str
 ) -> dict[str, Any]:
     """Write the table over the parts, and return the manifest."""
     from simulate.tables import TableWriter  # here: NumPy takes time to load, and few crawls make an index
 
-    parts = [StoredPart(job.path, job.identity, job.codes) for job in jobs]
+    parts = [indexes.StoredPart(job.path, job.identity, job.codes) for job in jobs]
     documents = sum(part.items[_FORMS] for part in parts)
     duplicates = 0
 
@@ -181,7 +162,7 @@ def _write_index(
         duplicates += len(documents_of_one_url) - 1
         return documents_of_one_url
 
-    with new_columns(folder, digest) as columns:
+    with indexes.new_columns(folder, digest) as columns:
         table = TableWriter(columns, documents, "Q")
         for part, start in zip(Progress(parts, "merging URLs", unit=" files"), starts, strict=False):
             table.add(part.column(_FORMS), [start + record for record in part.column(_DOCUMENTS)])

@@ -28,9 +28,9 @@ _ENDS: Final = {"key_ends": "key_lengths", "alias_ends": "alias_lengths", "targe
 def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> dict[str, Any]:
     """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
 
-    Return what the manifest says of them: documents, those left out because another one has their key, records by kind
-    or by the reason why they are left out, documents of which the files do not tell what was said of their uses; and as
-    ``texts``, documents whose text is held besides.
+    Return counts for the manifest. ``duplicates`` are documents left out because another one has their key; ``counts``
+    has records by kind, or by the reason why they are left out. Of ``opt_outs_unknown`` documents the files do not tell
+    the opt-outs. ``texts`` counts documents whose text is held besides.
 
     Of documents with one key the first is held; but one with HTML in any case, and a text rather than none. The text of
     a page that is held as HTML can be found by the page.

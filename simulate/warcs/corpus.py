@@ -14,8 +14,7 @@ from typing import Final
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
-from crawl4llm.base.html_links import HtmlLink, html_links
-from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url

@@ -53,25 +53,9 @@ class Place(NamedTuple):
     """0 for a record that is not there."""
 
 
-class _Table(NamedTuple):
-    """The columns of a look-up by key."""
-
-    hashes: str
-    numbers: str
-    texts: str
-    ends: str
-
-
-class _Choice(NamedTuple):
-    """The result of a look-up: by the exact spelling, and by one that is forgiven."""
-
-    exact: int | None
-    forgiven: int | None
-
-
-_DOCUMENTS: Final = _Table("forms", "form_documents", "keys", "key_ends")
-_ALIASES: Final = _Table("alias_forms", "alias_numbers", "aliases", "alias_ends")
-_NOTHING: Final = _Choice(None, None)
+_DOCUMENTS: Final = ("forms", "form_documents", "keys", "key_ends")
+"""Columns of a look-up by key: hashes, numbers, texts and their ends."""
+_ALIASES: Final = ("alias_forms", "alias_numbers", "aliases", "alias_ends")
 
 
 class WarcIndex:
@@ -130,12 +114,12 @@ class WarcIndex:
 
     def alias(self, key: str) -> str | None:
         """Return the key to which a URL of just this key leads."""
-        alias = self._choose(_ALIASES, key, lookup_form(key)).exact
+        alias, _ = self._choose(_ALIASES, key, lookup_form(key))
         return None if alias is None else self._target(alias)
 
     def find(self, key: str) -> int | None:
         """Return the document with a key."""
-        return self._choose(_DOCUMENTS, key, lookup_form(key)).exact
+        return self._choose(_DOCUMENTS, key, lookup_form(key))[0]
 
     def look_up(self, key: str) -> int | str | None:
         """Return the document at a URL, given as a key; or the key or payload digest to which an alias leads.
@@ -143,31 +127,30 @@ class WarcIndex:
         Records of the URL itself come before those of one that is spelt otherwise.
         """
         form = lookup_form(key)
-        document = self._choose(_DOCUMENTS, key, form)
-        if document.exact is not None:
-            return document.exact
-        alias = self._choose(_ALIASES, key, form)
-        if alias.exact is not None:
-            return self._target(alias.exact)
-        if document.forgiven is not None:
-            return document.forgiven
-        return None if alias.forgiven is None else self._target(alias.forgiven)
+        document, forgiven = self._choose(_DOCUMENTS, key, form)
+        if document is not None:
+            return document
+        alias, forgiven_alias = self._choose(_ALIASES, key, form)
+        if alias is None and forgiven is not None:
+            return forgiven
+        alias = forgiven_alias if alias is None else alias
+        return None if alias is None else self._target(alias)
 
     def named(self, name: int) -> Iterator[int]:
         """Yield documents that may have a name, given by its hash or end."""
         return self._columns.found("names", "name_documents", name)
 
-    def _choose(self, table: _Table, key: str, form: str) -> _Choice:
-        if not len(self._columns[table.hashes]):
-            return _NOTHING
+    def _choose(self, table: tuple[str, str, str, str], key: str, form: str) -> tuple[int | None, int | None]:
+        """Return the first number under the exact spelling of a key, and under one that is forgiven."""
+        hashes, numbers, texts, ends = table
         first = None
-        for number in self._columns.found(table.hashes, table.numbers, fingerprint(form.encode())):
-            text = self._columns.text(table.texts, table.ends, number)
+        for number in self._columns.found(hashes, numbers, fingerprint(form.encode())) if self._columns[hashes] else ():
+            text = self._columns.text(texts, ends, number)
             if text == key:
-                return _Choice(number, number)
+                return number, number
             if first is None and lookup_form(text) == form:  # two forms may share a hash
                 first = number
-        return _Choice(None, first)
+        return None, first
 
     def _target(self, alias: int) -> str:
         return self._columns.text("targets", "target_ends", alias)

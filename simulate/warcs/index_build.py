@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import write_whole, writing
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
 from crawl4llm.optouts.heard import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc.reader import RecordReader
 from crawl4llm.warc.records import UnreadableFile
@@ -109,11 +110,8 @@ def build_warc_index(
         digest,
         lambda: _current_manifest(folder, collection, digest),
         write,
-        executor=executor,
-        processes=processes,
-        unit="B",
-        killed=_killed(collection, options),
-        beside=[points_path(folder, name) for file in collection.files for name in file.names],
+        partial(run_shards, executor=executor, processes=processes, unit="B", killed=_killed(collection, options)),
+        [points_path(folder, name) for file in collection.files for name in file.names],
     )
     return IndexSummary(
         manifest["documents"],

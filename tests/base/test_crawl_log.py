@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, die, files_under, put_files
 
-from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, LogPosition
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.errors import InputError
+from crawl4llm.crawl.page_writer import CrawlLog
 
 BEGINNING = LogPosition(0, 0)
 

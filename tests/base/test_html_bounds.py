@@ -45,7 +45,7 @@ PARSE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, ".")
-from crawl4llm.base.html_links import html_links
+from crawl4llm.base.html_tree import html_links
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from tests.base.test_html_bounds import BOMBS

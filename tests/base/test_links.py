@@ -7,8 +7,7 @@ import tracemalloc
 
 import pytest
 
-from crawl4llm.base.html_links import HtmlLink, distinct_links, html_links, refresh_target
-from crawl4llm.base.html_tree import HtmlTree, _cut_at_attributes
+from crawl4llm.base.html_tree import HtmlLink, HtmlTree, _cut_at_attributes, distinct_links, html_links, refresh_target
 
 PAGE = "https://site.example/folder/page.html?query#fragment"
 

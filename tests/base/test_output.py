@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import WRITTEN, ClaimedOutputDir, claim_output_dir
 from crawl4llm.base.run_folder import write_json
+from crawl4llm.crawl.page_writer import CrawlLog
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,9 @@ from archive_helpers import INFO
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 HOSTS = ("one.example", "www.two.example", "two.example", "three.example")

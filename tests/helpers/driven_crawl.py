@@ -17,13 +17,13 @@ from typing import Any
 from archive_helpers import INFO
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.driven import Driven as DrivenCrawl
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
 from crawl4llm.frontier.memory import MemoryVisited

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from crawl4llm.base.errors import InputError, NoPage
-from crawl4llm.base.html_links import HtmlLink, html_links
-from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
 from crawl4llm.crawl.fetched_web import LiveCorpus

@@ -18,8 +18,7 @@ import pytest
 from crawl_helpers import PROJECT, crawl_log
 from live_helpers import crawl_live, text_page
 
-from crawl4llm.base.html_links import html_links
-from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.html_tree import HtmlTree, html_links
 from crawl4llm.live.addresses import read_hosts
 from simulate.demo.web import Web
 from tests.testweb import (

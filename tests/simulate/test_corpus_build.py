@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from build_helpers import (
-    OPTIONS,
     Deadly,
     Empty,
     Hostile,
@@ -221,7 +220,7 @@ def test_text_is_extracted_where_the_source_has_none_or_where_told_so(tmp_path: 
     write_file(root, "html", "en0000-00", [member(html_record(key, ARTICLE)) for key in KEYS[:3]])
     source = ClueWeb22Corpus(root)
     build(source, tmp_path / "stored")
-    build(source, tmp_path / "extracted", text=OPTIONS.text._replace(always_extract=True))
+    build(source, tmp_path / "extracted", always_extract=True)
     assert ClueWeb22Corpus(tmp_path / "stored").text(KEYS[0]) == f"Text of {KEYS[0]}."
     assert ClueWeb22Corpus(tmp_path / "extracted").text(KEYS[0]) == SENTENCE
 
@@ -324,7 +323,7 @@ def test_a_build_of_something_else_is_left_alone(tmp_path: Path) -> None:
     build(source, tmp_path / "tree")
     before = digests(tmp_path / "tree")
     other = ClueWeb22Corpus(write_tree(tmp_path / "other", records=2))
-    for changed in ({}, {"text": OPTIONS.text._replace(always_extract=True)}):
+    for changed in ({}, {"always_extract": True}):
         with pytest.raises(InputError, match="holds a build of another corpus, or with other settings"):
             build(other if not changed else source, tmp_path / "tree", **changed)
     assert digests(tmp_path / "tree") == before

@@ -13,11 +13,11 @@ from itertools import accumulate
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
 from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.crawl.page_writer import RatePages
+from crawl4llm.crawl.page_writer import CrawlLog, RatePages
 from crawl4llm.crawl.web import load_scorers
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
