@@ -33,12 +33,12 @@ from crawl4llm.policies import NO, CrawledPage
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
-    news = "commit"
+    news, folder = "commit", "p"
 
-    def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
+    def __init__(self, common: Common, liveness: Liveness) -> None:
         self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
         owners = None if common.clock is None else routes
-        super().__init__(common, liveness, is_new=is_new, visited=RoutedVisited(routes), owners=owners)
+        super().__init__(common, liveness, visited=RoutedVisited(routes), owners=owners)
         self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)

@@ -120,10 +120,9 @@ def open_cluster(
         liveness = ValkeyLiveness(options.cluster, stored["id"], options.partitions, options.cluster_lease)
     join(stored["id"])
     if options.crawl_batch_size:
-        return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
-    crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
-    common = common._replace(info=replace(common.info, crawl_id=crawl_id))
-    return ContinuousCrawl(common, liveness, is_new=not storage.folders("p"))
+        return ClusterCrawl(common, liveness)
+    info = replace(common.info, crawl_id=uuid.UUID(stored["facts"]["crawl_id"]))
+    return ContinuousCrawl(common._replace(info=info), liveness)
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
