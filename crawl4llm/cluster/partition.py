@@ -80,7 +80,6 @@ class Partition(OnePartition):
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
         self._rows: list[list[Any]] = []
-        self._links: LinksByTarget
         self._refused_at: dict[str, tuple[int, int]] = {}
         self._ours: set[tuple[int, int]] = set()
         self._found: list[tuple[int, int, Candidate]] = []
