@@ -48,7 +48,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._pulse = asyncio.Event()
         """Set when something may have happened elsewhere, and each second."""
         self._tasks: list[asyncio.Task[None]] = []
-        """What goes on beside the crawl."""
+        """Tasks beside the crawl: the pulse, and orders of the operator."""
         self._announced: set[int] = set()
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
@@ -337,7 +337,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     @property
     def _hears(self) -> bool:
-        """Whether it knows which domains are blocked, if any may be."""
+        """True if no order to block a domain can have been missed for long."""
         return self._heeding is None or self._heeding.hears
 
     async def _open(self, number: int) -> None:

@@ -35,7 +35,7 @@ _PRIOR: Final = 5.0
 _REPLAYED: Final = 4
 """Times the size of a snapshot that the changes since may have, which whoever takes over goes through."""
 _LEAST_CLAIM: Final = 16
-"""Pages that it claims, where so many are left for each partition."""
+"""Pages that a claim asks for at least, as far as each partition can have as many."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -135,7 +135,7 @@ class ContinuousPartition(OnePartition):
     # -- what it crawls -------------------------------------------------------------------------------------------
 
     def grant(self, quota: int) -> None:
-        """Let it crawl so many pages in all."""
+        """Set the pages that it may crawl in all."""
         self._quota = quota
         self.crawl.granted = quota - self.returned
 
@@ -176,7 +176,7 @@ class ContinuousPartition(OnePartition):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is asked for."""
+        """True if no document of it is being fetched."""
         owners = self.crawl.owners
         return not self.crawl.in_flight and (owners is None or not owners.counts.busy)
 

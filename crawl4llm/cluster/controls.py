@@ -69,7 +69,7 @@ class Heeding:
         self._controls, self._lease, self._heed = controls, lease, heed
         self._heard_at = float("-inf")
         self._failed = False
-        """Whether the last look did."""
+        """True if the last look failed."""
 
     @property
     def blocked(self) -> Sequence[str]:

@@ -205,7 +205,7 @@ class Board:
         self._short: dict[int, list[int]] = {}
         """Partitions that must offer more, by what was seen last."""
         self._kept: dict[tuple[int, str], Any] = {}
-        """What was read, by iteration and kind."""
+        """Content that was read, by iteration and kind."""
         self._lock = asyncio.Lock()
 
     def look_again(self) -> None:

@@ -1,4 +1,4 @@
-"""The stores of partitions on a worker's own disk, and what the storage has of them.
+"""The stores of partitions on a worker's own disk, as snapshots or as changes in the storage.
 
 A store is thrown away with the worker, or when another worker takes the partition. In batch order (:class:`Scratch`)
 what lasts is a snapshot: all its tables, as keys and values. In continuous order (:class:`Working`) it is what each

@@ -123,7 +123,7 @@ class WorkerCrawl(Driven, Generic[P]):
     lasting = True
     finished: str | None = None
     news: str
-    """What is announced: that something was put."""
+    """The name of the announcement that something was put."""
     folder: str
     """Of the storage, in which work is put."""
 
@@ -142,7 +142,7 @@ class WorkerCrawl(Driven, Generic[P]):
         self._storage = common.storage
         self._liveness = liveness
         self._is_new = not common.storage.folders(self.folder)
-        """Whether the storage shows no work yet."""
+        """True if the storage shows no work yet."""
         self._own: dict[int, P] = {}
         """This worker's partitions."""
         self._of: dict[int, tuple[P, Lease]] = {}
