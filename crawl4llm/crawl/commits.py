@@ -118,8 +118,8 @@ def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
 
 
 class CrawlStore:
-    """The documents of a crawl, or of a partition of it, and all else that it needs to go on. They last together: in the
-    tables of a store all is as it was at its last commit.
+    """The documents of a crawl, or of a partition of it, and all else that it needs to go on. They last together: in
+    the tables of a store all is as it was at its last commit.
 
     To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
     parts the two, as one is refused while a document is in no state, or in two.
