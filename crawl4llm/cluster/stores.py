@@ -165,6 +165,7 @@ class StoredHolds:
         self._note(owner, hold)
         key = _HOLD + owner.encode()
         if hold == Hold():
+            del self._holds[owner]
             self._store.delete("state", key)
         else:
             self._store.put("state", key, json.dumps(hold).encode())
