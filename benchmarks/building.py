@@ -79,7 +79,7 @@ def build(tree: Path, jobs: int) -> None:
         f"build: {wall:.0f} s with {jobs} processes, {cpu:.0f} CPU seconds; resident at most: "
         f"{own.ru_maxrss >> 10} MiB, and {children.ru_maxrss >> 10} MiB a process"
     )
-    print(f"counted: {dict(summary.counts)}")
+    print(f"counted: {dict(summary)}")
 
 
 def main() -> None:

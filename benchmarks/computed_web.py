@@ -41,6 +41,7 @@ from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publi
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 
 DOCUMENTS = "COMPUTED_WEB_DOCUMENTS"
 """The variable of the environment that says how many there are."""
@@ -138,7 +139,7 @@ class HashScorer:
     digest = hashlib.sha256(b"crc32").hexdigest()
 
     @classmethod
-    def from_options(cls, options: Options) -> HashScorer:
+    def from_options(cls, options: ScoringOptions) -> HashScorer:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

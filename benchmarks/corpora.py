@@ -19,18 +19,16 @@ from typing import NamedTuple
 
 from crawl4llm.base.files import whole_folder
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.processes import run_jobs
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import OUTLINK, RECORDS_PER_FILE, TXT, format_id
+from simulate.clueweb22.records import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.model import train_model
-from simulate.demo.text import Sentences
-from simulate.demo.words import LANGUAGES
+from simulate.demo.words import LANGUAGES, Sentences
+from simulate.demo.write import train_model
 from simulate.open import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -28,7 +28,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.results import PROJECT
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.base.series import FIELDS, Scores, SeriesFile
 from simulate.demo.demo import DemoPaths, ensure_demo
 

@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import fasttext
 
-from crawl4llm.options import Options, cores
+from crawl4llm.base.processes import cores
+from crawl4llm.options import Options
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.survey import Survey

@@ -25,7 +25,7 @@ from benchmarks import policies
 from benchmarks.policies import REAL, REAL_MODEL, SHARES, Recalls, Subject, crawl
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores
 from simulate.open import data_dir, ensure_demo
 
 DRAWS, DRAWN_HOSTS = 6, 25

@@ -33,11 +33,12 @@ from typing import NamedTuple
 from benchmarks.policies import REAL, REAL_MODEL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
+from crawl4llm.base.processes import cores
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
-from crawl4llm.options import Options, cores
+from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.parts.mixture.work import Mixture
 from crawl4llm.policies._ordering import make_policy

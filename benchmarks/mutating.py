@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base import known_sets
-from crawl4llm.base.compression import zstd
-from crawl4llm.base.inflating import InflateError
-from crawl4llm.base.own_json import from_json
+from crawl4llm.base.compression import InflateError, zstd
+from crawl4llm.base.input_files import from_json
 from crawl4llm.cluster import journal
 from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed, unpacked
 from crawl4llm.frontier import store

@@ -31,10 +31,11 @@ from benchmarks.processes import measure
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.simulation import Size, our_command
 from crawl4llm.base.crawl_log import CrawlLine
-from crawl4llm.options import Options, cores
+from crawl4llm.base.processes import cores
+from crawl4llm.crawl.web import load_scorers
+from crawl4llm.options import Options
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools.evaluate.contest.crawling import crawl_in_memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.tools.evaluate.contest import web
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -32,7 +32,7 @@ class RememberedScores:
         self.digest = self._scorer.digest
 
     @classmethod
-    def from_options(cls, options: Options) -> RememberedScores:
+    def from_options(cls, options: ScoringOptions) -> RememberedScores:
         assert options.scorer_model is not None
         return cls(Path(options.scorer_model))
 

@@ -16,8 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.corpora import html_parts, real_html
 from benchmarks.results import Result, Table, add_output, publish
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import NORMAL_REFERENCE
+from crawl4llm.base.urls import NORMAL_REFERENCE, BaseUrl
 
 RUNS = 3
 

@@ -37,6 +37,7 @@ from typing import Any
 from urllib.parse import quote
 
 from crawl4llm.warc import cdxj
+from crawl4llm.warc.page_records import Entry
 from crawl4llm.warc.payload import html_of
 from crawl4llm.warc.reader import read_record, read_stored
 
@@ -199,7 +200,7 @@ def waited(is_so: Any) -> bool:
     return True
 
 
-def is_same(run: Path, entry: cdxj.Entry, replayed: bytes) -> bool:
+def is_same(run: Path, entry: Entry, replayed: bytes) -> bool:
     """Whether a page is replayed as our reader finds it, in whatever charset."""
     stored = read_stored(run / "warc", entry.filename, entry.offset, entry.length)
     fields = stored.http.fields if stored.http else stored.record.fields

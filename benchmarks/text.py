@@ -16,14 +16,15 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.corpora import HtmlPart, html_parts, model, real_html
 from benchmarks.results import Result, Table, add_output, publish
-from crawl4llm.base.processes import run_jobs
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
-from simulate.demo.model import LABEL
-from simulate.demo.traits import spearman
+from crawl4llm.tools.evaluate.correlations import rank_correlation
+from simulate.demo.write import LABEL
 
 FIRST, SECOND = "trafilatura", "resiliparse"
 LARGEST = 3_000_000
@@ -68,7 +69,7 @@ def compare(title: str, first: Sequence[Extracted], second: Sequence[Extracted])
     scores = [page.score for page in first], [page.score for page in second]
     rows: list[Sequence[str | float | None]] = [
         ["correlation of scores, Pearson", statistics.correlation(*scores)],
-        ["correlation of scores, Spearman", spearman(*scores)],
+        ["correlation of scores, Spearman", rank_correlation(*map(np.array, scores)).value],
     ]
     for share in ORACLE_SHARES:
         one, two = oracle(first, share), oracle(second, share)

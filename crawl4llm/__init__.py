@@ -1,7 +1,7 @@
 """crawl4llm: a Scrapy crawler that fetches first the pages that matter most for LLM pretraining.
 
-The public Python API is what ``__all__`` names: :func:`open_run` reads a crawl, :func:`simulate` makes one. Each is
-imported when it is first used, so that ``import crawl4llm`` costs nothing.
+The public Python API is what ``__all__`` names: :func:`open_run` reads a crawl, :func:`simulate` makes one. What is
+slow to import is imported when it is first used, so that ``import crawl4llm`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.version import __version__
 
 if TYPE_CHECKING:
-    from crawl4llm.base.errors import InputError, PageError
     from crawl4llm.tools.opened_run import OpenedRun, Page, open_run
     from crawl4llm.tools.simulating import simulate
 
 __all__ = ["InputError", "OpenedRun", "Page", "PageError", "__version__", "open_run", "simulate"]
 
 _PLACES: Final = {
-    "InputError": "base.errors",
     "OpenedRun": "tools.opened_run",
     "Page": "tools.opened_run",
-    "PageError": "base.errors",
     "open_run": "tools.opened_run",
     "simulate": "tools.simulating",
 }
-"""The module that each public name is in."""
+"""The modules of the public names that are imported when they are first used."""
 
 
 def __getattr__(name: str) -> Any:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from crawl4llm import __version__
 from crawl4llm.base.command_lines import command, quoted
 from crawl4llm.base.installed import tell_missing_packages
 from crawl4llm.base.terminal import end_when_interrupted, print_lines
+from crawl4llm.base.version import __version__
 
 PROFILES: Final = Path(__file__).with_name("profiles")
 """The settings of new projects; in a checkout a link to its own, ``settings/``."""
@@ -46,8 +46,7 @@ def main() -> int:
     tell_missing_packages()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     if words and words[0] != "init":
-        # `init` needs no Scrapy, which takes 0.3 s
-        from scrapy.cmdline import execute
+        from scrapy.cmdline import execute  # slow to import, and ``init`` does without
 
         execute()  # ends the process
     parser = argparse.ArgumentParser(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from crawl4llm.option_checks import option, seconds, text, whole
+from crawl4llm.base.settings import option, seconds, text, whole
 
 _PARTITIONS: Final = 64
 MOST_PARTITIONS: Final = 1 << 16
@@ -64,34 +64,17 @@ def _parts(value: Any, wanted: str) -> SplitResult:
 class ClusterOptions:
     """The checked values of settings for crawls by several workers."""
 
-    cluster: str | None = option(
-        None,
-        _server,
-        "URL of a Valkey server (or Redis from 6.2 on), like `valkey://HOST:6379/0` (`valkeys://` with TLS). The "
-        "workers of a crawl share its partitions over it. Needs `STORAGE` and the extra `cluster`. Not set: no other "
-        "worker.",
-        shown=without_secrets,
-    )
-    storage: str | None = option(
-        None,
-        storage_url,
-        "Storage of the crawl and its archive, for all workers: `s3://BUCKET/FOLDER`, or a shared directory as "
-        "`file:///FOLDER`; needs the extra `cluster`. Not set: a crawl of one process.",
-        shown=without_secrets,
-    )
-    crawl_partitions: int = option(
-        0,
-        whole(0, MOST_PARTITIONS),
-        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some, {MOST_PARTITIONS:,} at "
-        f"most. 0: {_PARTITIONS}.",
-    )
-    cluster_lease: float = option(
-        30.0,
-        seconds,
-        "With `CLUSTER`: seconds after which another worker may take over from one that is not heard of any more; it "
-        "waits as long again. A worker itself stops at half of them. In live crawls at least 0.4 times "
-        "`DOWNLOAD_TIMEOUT`.",
-    )
+    cluster: str | None = option(None, _server, shown=without_secrets)
+    """URL of a Valkey server (or Redis from 6.2 on), like `valkey://HOST:6379/0` (`valkeys://` with TLS). The workers
+    of a crawl share its partitions over it. Needs `STORAGE` and the extra `cluster`. Not set: no other worker."""
+    storage: str | None = option(None, storage_url, shown=without_secrets)
+    """Storage of the crawl and its archive, for all workers: `s3://BUCKET/FOLDER`, or a shared directory as
+    `file:///FOLDER`; needs the extra `cluster`. Not set: a crawl of one process."""
+    crawl_partitions: int = option(0, whole(0, MOST_PARTITIONS))
+    """With `STORAGE`: parts that the crawl is divided into, of which workers take some, 65,536 at most. 0: 64."""
+    cluster_lease: float = option(30.0, seconds)
+    """With `CLUSTER`: seconds after which another worker may take over from one that is not heard of any more; it waits
+    as long again. A worker itself stops at half of them. In live crawls at least 0.4 times `DOWNLOAD_TIMEOUT`."""
 
     @property
     def partitions(self) -> int:

@@ -2,7 +2,7 @@
 
 ``opening``: opens the corpus that ``CORPUS`` names. ``open``: the door for tools, which makes its index too.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
-``virtual_clock``: the time by which owners wait in a simulation.
+``indexes``, ``tables``: what indexes of corpora are made of. ``virtual_clock``: the time by which owners wait.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
 ``demo``: a small made-up web for first steps.
 """

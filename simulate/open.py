@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.option_checks import is_corpus_class
 from crawl4llm.options import read_options
 from crawl4llm.scoring.workers import PAGE_SECONDS
 from simulate.build.centrality import page_ranks
-from simulate.clueweb22.record_parser import FULL_ID_POSITION
+from simulate.clueweb22.records import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
-from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, ensure_demo
-from simulate.demo.traits import describe
+from simulate.demo.demo import HOSTS, PAGES, build_demo, ensure_demo
 from simulate.opening import (
     NO_DATE,
     clueweb22_in,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DAMAGED", "DEFAULTS", "FAILED", "FULL_ID_POSITION", "HOSTS", "HTML", "NOT_HTML", "NO_LENGTH", "NO_URL", "PAGE",
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
-    "build_warc_index", "data_dir", "demo_paths", "demo_web", "describe", "ensure_demo", "index_folder", "is_clueweb22",
+    "build_warc_index", "data_dir", "demo_web", "ensure_demo", "index_folder", "is_clueweb22",
     "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
     "read_site_file",
 ]
@@ -92,9 +91,9 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.chunks import TextOptions
-    from simulate.build.pool import BuildOptions
-    from simulate.build.tree import build_tree
+    from simulate.build.chunks import TextOptions  # slow to import, and for builds alone
+    from simulate.build.pool import BuildOptions  # likewise
+    from simulate.build.tree import build_tree  # likewise
 
     options = read_options(settings)
     source = open_corpus(settings)
@@ -105,7 +104,7 @@ def build_corpus(
         time_limit=PAGE_SECONDS,
         slim_links=slim_links,
     )
-    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
     build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
     return counts
 

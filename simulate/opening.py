@@ -14,10 +14,11 @@ from scrapy.utils.project import project_data_dir
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
-from crawl4llm.option_checks import is_corpus_class, whole
-from crawl4llm.options import DEMO, Options, cores, read_options
+from crawl4llm.base.processes import cores
+from crawl4llm.base.settings import is_corpus_class, whole
+from crawl4llm.options import DEMO, Options, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import KINDS
+from simulate.clueweb22.records import KINDS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -41,7 +42,7 @@ def open_corpus(settings: BaseSettings) -> Corpus:
     place, largest = place_of(options), largest_page(settings)
     if is_clueweb22(place):
         return clueweb22_in(place, options, largest)
-    from simulate.warcs.corpus import WarcCorpus
+    from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
     return WarcCorpus(place, index_folder(place), warc_options(options), processes=cores(), largest=largest)
 
@@ -57,7 +58,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 def demo_web() -> DemoPaths:
     """Return the demo web of this project, built where it is not there yet. Raises InputError."""
-    from simulate.demo.demo import ensure_demo
+    from simulate.demo.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())
 
@@ -113,15 +114,12 @@ def is_clueweb22(place: Path) -> bool:
 def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
     """Return the corpus of the tree in ``root``, with the options for its links. Raises InputError."""
     return ClueWeb22Corpus(
-        root,
-        target_prefix=options.clueweb22_target_prefix,
-        url_index=index_folder(root),
-        largest=largest,
+        root, target_prefix=options.clueweb22_target_prefix, url_index=index_folder(root), largest=largest
     )
 
 
 def warc_options(options: Options) -> IndexOptions:
     """Return the options by which WARC files are indexed."""
-    from simulate.warcs.index_build import IndexOptions
+    from simulate.warcs.index_build import IndexOptions  # slow to import, and not for other corpora
 
     return IndexOptions(options.corpus_canonical_links)

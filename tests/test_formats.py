@@ -27,6 +27,7 @@ from crawl4llm.scoring import model_rules
 from simulate.build import tree
 from simulate.clueweb22 import opt_outs, url_index
 from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.indexes import read_manifest
 from simulate.warcs import index, part
 
 SMALL: dict[str, Any] = {"CRAWL_MAX_PAGES": 20, "CRAWL_SEEDS": 5}
@@ -71,7 +72,7 @@ CASES: Mapping[str, Case] = {
         lambda path: run_export(path.parent, path.parents[1] / "run"),
     ),
     "warc-index/index.json": (part.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
-    "urls/index.json": (url_index.FORMAT, as_json, lambda path: url_index.read_manifest(path.parent)),
+    "urls/index.json": (url_index.FORMAT, as_json, lambda path: read_manifest(path.parent, url_index.FORMAT)),
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
     "tree/build.json": (tree._FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
     "known/urls.known": (known_sets.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),

@@ -50,7 +50,7 @@ def _records() -> list[bytes]:
     from uuid import UUID
 
     from crawl4llm.base.pages import Capture, PageRecord
-    from crawl4llm.warc.exchanges import ExchangeBuilder
+    from crawl4llm.warc.exchanges import exchange
     from crawl4llm.warc.page_records import Fields, RecordBuilder
 
     builder = RecordBuilder(UUID(int=1), _DATE)
@@ -62,13 +62,13 @@ def _records() -> list[bytes]:
         *([(b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked")], True),
         gzip.compress(b"User-agent: *\nDisallow: /a\n", mtime=0),
     )
-    exchange = ExchangeBuilder(builder).exchange(capture, "b", info, hop=0, find=lambda _: None, purpose="robots.txt")
+    response, request = exchange(builder, capture, "b", info, hop=0, find=lambda _: None, purpose="robots.txt")
     fields: Fields = {"id": "a", "order": 1, "opt-out-signals": "meta * page robots noai", "language": "en"}
     return [
         builder.warcinfo(
             "a.warc", {"software": "crawl4llm/0.1.0", "http-header-user-agent": "x/1", "opt-out": "noted"}
         ),
-        *(content.data, builder.metadata("a", content, info, fields), exchange.response.data, exchange.request),
+        *(content.data, builder.metadata("a", content, info, fields), response.data, request),
         builder.text(page, content, info, "hi\n").data,
     ]
 
@@ -77,7 +77,8 @@ def _archive(folder: Path) -> Reader:
     from crawl4llm.base.charsets import html_in_utf8
     from crawl4llm.base.errors import PageError
     from crawl4llm.tools.archive.survey import faults
-    from crawl4llm.warc.reader import UnreadableFile, WarcReader, begins_like_archive, html_of_record, parse_stored
+    from crawl4llm.warc.reader import WarcReader, begins_like_archive, html_of_record, parse_stored
+    from crawl4llm.warc.records import UnreadableFile
     from simulate.warcs.scan import Source, scan_part
 
     path = folder / "input.warc"
@@ -124,7 +125,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    from crawl4llm.base.inflating import inflate
+    from crawl4llm.base.compression import inflate
 
     return inflate(data, "zstd", 1 << 20)
 
@@ -159,7 +160,7 @@ def _index(folder: Path) -> Reader:
 
 
 def _index_seeds() -> list[bytes]:
-    from crawl4llm.warc.cdxj import Entry
+    from crawl4llm.warc.page_records import Entry
 
     plain = Entry(
         "http://a.example/b?c", "20220801120000", "text/html", "200", "sha1:" + "A" * 32, 10, 0, "a.warc.gz", "k"
@@ -176,7 +177,7 @@ def _wat(_: Path) -> Reader:
 
 
 def _inflate(_: Path) -> Reader:
-    from crawl4llm.base.inflating import CODINGS, InflateError, gunzip_pieces, inflate, inflate_start
+    from crawl4llm.base.compression import CODINGS, InflateError, gunzip_pieces, inflate, inflate_start
 
     codings = list(CODINGS)
 
@@ -210,25 +211,22 @@ def _inflate_seeds() -> list[bytes]:
 
 
 def _clueweb(_: Path) -> Reader:
-    from simulate.clueweb22.record_parser import (
+    from simulate.clueweb22.records import (
         HTML,
         MalformedRecordError,
-        link_reader,
         parse_html,
         parse_links,
         parse_text,
         url_at_start,
     )
 
-    plain, filtered = link_reader(""), link_reader("clueweb22-en")
-
     def read(data: bytes) -> None:
         url_at_start(HTML, data, _ID), url_at_start("txt", data, _ID)
         with suppress(MalformedRecordError):
             parse_html(data, _ID)
-        for reader in (plain, filtered):
+        for prefix in ("", "clueweb22-en"):
             with suppress(MalformedRecordError):
-                parse_links(data, _ID, "outlinks", reader)
+                parse_links(data, _ID, "outlinks", prefix)
         with suppress(MalformedRecordError):
             parse_text(data, _ID).text.encode()
 
@@ -256,12 +254,11 @@ def _captures(_: Path) -> Reader:
     from uuid import UUID
 
     from crawl4llm.base.pages import Capture
-    from crawl4llm.warc.exchanges import ExchangeBuilder, has_uri
+    from crawl4llm.warc.exchanges import exchange, has_uri
     from crawl4llm.warc.page_records import RecordBuilder
     from crawl4llm.warc.reader import parse_stored
 
     builder = RecordBuilder(UUID(int=1), _DATE)
-    exchanges = ExchangeBuilder(builder)
 
     def read(data: bytes) -> None:
         head, _, body = data.partition(b"\n\n")
@@ -283,13 +280,13 @@ def _captures(_: Path) -> Reader:
             )
             if not has_uri(capture):
                 return
-            made = exchanges.exchange(capture, "k", "<urn:x>", hop=0, find=lambda _: None, purpose=None)
-            stored = parse_stored(made.response.data, "response")
+            response, request = exchange(builder, capture, "k", "<urn:x>", hop=0, find=lambda _: None)
+            stored = parse_stored(response.data, "response")
             assert stored.http is not None
             assert stored.http.status == 200
             assert stored.payload == body
             assert stored.record.length == len(stored.record.block(stored.data)), stored.record.length
-            assert parse_stored(made.request, "request").record.kind == "request"
+            assert parse_stored(request, "request").record.kind == "request"
 
     return Reader(read)
 

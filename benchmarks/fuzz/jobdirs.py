@@ -213,7 +213,7 @@ def _policy(name: str) -> Any:
         settings = {"url_policy": "backlink", "hot_queue_topic": ("cheese",)}
 
     async def run(_: object, keys: Sequence[str]) -> list[Any]:
-        return [SimpleNamespace(scores=[0.5]) for _ in keys]
+        return [[0.5] for _ in keys]
 
     workers: Any = SimpleNamespace(rater=SimpleNamespace(mentions=None), run=run)
     if name == "novelty":

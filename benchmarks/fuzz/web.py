@@ -156,7 +156,7 @@ def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
     from crawl4llm.parts.url_traps.rules import RULES, Traps
-    from crawl4llm.warc.cdxj import urlkey
+    from crawl4llm.warc.page_records import urlkey
 
     traps = Traps(tuple(RULES))
 
@@ -175,8 +175,7 @@ def _urls(_: Path) -> Reader:
 
 
 def _references(_: Path) -> Reader:
-    from crawl4llm.base.references import BaseUrl
-    from crawl4llm.base.urls import normalise_url
+    from crawl4llm.base.urls import BaseUrl, normalise_url
 
     def read(data: bytes) -> None:
         base, _, reference = _text(data).partition("\n")
@@ -235,8 +234,8 @@ def _tdmrep(_: Path) -> Reader:
 
 
 def _fields(_: Path) -> Reader:
-    from crawl4llm.optouts.head_fields import said_in_head
     from crawl4llm.optouts.said import as_text, from_text
+    from crawl4llm.optouts.values import said_in_head
 
     def read(data: bytes) -> None:
         headers = [
@@ -251,7 +250,7 @@ def _fields(_: Path) -> Reader:
 
 
 def _retry_after(_: Path) -> Reader:
-    from crawl4llm.live.retry_after import wait_in
+    from crawl4llm.live.places import wait_in
 
     wait: Callable[[Any], float] = wait_in
 

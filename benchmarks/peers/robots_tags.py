@@ -10,11 +10,10 @@ from benchmarks.peers.expressions import Unknown
 from benchmarks.peers.results import Result
 from benchmarks.peers.robots import Cases, Verdict
 from benchmarks.peers.statements import Tests
-from crawl4llm.optouts.decision import decide
-from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import Said
+from crawl4llm.optouts.said import Said, decide
 from crawl4llm.optouts.table import Action
+from crawl4llm.optouts.values import said_in_head
 
 _CRAWLER: Final = "testbot"
 _NAMES: Final = {"isNoIndex": Action.EXPORT, "isNoFollow": Action.EXPAND, "isNoCache": Action.ARCHIVE}

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.peers.results import Result
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import host_of, normalise_url, parse_url
+from crawl4llm.base.urls import BaseUrl, host_of, normalise_url, parse_url
 
 _WEB: Final = ("http:", "https:")
 _NORMALISED = re.compile(r'normalizeTest\(\s*(?:norm,\s*)?("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*")\)')

@@ -17,8 +17,8 @@ from typing import Final
 from benchmarks.peers.results import Result
 from crawl4llm.base.chunked import joined
 from crawl4llm.warc.plain import PlainRecords
-from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader, html_of_record, parse_stored
-from crawl4llm.warc.records import field_name, parse_http, parse_record
+from crawl4llm.warc.reader import Stretch, WarcReader, html_of_record, parse_stored
+from crawl4llm.warc.records import UnreadableFile, field_name, parse_http, parse_record
 
 KNOWN: Final = {
     "bad.arc": "a length that is no number begins no record",

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl4llm.addon.middlewares import LinkScoring, PageRecording, PageScoring
@@ -19,9 +19,6 @@ from crawl4llm.addon.request_scheduler import RequestScheduler
 from crawl4llm.addon.run import AddonRun
 from crawl4llm.live.capturing import Capturing
 from crawl4llm.live.wire import WireHandler
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from scrapy import Request
+from scrapy.http import Response
 
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.live.capturing import forget_captures
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.http import Response
 
 GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
-from scrapy.http import HtmlResponse, TextResponse
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
@@ -24,18 +27,11 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.live.wire import known_status
-from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.said import as_text
+from crawl4llm.optouts.values import said_in_head
 from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.page_records import utf8
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 
 class PageScoring:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from scrapy import Request
 
 from crawl4llm.addon.meta import found
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
 from crawl4llm.parts.near_duplicates.texts import NearDuplicates
-
-if TYPE_CHECKING:
-    from scrapy import Request
 
 Waiting: TypeAlias = "tuple[int, float, int, Request]"
 """Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""
@@ -33,15 +32,11 @@ class RequestBudgets:
         """Heaps by owner or prefix."""
         self.set_aside = 0
         """Requests that wait for a budget."""
-        self._back: list[Waiting] = []
+        self.back: list[Waiting] = []
+        """Requests that may be queued again."""
         self._page: str | None = None
         self._listed: Counter[str] = Counter()
         """Requests that the page has made, by owner and prefix."""
-
-    @property
-    def returning(self) -> int:
-        """Requests that may be queued again."""
-        return len(self._back)
 
     def found_again(self, request: Request) -> None:
         """Note a duplicate: another page links there."""
@@ -86,14 +81,14 @@ class RequestBudgets:
 
     def take_back(self) -> list[Waiting]:
         """Return the requests that have a budget again, to be queued."""
-        back, self._back = self._back, []
+        back, self.back = self.back, []
         return back
 
     def _take_back(self, scopes: list[str]) -> None:
         for scope, left in self._budgets.for_waiting(scopes):
             heap = self._aside[scope]
             back = [heapq.heappop(heap) for _ in range(min(left, len(heap)))]
-            self._back += back
+            self.back += back
             self.set_aside -= len(back)
             if not heap:
                 del self._aside[scope]

@@ -5,24 +5,18 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from itertools import count
-from typing import TYPE_CHECKING
 
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter
 from scrapy.utils.misc import build_from_crawler, load_object
+from twisted.internet.defer import Deferred
 
 from crawl4llm.addon.meta import score_of
+from crawl4llm.addon.request_budgets import Waiting
 from crawl4llm.addon.run import AddonRun
 from crawl4llm.base.errors import InputError
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-    from scrapy.core.engine import ExecutionEngine
-    from scrapy.crawler import Crawler
-    from scrapy.dupefilters import BaseDupeFilter
-    from twisted.internet.defer import Deferred
-
-    from crawl4llm.addon.request_budgets import Waiting
 
 
 class RequestScheduler(BaseScheduler):
@@ -65,7 +59,7 @@ class RequestScheduler(BaseScheduler):
         return len(self) > 0
 
     def __len__(self) -> int:
-        return self._waiting + (self._run.budgets.returning if self._run.budgets else 0)
+        return self._waiting + (len(self._run.budgets.back) if self._run.budgets else 0)
 
     def enqueue_request(self, request: Request) -> bool:
         if not request.dont_filter and self._dupefilter.request_seen(request):
@@ -98,18 +92,13 @@ class RequestScheduler(BaseScheduler):
                 return waiting[-1]
 
     def _push(self, waiting: Waiting) -> None:
-        heap = self._heaps.setdefault(self._engine.downloader.get_slot_key(waiting[-1]), [])
+        heap = self._heaps.setdefault(self._crawler.engine.downloader.get_slot_key(waiting[-1]), [])
         heapq.heappush(heap, waiting)
         self._waiting += 1
 
-    @property
-    def _engine(self) -> ExecutionEngine:
-        assert self._crawler.engine is not None
-        return self._crawler.engine
-
     def _best_slot(self) -> str | None:
         """Return the slot of the next request; None while there is none, or too much is being fetched and parsed."""
-        downloader, parsing = self._engine.downloader, self._engine.scraper.slot
+        downloader, parsing = self._crawler.engine.downloader, self._crawler.engine.scraper.slot
         assert parsing is not None
         in_flight = len(downloader.active) + len(parsing.queue) + len(parsing.active)
         if 0 < self._run.concurrent_requests <= in_flight:
@@ -120,7 +109,7 @@ class RequestScheduler(BaseScheduler):
 
     def _concurrency(self, slot: str) -> int:
         """Return how many requests of a slot the downloader sends at the same time."""
-        downloader = self._engine.downloader
+        downloader = self._crawler.engine.downloader
         return downloader.slots[slot].concurrency if slot in downloader.slots else downloader.domain_concurrency
 
     def _count(self, event: str) -> None:

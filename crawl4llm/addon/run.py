@@ -7,15 +7,15 @@ import logging
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scrapy
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 
-from crawl4llm import __version__
 from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
@@ -25,26 +25,22 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.version import __version__
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
+from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.fetched_web import LiveCorpus
+from crawl4llm.crawl.web import load_rater
 from crawl4llm.engine import SOFTWARE
-from crawl4llm.engine.scheduler import BAD_INPUT
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import from_the_network
 from crawl4llm.options import Options, read_options
-from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, RatedText, Rating, influence_task
 from crawl4llm.scoring.signatures import require_library
-from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
-from crawl4llm.warc.series import host_name
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
+from crawl4llm.warc.archive import host_name
 
 logger = logging.getLogger(__name__)
 
@@ -71,12 +67,6 @@ class AddonRun:
     when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
     """
 
-    workers: PageTasks[HtmlPage, Rating | RatedText]
-    archive: Archive
-    log: CrawlLog
-    model_digest: str
-    extractor: str
-
     def __init__(self, crawler: Crawler) -> None:
         self.failure: str | None = None
         """The error that keeps the crawl from starting, or has stopped it, in one line."""
@@ -86,7 +76,6 @@ class AddonRun:
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
         self.budgets: RequestBudgets | None = None
         """Where URL_BUDGET is set."""
-        assert crawler.stats is not None
         self.stats = crawler.stats
         self._crawler = crawler
         self._opened = ExitStack()
@@ -125,7 +114,6 @@ class AddonRun:
         """End the crawl while it runs."""
         self.refuse(error)
         if self._stopping is None:
-            assert self._crawler.engine is not None
             self._stopping = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def lost(self, request: Request, outcome: Outcome, reason: str) -> None:
@@ -184,11 +172,9 @@ class AddonRun:
         _warn_of_open_doors(settings)
         if options.url_budget:
             require_library()
-        scorer = load_scorer(options)
-        load_extractor(options.text_extractor)
-        rater = PageRater(LiveCorpus(), scorer, options.text_extractor)
+        rater = load_rater(LiveCorpus, options, options.text_extractor)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        self.model_digest = f"sha256:{scorer.digest}"
+        self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
         output = opened.enter_context(ClaimedOutputDir(options.output_dir))
         keeps_text = options.warc_enabled and options.warc_text
@@ -197,7 +183,8 @@ class AddonRun:
         signature = self.budgets is not None
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        self.workers = PageTasks(workers, html_task(text=keeps_text, signature=signature))
+        task = influence_task(text=keeps_text, signature=signature)
+        self.workers: PageTasks[HtmlPage, Rating | RatedText] = PageTasks(workers, task)
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))
         self.log = CrawlLog(output)

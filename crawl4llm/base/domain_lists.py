@@ -14,7 +14,6 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from hashlib import blake2b
 from io import BytesIO
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import IO, Final, cast
 from crawl4llm.base.domains import Domain, is_public_suffix, may_be_public_suffix
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.terminal import harmless
 
 MOST_BYTES: Final = 1 << 28
@@ -58,18 +58,17 @@ class DomainList:
         """Lines that cannot be used."""
         self._faults: list[str] = []
         self._suffixes = suffixes
-        names, lines = bytearray(), array("I")
+        hashes, lines = array("Q"), array("I")
         for number, name in self._names():
-            names += _hash(name)
+            hashes.append(fingerprint(name))
             lines.append(number)
         if self.left_out and not lines:
             raise InputError(f"{self._told} has no line with a domain: {self._faults[0]}")
         import numpy as np  # not at the start of each crawl, few of which have lists
 
-        hashes = np.frombuffer(bytes(names), dtype="<u8")
         order = np.argsort(hashes, kind="stable")
-        self._hashes = array("Q", hashes[order].astype("=u8").tobytes())
-        self._lines = array("I", np.array(lines, dtype="=u4")[order].tobytes())
+        self._hashes = array("Q", np.array(hashes)[order].tobytes())
+        self._lines = array("I", np.array(lines)[order].tobytes())
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -79,7 +78,7 @@ class DomainList:
         several the most specific domain counts, and of one domain the first line."""
         name = host.encode("ascii", "replace")
         while name:
-            wanted = int.from_bytes(_hash(name), "little")
+            wanted = fingerprint(name)
             place = bisect_left(self._hashes, wanted)
             if place < len(self._hashes) and self._hashes[place] == wanted:
                 return self._lines[place]
@@ -158,7 +157,3 @@ def _is_address(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _hash(name: bytes) -> bytes:
-    return blake2b(name, digest_size=8).digest()

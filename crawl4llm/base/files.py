@@ -1,4 +1,4 @@
-"""Writing files: appended and cut back, written and then renamed, and whole folders.
+"""Files: read by place, appended and cut back, written and then renamed; whole folders; how many may be open.
 
 Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
 removed may be as it was after a power cut, until they have been called.
@@ -6,20 +6,21 @@ removed may be as it was after a power cut, until they have been called.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import logging
 import os
+import resource
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.errors import InputError, MachineError
 from crawl4llm.base.within import fresh
 
 
@@ -347,3 +348,105 @@ def remove_temporary(folder: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+_KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def open_regular(path: Path) -> tuple[int, int]:
+    """Open a regular file for reading; returns its file descriptor and its size.
+
+    Raises OSError for anything else: an open() that is not told otherwise waits at a FIFO for a writer, and a device
+    may have no end. Raises MachineError where no more files can be opened.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        check_machine(error)
+        raise
+    status = os.fstat(fd)
+    try:
+        check_regular(status.st_mode, path)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd, status.st_size
+
+
+def check_regular(mode: int, path: Path) -> None:
+    """Raise OSError, with its name, if the mode of a file is not that of a regular one."""
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+
+
+class PreadFile:
+    """A regular file opened for reading with ``pread``, which moves no file position that a fork or thread would share.
+
+    It is closed when nobody refers to it any more: a cache may drop it while somebody still reads it.
+    """
+
+    __slots__ = ("_fd", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        self._fd = -1
+        self._fd, self.size = open_regular(path)
+        self.path = path
+
+    def read(self, size: int, position: int) -> bytes:
+        """Return up to ``size`` bytes from ``position``; fewer at the end of the file."""
+        return os.pread(self._fd, size, position)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+_WANTED: Final = 4096
+"""Open files that the limit is raised to; few systems refuse that many."""
+_RESERVED: Final = 64
+"""Open files that are left to everything else: sockets, pipes to worker processes, the archive."""
+_SHARE: Final = 4
+"""Caches of a process, each of which takes an equal part of what is left."""
+
+
+def keep_open(most: int) -> int:
+    """Return how many files a cache may keep open: ``most``, or fewer where the limit on open files leaves few.
+
+    The soft limit, 256 on macOS, is raised first as far as the hard one allows.
+    """
+    return max(1, min(most, (raised_limit() - _open_now() - _RESERVED) // _SHARE))
+
+
+def check_machine(error: BaseException) -> None:
+    """Raise MachineError where an error says that no more files can be opened, by this process or by any."""
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        at = f"{error.filename}: " if error.filename else ""
+        raise MachineError(
+            f"{at}{os.strerror(error.errno)}; raise the limit (`ulimit -n`, here "
+            f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0]}), then go on"
+        ) from None
+
+
+def raised_limit() -> int:
+    """Raise the soft limit on open files as far as is allowed and of use, 4096, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _WANTED
+    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
+    if soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return soft
+
+
+def _open_now() -> int:
+    try:
+        return sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:
+        return 0

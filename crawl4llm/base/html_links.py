@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborNode
 
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import BaseUrl, normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))

@@ -1,8 +1,8 @@
 """Object stores, a bucket or a directory by its URL, and archive files whose bytes lie in one.
 
-A view is a folder below :func:`crawl4llm.base.input_files.views` in which such files have names and sizes of objects,
-and no bytes: these are read from the storage, by ranges. Nobody but this project writes there, so that no data that one
-received can have anything read from elsewhere.
+A view is a folder below :func:`views` in which such files have names and sizes of objects, and no bytes: these are read
+from the storage, by ranges. Nobody but this project writes there, so that no data that one received can have anything
+read from elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from crawl4llm.base.input_files import PreadFile, check_regular, read_input, views
+from crawl4llm.base.files import PreadFile, check_regular
+from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def check_object(url: str, name: str) -> None:
 def open_store(url: str) -> ObjectStore:
     """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises what obstore does, and ValueError for an endpoint at
     which obstore would panic."""
-    from obstore.store import LocalStore, S3Store
+    from obstore.store import LocalStore, S3Store  # an extra
 
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -125,7 +126,7 @@ class ObjectFile(PreadFile):
         return data[position - start : position - start + size]
 
     def _get(self, start: int, size: int) -> bytes:
-        from obstore import exceptions
+        from obstore import exceptions  # an extra
 
         if not size:
             return b""
@@ -141,9 +142,16 @@ def _store(_process: int, url: str) -> Any:
     return open_store(url)
 
 
-def open_object(path: Path) -> PreadFile:
-    """Open the object that a file of a view stands for. Raises OSError."""
+def views() -> Path:
+    """Return the folder of the views of storages."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "crawl4llm", "storages")
+
+
+def open_archive_file(path: Path) -> PreadFile:
+    """Open a file for reading, or the object that a file of a view stands for. Raises OSError."""
     folder = views()
+    if not path.is_relative_to(folder):
+        return PreadFile(path)
     crawl, state, *_ = path.relative_to(folder).parts
     url = read_input(folder / crawl / state / URL_NAME, 1 << 12).decode()
     name = path.name.replace("_", "/")

@@ -13,16 +13,16 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.files import AppendFile, PreadFile, replacing
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import PreadFile, read_input
+from crawl4llm.base.input_files import read_input
+from crawl4llm.base.shapes import NUMBER, fits
 from crawl4llm.base.within import require_within
 
 NAME: Final = "series.jsonl"
@@ -50,6 +50,12 @@ FIELDS: Final = {
     "received": "bytes received since the crawl was started last",
 }
 """The fields of a point, and their meaning."""
+_POINT: Final = {
+    **dict.fromkeys(FIELDS, ...),
+    **dict.fromkeys(("crawled", "scored", "influence", "log", "seconds"), NUMBER),
+    "best": [(NUMBER, NUMBER)],
+}
+"""The shape of a point: it has all fields, and those by which others go on are numbers."""
 _BEST: Final = 10
 _LARGEST: Final = 64 << 20
 """Bytes of the file."""
@@ -170,18 +176,9 @@ def read_series(folder: Path) -> list[dict[str, Any]] | None:
             require_format(path, lines[0]["format"], FORMAT, make)
     except (LookupError, TypeError, ValueError):
         raise _damaged(path) from None
-    if not all(map(_is_point, lines[1:])):
+    if not fits(lines[1:], _POINT):
         raise _damaged(path)
     return lines[1:]
-
-
-def _is_point(line: Any) -> bool:
-    """Return whether a line has all fields of a point, and those by which others go on are numbers."""
-    if not isinstance(line, dict) or not line.keys() >= FIELDS.keys() or not isinstance(line["best"], list):
-        return False
-    pairs = [pair for pair in line["best"] if isinstance(pair, list) and len(pair) == 2]
-    numbers = [*map(line.get, ("crawled", "scored", "influence", "log", "seconds")), *chain(*pairs)]
-    return len(pairs) == len(line["best"]) and all(isinstance(number, int | float) for number in numbers)
 
 
 def _damaged(path: Path) -> InputError:

@@ -82,6 +82,11 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
     )
 
 
+def is_of(shape: Any) -> Callable[[Any], bool]:
+    """Return the check whether a value has a shape."""
+    return lambda value: fits([value], shape)
+
+
 def _fields_fit(values: Sequence[dict[Any, Any]], shape: dict[Any, Any]) -> bool:
     if ... in shape:
         return fits(list(chain.from_iterable(value.values() for value in values)), shape[...])
@@ -111,7 +116,7 @@ LONGEST_LINE: Final = 1 << 12
 """Characters of a line of text out of a file, at most."""
 LARGEST_WHOLE: Final = (1 << 63) - 1
 LONGEST_PART: Final = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.writer)."""
 _NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 

@@ -6,12 +6,24 @@ finds the output of the others.
 
 from __future__ import annotations
 
+import inspect
+import json
+import os
+import pickle
+import shlex
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import write_whole, writing
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.processes import Job, run_jobs
 
 J = TypeVar("J", bound=Job)
@@ -84,9 +96,7 @@ def run_shards(
     missing = [job for job in shards.jobs if not shards.done(job)]
     if executor.name == SLURM:
         if missing:
-            from crawl4llm.base.slurm import run_array  # an extra
-
-            yield from run_array(shards, executor, unit, label, show)
+            yield from _run_array(shards, executor, unit, label, show)
         return
     tasks = [_Task(shards.work, part) for part in divided(missing, executor.tasks or len(missing))]
     apart = executor.tasks is not None
@@ -117,3 +127,155 @@ def divided(jobs: Sequence[J], parts: int) -> list[list[J]]:
         found[min((2 * before + job.size) * parts // (2 * total), parts - 1)].append(job)
         before += job.size
     return [part for part in found if part]
+
+
+# -- Slurm -------------------------------------------------------------------------------------------------------------
+
+_ARRAY: Final = "array.json"
+"""Note of what was submitted: the number of tasks, and the id of the last job."""
+_OURS: Final = {"self", "pipeline", "tasks", "logging_dir", "skip_completed", "depends", "job_id_retriever"}
+"""Parameters of the executor that are not for EXECUTOR."""
+_NEEDED: Final = ("partition", "time")
+_ENVIRONMENT: Final = ("env_command", "condaenv", "venv_path")
+_FIRST_WAIT, _LONGER, _LONGEST_WAIT = 0.5, 1.5, 60.0
+"""Seconds between two looks at the queue, and by how much they grow."""
+
+
+class _Step:
+    """The one step of the pipeline: does the jobs of a task that are not done."""
+
+    def __init__(self, shards: Shards[Any, Any], parts: Sequence[Sequence[Any]]) -> None:
+        self._pickled = pickle.dumps((shards, parts))  # which datatrove copies and pickles again
+
+    def __call__(self, _data: object, rank: int, _tasks: int) -> None:
+        shards, parts = pickle.loads(self._pickled)  # noqa: S301 - this project's own file, as datatrove takes it
+        places = [place for place, job in enumerate(parts[rank]) if not shards.done(job)]
+        try:
+            found = list(shards.work([parts[rank][place] for place in places]))
+        except InputError as error:
+            write_whole(_path(shards.folder, "failed", rank), str(error).encode())
+            raise
+        results = json.dumps(list(zip(places, found, strict=True)))
+        write_whole(_path(shards.folder, "results", rank), results.encode())
+
+
+def _run_array(
+    shards: Shards[J, R], executor: Executor, unit: str, label: str, show: bool | None
+) -> Iterator[tuple[J, R]]:
+    """Submit the tasks that are not complete as an array of Slurm jobs, by datatrove, and wait for them; yield their
+    jobs with the results.
+
+    An array that an earlier process submitted is waited for. Raises InputError where nothing can be submitted, and
+    where tasks did not end well, which says why.
+    """
+    try:
+        from datatrove.executor import SlurmPipelineExecutor  # an extra
+        from datatrove.utils.logging import logger  # likewise
+    except ImportError:
+        raise InputError(f"EXECUTOR={SLURM} needs datatrove; {to_install('offline')}") from None
+    if "SLURM_ARRAY_TASK_ID" in os.environ:
+        raise InputError(f"EXECUTOR={SLURM} submits jobs; give the command outside of a job array")
+    logger.disable("datatrove")
+    parts = divided(shards.jobs, executor.tasks or 1)
+    noted = _noted(shards.folder)
+    is_queued = bool(noted) and _is_queued(noted["job"])
+    if noted and noted["tasks"] != executor.tasks:
+        if is_queued:
+            raise InputError(
+                f"job {noted['job']} still does this in {noted['tasks']} tasks; wait with --tasks {noted['tasks']}, or "
+                f"end it: scancel {noted['job']}"
+            )
+        shutil.rmtree(shards.folder, ignore_errors=True)
+    array = _array(SlurmPipelineExecutor, shards, parts, executor, label)
+    if not is_queued:
+        _submit(array, shards.folder, executor)
+    _wait(array, shards.folder, parts, unit, label, show)
+    for rank, part in enumerate(parts):
+        for place, result in json.loads(_path(shards.folder, "results", rank).read_bytes()):
+            yield part[place], result
+    shutil.rmtree(shards.folder, ignore_errors=True)
+
+
+def _array(kind: Any, shards: Shards[J, R], parts: Sequence[Sequence[J]], executor: Executor, label: str) -> Any:
+    """Return an executor of a ``kind``, datatrove's, without the job that would sum up figures, of which there are
+    none."""
+    given = dict(executor.options or {})
+    known = set(inspect.signature(kind.__init__).parameters) - _OURS
+    if unknown := set(given) - known:
+        raise InputError(f"EXECUTOR has {min(unknown)}; it takes {', '.join(sorted(known))}")
+    if missing := [name for name in _NEEDED if name not in given]:
+        raise InputError(f"EXECUTOR lacks {missing[0]}; set it like " + '{"partition": "cpu", "time": "8:00:00"}')
+    if not any(name in given for name in _ENVIRONMENT):
+        given["env_command"] = f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
+    given = {"job_name": f"crawl4llm-{label.replace(' ', '-')}", **given}
+    array = kind([_Step(shards, parts)], tasks=len(parts), logging_dir=str(shards.folder.absolute()), **given)
+    array.launch_merge_stats = _submit_nothing
+    return array
+
+
+def _submit_nothing() -> None:
+    """Take the place of a method of the executor, which is pickled with it."""
+
+
+def _submit(array: Any, folder: Path, executor: Executor) -> None:
+    for failed in (folder / "failed").glob("*"):
+        failed.unlink()
+    with writing(folder, "the state of the tasks"):
+        for name in ("failed", "results"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        try:
+            array.launch_job()
+        except FileNotFoundError as error:
+            raise InputError(f"EXECUTOR: {error.filename} is not here; use a login node") from None
+        except (TypeError, ValueError) as error:
+            raise InputError(f"EXECUTOR has a wrong value: {error}") from None
+        except subprocess.CalledProcessError as error:
+            raise InputError(f"sbatch ended with status {error.returncode}; what it said stands above") from None
+    write_whole(folder / _ARRAY, json.dumps({"tasks": executor.tasks, "job": str(array.job_id)}).encode())
+
+
+def _wait(array: Any, folder: Path, parts: Sequence[Sequence[J]], unit: str, label: str, show: bool | None) -> None:
+    """Wait until all tasks are complete. Raises InputError when the array has ended before."""
+    sizes = [sum(job.size for job in part) for part in parts]
+    done, wait = 0, _FIRST_WAIT
+    with Progress[J](None, label, sum(sizes), unit=unit, unit_scale=True, bar=show) as bar:
+        while True:
+            is_queued = _is_queued(_noted(folder).get("job", ""))
+            left = array.get_incomplete_ranks()
+            bar.update(sum(sizes) - sum(sizes[rank] for rank in left) - done)
+            done = sum(sizes) - sum(sizes[rank] for rank in left)
+            if not left:
+                return
+            if not is_queued:
+                raise InputError(_why(folder, left, len(parts)))
+            time.sleep(wait)
+            wait = min(wait * _LONGER, _LONGEST_WAIT)
+
+
+def _why(folder: Path, left: Sequence[int], tasks: int) -> str:
+    reasons = {_path(folder, "failed", rank).read_text() for rank in left if _path(folder, "failed", rank).exists()}
+    told = f": {min(reasons)}" if reasons else f"; their logs are in {folder}/logs and {folder}/slurm_logs"
+    return f"{len(left)} of {tasks} tasks did not end well{told}. The same command does these again, and no others"
+
+
+def _is_queued(job: str) -> bool:
+    """Return whether Slurm has a job in its queue, running ones included."""
+    try:
+        asked = subprocess.run(
+            ["squeue", "--noheader", f"--jobs={job}"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"EXECUTOR={SLURM}: squeue cannot be asked ({error})") from None
+    return asked.returncode == 0 and bool(asked.stdout.strip())
+
+
+def _noted(folder: Path) -> dict[str, Any]:
+    try:
+        noted: dict[str, Any] = json.loads((folder / _ARRAY).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return noted
+
+
+def _path(folder: Path, what: str, rank: int) -> Path:
+    return folder / what / f"{rank:05d}"

@@ -22,11 +22,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from crawl4llm.base.compression import zstd
+from crawl4llm.base.compression import inflate, plausible, zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.inflating import inflate, plausible
+from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.object_store import check_object, open_store
-from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.cluster_options import storage_url
 from crawl4llm.frontier.store import StoreError
 

@@ -59,8 +59,8 @@ class Command(Visiting, ScrapyCrawl):
         gc.set_threshold(*_COLLECTIONS)
 
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.json_log import log_in_json
-        from crawl4llm.engine.scrapy_settings import check_values
+        from crawl4llm.engine.logs import log_in_json
+        from crawl4llm.engine.settings import check_values
 
         assert self.settings is not None
         try:
@@ -82,8 +82,7 @@ class Command(Visiting, ScrapyCrawl):
             return
 
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
-        from crawl4llm.engine.unheeded import unheeded
+        from crawl4llm.engine.settings import asks_for_log, check_mode, unheeded
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 

@@ -20,7 +20,7 @@ from scrapy.settings import Settings
 import crawl4llm
 from crawl4llm import commands, options
 from crawl4llm.base import crawl_log, stats
-from crawl4llm.engine import scrapy_settings
+from crawl4llm.engine import settings
 from crawl4llm.optouts import table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -33,7 +33,7 @@ when a crawl starts; a wrong one ends it with one line that names it, and so doe
 slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
 brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
 [Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
-`crawl4llm/engine/scrapy_settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
+`crawl4llm/engine/settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 
@@ -206,7 +206,7 @@ def _plain(text: str) -> str:
 def pages() -> dict[Path, str]:
     """Return each reference page and what it should say."""
     return {
-        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
+        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),
         DOCS / "commands.md": _COMMANDS + _commands(),
         DOCS / "crawl-log.md": _CRAWL_LOG + _crawl_log(),

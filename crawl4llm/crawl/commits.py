@@ -22,7 +22,7 @@ from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition
-from crawl4llm.warc.series import SeriesPosition
+from crawl4llm.warc.archive import SeriesPosition
 
 
 class Committed(Protocol):

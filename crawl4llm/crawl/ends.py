@@ -7,6 +7,7 @@ from typing import NamedTuple
 from crawl4llm.parts import ENDS
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
+BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "internal_error"
 ONLY_PARKED, UNANSWERED = "only_parked", "unanswered"
 """Reasons for which a crawl ends after CRAWL_WAIT seconds: it waits for nothing else."""
 LIMITS = tuple(

@@ -15,7 +15,7 @@ from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import read_options
 from crawl4llm.optouts.said import UNKNOWN
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -132,7 +132,7 @@ class FetchedWeb:
 
     def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what rates pages by the HTML that they were fetched with."""
-        task = html_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+        task = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
         return partial(_rate_html, workers, task)
 
     def seeds_wait(self) -> bool:

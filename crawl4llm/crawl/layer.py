@@ -26,6 +26,3 @@ class Layer:
     @property
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
         return self._within.outcomes
-
-    def close(self) -> None:
-        self._within.close()

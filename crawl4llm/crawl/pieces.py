@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
-from itertools import takewhile
 from typing import Any, Final
 
-from crawl4llm.base.own_json import from_json, to_json
+from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import CURRENT, is_document
 
@@ -128,7 +127,7 @@ class StoredMapping(MutableMapping[str, Any]):
         self._is_whole = False
 
     def _stored(self) -> Iterator[tuple[bytes, bytes]]:
-        items = takewhile(lambda item: item[0].startswith(self._prefix), self._store.items(self._table, self._prefix))
+        items = self._store.behind(self._table, self._prefix)
         if not self._suffix:
             return items
         return (item for item in items if item[0].endswith(self._suffix) and not is_document(item[1]))

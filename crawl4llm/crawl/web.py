@@ -6,10 +6,12 @@ A *fetcher*, the downloader middleware with the attribute ``web``, answers reque
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.scoring import load_scorer, load_scorers
+from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
 
@@ -104,6 +106,14 @@ def crawl_on(web: type[W], crawler: Crawler) -> tuple[W, Driven] | None:
     run: Any = getattr(crawler.spider, "run", None)  # of other people's spiders it may be anything
     found = getattr(run, "web", None)
     return (found, run.crawl) if isinstance(found, web) else None
+
+
+def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
+    """Return the scorers that the policy needs besides SCORER, by their names. Raises InputError."""
+    try:
+        return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
+    except InputError as error:
+        raise InputError(f"URL_POLICY = {options.url_policy!r}: {error}") from None
 
 
 def load_rater(

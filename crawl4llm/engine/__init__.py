@@ -2,11 +2,11 @@
 
 - ``run``: opens all parts of a crawl, and closes them.
 - ``components``: the Scrapy add-ons by which each profile gets its components.
-- ``webs``: finds the web that the settings are for.
+- ``webs``: finds the web that the settings are for, and lets others than our spider visit it.
 - ``scheduler``: hands out what Algorithm 1 takes from the frontier.
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
-- ``series``, ``metrics``, ``json_log``: what a crawl tells the dashboard, Prometheus, and whoever collects logs.
-- ``scrapy_settings``, ``unheeded``: settings of Scrapy's, and of ours, that do not hold in a crawl.
+- ``series``, ``metrics``, ``logs``: what a crawl tells the dashboard, Prometheus, and whoever reads or collects logs.
+- ``settings``: settings of Scrapy's, and of ours, that do not hold in a crawl; those of a past run.
 - ``dry_run``: estimates what a crawl would take from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
@@ -14,7 +14,7 @@ The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
 
 import scrapy
 
-from crawl4llm import __version__
+from crawl4llm.base.version import __version__
 
 SOFTWARE = f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}"
 """What wrote an archive."""

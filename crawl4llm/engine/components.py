@@ -7,12 +7,9 @@ switches it off by None. Other projects take :class:`crawl4llm.addon.Addon`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scrapy.settings import default_settings
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 
 # The frontier replaces Scrapy's queues and its duplicate filter.
 _SCHEDULER: Final = "crawl4llm.engine.scheduler.InfluenceScheduler"
@@ -75,7 +72,7 @@ class LiveComponents:
                 "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
                 "crawl4llm.live.bodies.Decompressing": 590,
                 "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-                "crawl4llm.live.middlewares.Redirecting": 600,
+                "crawl4llm.live.fetching.Redirecting": 600,
                 "crawl4llm.live.capturing.Capturing": 950,
                 "crawl4llm.live.bodies.Bodies": 955,
                 "crawl4llm.live.pace.Pace": 960,

@@ -9,7 +9,8 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import check_output_dir
@@ -23,9 +24,6 @@ from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 PAGES = 200
 """Pages that are scored for the rate of scoring, and crawled for everything else."""

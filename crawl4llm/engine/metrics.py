@@ -12,20 +12,18 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from twisted.internet.error import CannotListenError
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.stats import KEYS
-from crawl4llm.engine.scheduler import BAD_INPUT
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.engine.run import Run
+from crawl4llm.crawl.ends import BAD_INPUT
+from crawl4llm.engine.run import Run
 
 _GAUGES: Final = (
     *("frontier/queued", "frontier/leased", "frontier/parked", "parked/", "owners/"),
@@ -89,18 +87,16 @@ class Metrics:
             self._listen(self._run.crawl.options.metrics_port or "")
         except InputError as error:
             self._run.crawl.failure = str(error)
-            assert self._crawler.engine is not None
             self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def _listen(self, address: str) -> None:
         """Serve in the reactor, between the steps of the crawl: another thread would see them half done."""
         try:
-            import prometheus_client
+            import prometheus_client  # prometheus_client is an extra
         except ImportError:
             raise InputError(f"METRICS_PORT needs prometheus_client; {to_install('metrics')}") from None
-        from twisted.internet import reactor
-        from twisted.internet.error import CannotListenError
-        from twisted.web import resource, server
+        from twisted.internet import reactor  # to import it is to install it
+        from twisted.web import resource, server  # slow to import: 30 ms
 
         host, _, port = address.rpartition(":")
         registry = prometheus_client.CollectorRegistry()
@@ -126,7 +122,7 @@ class Metrics:
 
     def collect(self) -> Iterator[Any]:
         """Yield the metrics, with all values that there are now (prometheus_client calls this)."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # prometheus_client is an extra
 
         made: dict[str, Any] = {}
         for key, value in self._run.crawl.statistics().items():

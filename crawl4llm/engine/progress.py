@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import create_looping_call
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
@@ -15,9 +16,6 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.engine.scheduler import iteration_done
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
@@ -72,11 +70,10 @@ class Progress:
     def _iteration_done(self, crawl: Driven) -> None:
         if self._bar:
             return
-        if time.monotonic() - self._logged < _LOG_SECONDS:
-            _log(crawl, logging.DEBUG)
-            return
-        self._logged = time.monotonic()
-        _log(crawl)
+        is_due = time.monotonic() - self._logged >= _LOG_SECONDS
+        if is_due:
+            self._logged = time.monotonic()
+        logger.log(logging.INFO if is_due else logging.DEBUG, "%s", _line(crawl))
 
     def _closed(self) -> None:
         self._shown.close()
@@ -88,10 +85,6 @@ def _show(bar: tqdm[Any], crawl: Driven) -> None:
     # In front, as a narrow terminal cuts off what stands behind.
     bar.set_description_str(f"mean influence {in_short(crawl.counters.mean_influence)}", refresh=False)
     bar.set_postfix_str(f"visited {states.discovered:,}, frontier {states.queued:,}")
-
-
-def _log(crawl: Driven, level: int = logging.INFO) -> None:
-    logger.log(level, "%s", _line(crawl))
 
 
 def _line(crawl: Driven) -> str:

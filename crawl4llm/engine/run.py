@@ -8,7 +8,7 @@ import logging
 import platform
 import resource
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
-from crawl4llm import __version__
 from crawl4llm.base import crawl_log
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
@@ -24,6 +23,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
 from crawl4llm.base.run_folder import ERRORS, SEEDS, STATS, WARC, write_json, write_settings, write_text
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.version import __version__
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.crawl.driven import Driven
@@ -33,8 +33,8 @@ from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
-from crawl4llm.engine.error_log import error_log
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.logs import error_log
+from crawl4llm.engine.settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import IMPATIENT, Caps, Frontier, OwnerFrontier
 from crawl4llm.frontier.memory import MemoryVisited
@@ -64,18 +64,8 @@ class Run:
     model that was loaded. Raises InputError.
     """
 
-    crawl: Driven
-    web: Web
-    output: Path
-    crawl_id: str
-    seeds: Seeds
-    workers: PageWorkers[PageRater]
     job: Job | None
     """Its durable state, if JOBDIR is set."""
-    added_seeds: Sequence[str]
-    """Documents that were added to a resumed crawl while it was paused."""
-    close: Callable[[], None]
-    """Stops the workers and closes all files; a second time it does nothing."""
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
@@ -86,7 +76,7 @@ class Run:
             self._concurrent_leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
             self._clock = _clock(self.web, options)
             if options.storage is not None or options.cluster is not None:
-                from crawl4llm.cluster.opening import check_lease, refuse_settings
+                from crawl4llm.cluster.opening import check_lease, refuse_settings  # crawls by several workers only
 
                 is_live = self.web.host is not None
                 has_clock, has_jobdir = self._clock is not None, bool(settings.get("JOBDIR"))
@@ -107,15 +97,17 @@ class Run:
             self.workers = opened.enter_context(PageWorkers(rater, options.workers, scores=self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
-                from crawl4llm.cluster.opening import divided
+                from crawl4llm.cluster.opening import divided  # crawls by several workers only
 
                 self._partitions = divided(policy, self.web.corpus, options)
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
             self.crawl = self._open_crawl(policy, identity, opened)
             self._found_before = self._new_quality
-            self.added_seeds = self.job.state.seeds if self.job else ()
+            self.added_seeds: Sequence[str] = self.job.state.seeds if self.job else ()
+            """Documents that were added to a resumed crawl while it was paused."""
             self.close = opened.pop_all().close
+            """Stops the workers and closes all files; a second time it does nothing."""
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -221,6 +213,7 @@ class Run:
 
     def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
         """Join a crawl by several workers, whose state is in the storage."""
+        # Crawls by several workers only.
         from crawl4llm.cluster.opening import open_cluster
         from crawl4llm.cluster.storage import Storage
         from crawl4llm.cluster.worker import Common

@@ -8,6 +8,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
+from crawl4llm.crawl.ends import BAD_INPUT, INTERNAL_ERROR, TOO_MANY_ERRORS
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
 from crawl4llm.crawl.turns import may_try
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from crawl4llm.spiders.influence import InfluenceSpider
 
 logger = logging.getLogger(__name__)
-
-BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "internal_error"
 
 _PUBLISH_SECONDS: Final = 1.0
 """In continuous order the stats are so old at most, until the crawl ends."""
@@ -140,8 +140,6 @@ class InfluenceScheduler(BaseScheduler):
         project would see requests and responses; else for one.
         """
         engine = self._crawler.engine
-        assert engine is not None
-        assert self._crawler.extensions is not None
         fetching = engine.downloader.middleware.middlewares
         others = [*self._crawler.extensions.middlewares, *engine.scraper.spidermw.middlewares]
         others += [*engine.scraper.itemproc.middlewares, engine.downloader, self._spider]
@@ -162,7 +160,7 @@ class InfluenceScheduler(BaseScheduler):
             request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
             if hop is not None:
-                from crawl4llm.live.capturing import go_on
+                from crawl4llm.live.capturing import go_on  # live only
 
                 request = go_on(request, hop)
             self._ready.append(request)
@@ -299,7 +297,6 @@ class InfluenceScheduler(BaseScheduler):
         """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""
         request = self._ready.popleft()
         self._accepted = False
-        assert self._crawler.engine is not None
         self._crawler.engine.crawl(request)
         if not self._accepted:
             for lease in leases_of(request):
@@ -341,7 +338,6 @@ class InfluenceScheduler(BaseScheduler):
         self._close(reason)
 
     def _close(self, reason: str) -> None:
-        assert self._crawler.engine is not None
         self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
 
     async def _end(self) -> None:
@@ -353,7 +349,7 @@ class InfluenceScheduler(BaseScheduler):
             await self._advancing
         leased_ones = [request for request in self._ready if is_leased(request)]
         if leased_ones and self._crawl.failure is None:
-            from crawl4llm.live.capturing import hop_of
+            from crawl4llm.live.capturing import hop_of  # live only
 
             for request in leased_ones:
                 if hop := hop_of(request):
@@ -370,7 +366,6 @@ class InfluenceScheduler(BaseScheduler):
         self._publish()
 
     def _publish(self) -> None:
-        assert self._crawler.stats is not None
         self._published = time.monotonic()
         for key, value in self._crawl.statistics().items():
             self._crawler.stats.set_value(PREFIX + key, value)
@@ -387,9 +382,8 @@ def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[.
     A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
     does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.
     """
-    meta = leased(lease)
+    make = partial(Request, callback=callback, meta=leased(lease), errback=errback, dont_filter=True)
     try:
-        return Request(lease.entry.url or lease.entry.key, callback, meta=meta, errback=errback, dont_filter=True)
+        return make(lease.entry.url or lease.entry.key)
     except ValueError:
-        url = f"corpus://{quote(lease.entry.key, safe='')}"
-        return Request(url, callback, meta=meta, errback=errback, dont_filter=True)
+        return make(f"corpus://{quote(lease.entry.key, safe='')}")

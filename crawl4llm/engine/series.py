@@ -7,25 +7,22 @@ import multiprocessing
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.base.processes import Usage, usage
 from crawl4llm.base.series import Scores, SeriesFile
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import iteration_done
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.engine.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +110,6 @@ class Series:
         if crawl.owners is not None:
             states = zip(crawl.owners.counts, crawl.owners.documents, strict=True)
             owners = dict(zip(crawl.owners.counts._fields, states, strict=True))
-        assert self._crawler.stats is not None
         return {
             "crawled": figures.get("pages/crawled", 0),
             "visited": figures.get("pages/visited", 0),
@@ -146,7 +142,6 @@ class Series:
         """Add the last point, by the figures that were set last: the crawl itself is closed."""
         if self._looking.running:
             self._looking.stop()
-        assert self._crawler.stats is not None
         stats = self._crawler.stats.get_stats().items()
         self._add({key.removeprefix(PREFIX): value for key, value in stats if key.startswith(PREFIX)})
         if self._file is not None:

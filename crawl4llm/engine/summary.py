@@ -7,7 +7,9 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.command_lines import command, given_settings, merge_command
 from crawl4llm.base.crawl_log import FAILURES, read_log
@@ -22,9 +24,6 @@ from crawl4llm.crawl.ends import FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED,
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import Options
 from crawl4llm.parts import ENDS
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",

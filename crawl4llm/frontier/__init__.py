@@ -137,9 +137,6 @@ class Frontier(Protocol):
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
         """Numbers of documents that ended, by outcome and reason."""
 
-    def close(self) -> None:
-        """Release what the store holds."""
-
 
 class OwnerCounts(NamedTuple):
     """A number by the state that owners are in."""

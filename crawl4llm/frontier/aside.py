@@ -115,9 +115,7 @@ class StoredAside:
     ) -> Iterator[tuple[str, Entry]]:
         """Yield all documents, or those of an owner, each with that of its scopes that it waits for."""
         prefix = b"" if owner is None else _hash(owner)
-        for key, value in self._store.items(TABLE, prefix):
-            if not key.startswith(prefix):
-                return
+        for key, value in self._store.behind(TABLE, prefix):
             entry, scope = entry_in(self._store, value), key[_HASH_BYTES : 2 * _HASH_BYTES]
             yield next((name for name in scopes_of(entry) if _hash(name) == scope), ""), entry
 
@@ -132,12 +130,8 @@ class StoredAside:
                 yield [entry for _, entry in gone]
 
     def _take(self, prefix: bytes, most: int) -> list[Entry]:
-        found: list[tuple[bytes, Entry]] = []
-        if most > 0:
-            for key, value in islice(self._store.items(TABLE, prefix), most):
-                if not key.startswith(prefix):
-                    break
-                found.append((key, entry_in(self._store, value)))
+        stored = islice(self._store.behind(TABLE, prefix), max(most, 0))
+        found = [(key, entry_in(self._store, value)) for key, value in stored]
         self._delete(key for key, _ in found)
         return [entry for _, entry in found]
 

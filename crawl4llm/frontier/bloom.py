@@ -167,23 +167,12 @@ class FingerprintFilter:
 
 def capacity_within(most_bytes: int) -> int:
     """Return how many fingerprints a filter holds before it would grow beyond so many bytes."""
-    total = 0
-    for capacity, size in _sizes(most_bytes):
-        most_bytes -= size
-        if most_bytes < 0:
-            return total
-        total += capacity
-    return total
+    return max((capacity for capacity, _ in _sizes(most_bytes)), default=0)
 
 
 def bytes_within(most_bytes: int, fingerprints: int) -> int:
     """Return the bytes of a filter that holds so many fingerprints; 0 where it would be given up."""
-    total = held = 0
-    for capacity, size in _sizes(most_bytes):
-        if held >= fingerprints:
-            break
-        held, total = held + capacity, total + size
-    return total if held >= fingerprints and total <= most_bytes else 0
+    return next((size for capacity, size in _sizes(most_bytes) if capacity >= fingerprints), 0)
 
 
 def _first_capacity(most_bytes: int) -> int:
@@ -192,10 +181,12 @@ def _first_capacity(most_bytes: int) -> int:
 
 
 def _sizes(most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield capacity and bytes of each filter in the row."""
+    """Yield capacity and bytes of one filter, of the first two in the row, and so on, as long as they fit."""
+    held = size = 0
     capacity = _first_capacity(most_bytes)
-    while 0 < capacity <= _MOST_CAPACITY:
-        yield capacity, math.ceil(capacity * _BYTES_EACH)
+    while 0 < capacity <= _MOST_CAPACITY and (size := size + math.ceil(capacity * _BYTES_EACH)) <= most_bytes:
+        held += capacity
+        yield held, size
         capacity *= _GROWTH
 
 

@@ -233,10 +233,7 @@ class FingerprintRuns:
 
     def _blocks(self, place: int, after: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yield key and fingerprints of each block of a run or part; of the first one, only those after ``after``."""
-        prefix = _ID.pack(place)
-        for key, block in self._store.items(TABLE, prefix):
-            if not key.startswith(prefix):
-                break
+        for key, block in self._store.behind(TABLE, _ID.pack(place)):
             if not block or len(block) % _SIZE:
                 raise self._store.damaged(f"visited {key.hex()} has {len(block)} bytes")
             fingerprints = list(struct.unpack(f"{_SIZE}s" * (len(block) // _SIZE), block))

@@ -11,6 +11,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -111,13 +112,10 @@ class Holds:
         if self._lines >= self._most:
             self._write_anew()
             return
-        file = AppendFile(self._path, self._size, private=True)
-        try:
+        with closing(AppendFile(self._path, self._size, private=True)) as file:
             file.append(_line(owner, hold))
             if self._fsync:
                 file.sync()
-        finally:
-            file.close()
         if self._fsync and not self._size:
             sync_path(self._path.parent)
         self._lines, self._size = self._lines + 1, file.size

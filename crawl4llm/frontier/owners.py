@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from crawl4llm.frontier import IMPATIENT, SCORE_BYTES, OwnerCounts, Patience
 from crawl4llm.frontier.holds import FAILURES_KEPT, LastingWaits
@@ -41,6 +42,10 @@ class Owner:
     def __lt__(self, other: object) -> bool:
         """Let heaps hold owners whose waits end together, in any order: they become ready together."""
         return False
+
+
+_NOBODY: Final = Owner("")
+"""Stands for an owner of which nothing is known."""
 
 
 class _Noted:
@@ -137,8 +142,8 @@ class OwnerIndex:
 
     def ready(self, name: str) -> Owner | None:
         """Return an owner, if it is ready."""
-        owner = self._owners.get(name)
-        return owner if owner is not None and owner.state == READY else None
+        owner = self._owners.get(name, _NOBODY)
+        return owner if owner.state == READY else None
 
     def first(self) -> bytes | None:
         """Return the document that :meth:`take` would, if any."""
@@ -146,8 +151,7 @@ class OwnerIndex:
 
     def best(self, name: str) -> bytes | None:
         """Return the best document that an owner has queued."""
-        owner = self._owners.get(name)
-        return None if owner is None else owner.best
+        return self._owners.get(name, _NOBODY).best
 
     # -- the protocol ---------------------------------------------------------------------------------------------
 
@@ -170,8 +174,8 @@ class OwnerIndex:
         return True
 
     def release(self, name: str, ready_at: float) -> bool:
-        owner = self._owners.get(name)
-        if owner is None or not owner.busy:
+        owner = self._owners.get(name, _NOBODY)
+        if not owner.busy:
             return False
         owner.busy = False
         owner.until = max(owner.until, ready_at)
@@ -180,24 +184,17 @@ class OwnerIndex:
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         """Raises InputError if that cannot be written; it is in force nevertheless."""
-        changed = self._hold(name, until, force=force, failures=failures)
+        if failures is not None:
+            self._failures.note(name, failures, self.now, self.now)
+        owner = self._owners.get(name, _NOBODY)
+        before, after = (time if time > self.now else -math.inf for time in (owner.until, until))
+        if changed := bool(name) and after != before and (after > before or force):
+            owner = self._owners.get(name) or self._new(name)
+            owner.until = after
+            self._put(owner, moved=owner.state == _WAITING)
         if self._waits is not None:
             self._waits.hold(name, until, force=force, failures=failures)
         return changed
-
-    def _hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
-        if failures is not None:
-            self._failures.note(name, failures, self.now, self.now)
-        owner = self._owners.get(name)
-        before, until = (
-            time if time > self.now else -math.inf for time in (-math.inf if owner is None else owner.until, until)
-        )
-        if not name or until == before or (until < before and not force):
-            return False
-        owner = owner or self._new(name)
-        owner.until = until
-        self._put(owner, moved=owner.state == _WAITING)
-        return True
 
     def hold_all(self, until: float) -> None:
         self._gate = max(self._gate, until)
@@ -216,24 +213,20 @@ class OwnerIndex:
 
     def park(self, name: str, delay: float = 0.0) -> bool:
         """Raises InputError as hold does."""
-        if not name or self.is_parked(name):
-            return False
-        owner = self._owners.get(name) or self._new(name)
-        owner.parked = True
-        self._put(owner)
-        if self._waits is not None:
-            self._waits.park(name, parked=True, delay=delay)
-        return True
+        return bool(name) and self._set_parked(name, parked=True, delay=delay)
 
     def unpark(self, name: str) -> bool:
         """Raises InputError as hold does."""
-        owner = self._owners.get(name)
-        if owner is None or not owner.parked:
+        return self._set_parked(name, parked=False, delay=0.0)
+
+    def _set_parked(self, name: str, *, parked: bool, delay: float) -> bool:
+        if self.is_parked(name) == parked:
             return False
-        owner.parked = False
+        owner = self._owners.get(name) or self._new(name)
+        owner.parked = parked
         self._put(owner)
         if self._waits is not None:
-            self._waits.park(name, parked=False)
+            self._waits.park(name, parked=parked, delay=delay)
         return True
 
     def unpark_within(self, delay: float) -> int:
@@ -245,13 +238,10 @@ class OwnerIndex:
         return iter(()) if self._waits is None else self._waits.parked()
 
     def is_parked(self, name: str) -> bool:
-        owner = self._owners.get(name)
-        return owner is not None and owner.parked
+        return self._owners.get(name, _NOBODY).parked
 
     def ready_at(self, name: str) -> float:
-        owner = self._owners.get(name)
-        if owner is None:
-            return self._gate
+        owner = self._owners.get(name, _NOBODY)
         return math.inf if owner.busy or owner.parked else max(owner.until, self._gate)
 
     def next_ready(self) -> float | None:
@@ -261,8 +251,7 @@ class OwnerIndex:
         return None if until == math.inf else max(until, self._gate)
 
     def queued_of(self, name: str) -> int:
-        owner = self._owners.get(name)
-        return 0 if owner is None else owner.queued
+        return self._owners.get(name, _NOBODY).queued
 
     @property
     def names(self) -> list[str]:
@@ -288,13 +277,11 @@ class OwnerIndex:
         """Note what was written by another process, and write down what comes from now on."""
         self.tick(waits.clock())
         for name, hold in waits.items():
-            self._hold(name, self.now + hold.wait)
+            self.hold(name, self.now + hold.wait)
             if hold.parked:
                 self.park(name)
-            if hold.failures:
-                self._failures.note(name, hold.failures, self.now - hold.failed, self.now)
-            if hold.slowed:
-                self._slowed.note(name, hold.slowed, self.now - hold.slowed_at, self.now)
+            self._failures.note(name, hold.failures, self.now - hold.failed, self.now)
+            self._slowed.note(name, hold.slowed, self.now - hold.slowed_at, self.now)
         self._waits = waits
 
     def _has_ready(self) -> bool:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -189,6 +190,10 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
+    def behind(self, table: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values whose keys begin with a prefix, in order."""
+        return takewhile(lambda item: item[0].startswith(prefix), self.items(table, prefix))
+
     def last(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
         """Return the value of the greatest key that begins with ``prefix`` and is smaller than ``end``."""
         try:
@@ -278,14 +283,10 @@ class Store:
                 f"{allowed}), best with `ulimit -v unlimited`, and start again: it goes on from the last commit"
             )
         cut_short = os.strerror(errno.EIO) in str(error)  # what LMDB says of a write that a full disk shortened
-        if isinstance(error, lmdb.DiskError) or (cut_short and _disk_is_full(self.path.parent)):
+        is_full = cut_short and shutil.disk_usage(self.path.parent).free < _NEXT_TO_NOTHING
+        if isinstance(error, lmdb.DiskError) or is_full:
             return self._no_space()
         return StoreError(f"{self.path}: {str(error).removeprefix(f'{self.path}: ')}")
-
-
-def _disk_is_full(folder: Path) -> bool:
-    """Return whether next to nothing can be written."""
-    return shutil.disk_usage(folder).free < _NEXT_TO_NOTHING
 
 
 def _free_space(*, readonly: bool = False) -> int:

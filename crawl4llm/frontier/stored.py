@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
@@ -306,13 +307,9 @@ def queue_prefix(name: str) -> bytes:
 def _sorted(records: Iterable[Record]) -> Iterator[Record]:
     """Yield records in order; they may be more than memory holds."""
     records = iter(records)
-    with TemporaryDirectory() as folder:
-        store = Store(Path(folder) / NAME, fsync=False)
-        try:
-            runs = SortedRuns(store)
-            while some := sorted(islice(records, _SORTED)):
-                runs.add(some)
-                store.commit()
-            yield from runs
-        finally:
-            store.close()
+    with TemporaryDirectory() as folder, closing(Store(Path(folder) / NAME, fsync=False)) as store:
+        runs = SortedRuns(store)
+        while some := sorted(islice(records, _SORTED)):
+            runs.add(some)
+            store.commit()
+        yield from runs

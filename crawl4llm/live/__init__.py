@@ -1,14 +1,15 @@
 """Live: the real web, fetched politely and archived as it was sent.
 
 - ``web``: the live web, as a run opens it.
-- ``fetching``: makes a page of a downloaded answer; ``verdicts``: says how a document ends if its download failed.
+- ``fetching``: makes a page of a downloaded answer, and follows redirects; ``verdicts``: says how a document ends if
+  its download failed.
 - ``bodies``: limits how much is taken of an answer; ``reading``: has pages read in worker processes as they come.
 - ``wire``, ``answers``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
-- ``pace``: sends each owner one request at a time, and no sooner than it is due; ``retry_after``: the header field.
+- ``pace``: sends each owner one request at a time, and no sooner than it is due, by ``places`` and ``backoff``.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
-- ``identity``: who the crawl says it is.
+- ``identity``: who the crawl says it is; ``recent``: bounded tables of the latest entries.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_copies``: what is known of each site's, and for
   how long; ``robots_store``: the same on disk.
 - ``steering``: lets a crawl heed its operator while it runs; ``request_log``: what was sent to whom.
-- ``middlewares``: Scrapy's redirects, made fit; ``stopping``: a polite stop; ``stalls``: says why nothing is fetched.
+- ``stopping``: a polite stop; ``stalls``: says why nothing is fetched.
 """

@@ -13,14 +13,12 @@ import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from scrapy import Request
 
 from crawl4llm.base.urls import host_of
-
-if TYPE_CHECKING:
-    from scrapy import Request
-
-    from crawl4llm.live.network import Network
+from crawl4llm.live.network import Network
 
 _SHORT_WAIT: Final = 1.0
 """Seconds for which nobody is put aside, where they are no more than so many intervals."""

@@ -19,41 +19,32 @@ from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.urls import host_named
 from crawl4llm.options import Options
 
-_NOT_PUBLIC_4: Final = tuple(
-    map(
-        IPv4Network,
-        (
-            "0.0.0.0/8",  # this network (RFC 791); Linux takes 0.0.0.0 for itself
-            "10.0.0.0/8",  # private (RFC 1918), as are 172.16/12 and 192.168/16
-            "100.64.0.0/10",  # shared by a provider's customers (RFC 6598)
-            "127.0.0.0/8",  # loopback (RFC 1122)
-            "169.254.0.0/16",  # link-local (RFC 3927), with the metadata services of clouds
-            "172.16.0.0/12",
-            "192.0.0.0/24",  # protocol assignments (RFC 6890)
-            "192.0.2.0/24",  # documentation (RFC 5737), as are 198.51.100/24 and 203.0.113/24
-            "192.88.99.0/24",  # relays of 6to4, given up (RFC 7526)
-            "192.168.0.0/16",
-            "198.18.0.0/15",  # benchmarks of networks (RFC 2544)
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "224.0.0.0/4",  # multicast (RFC 5771)
-            "240.0.0.0/4",  # reserved (RFC 1112), with the broadcast address
-        ),
+_NOT_PUBLIC: Final = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network (RFC 791); Linux takes 0.0.0.0 for itself
+        "10.0.0.0/8",  # private (RFC 1918), as are 172.16/12 and 192.168/16
+        "100.64.0.0/10",  # shared by a provider's customers (RFC 6598)
+        "127.0.0.0/8",  # loopback (RFC 1122)
+        "169.254.0.0/16",  # link-local (RFC 3927), with the metadata services of clouds
+        "172.16.0.0/12",
+        "192.0.0.0/24",  # protocol assignments (RFC 6890)
+        "192.0.2.0/24",  # documentation (RFC 5737), as are 198.51.100/24 and 203.0.113/24
+        "192.88.99.0/24",  # relays of 6to4, given up (RFC 7526)
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks of networks (RFC 2544)
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast (RFC 5771)
+        "240.0.0.0/4",  # reserved (RFC 1112), with the broadcast address
+        "2001::/23",  # protocol assignments (RFC 2928), with Teredo's tunnels (RFC 4380)
+        "2001:db8::/32",  # documentation (RFC 3849, RFC 9637), as is 3fff::/20
+        "3fff::/20",
     )
-)
-"""IANA's registry of special-purpose addresses (RFC 6890), and multicast."""
+]
+"""IANA's registry of special-purpose addresses (RFC 6890), and multicast; of IPv6 what lies in _PUBLIC_6."""
 _PUBLIC_6: Final = IPv6Network("2000::/3")
 """All that is given out as global unicast (RFC 4291, 2.4); loopback, link-local and private ones lie outside."""
-_NOT_PUBLIC_6: Final = tuple(
-    map(
-        IPv6Network,
-        (
-            "2001::/23",  # protocol assignments (RFC 2928), with Teredo's tunnels (RFC 4380)
-            "2001:db8::/32",  # documentation (RFC 3849, RFC 9637), as is 3fff::/20
-            "3fff::/20",
-        ),
-    )
-)
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 """Prefix behind which a translator reaches IPv4 (RFC 6052, 2.1)."""
 _MOST_ADDRESSES: Final = 8
@@ -73,14 +64,15 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
     Such are IPv4-mapped ones (RFC 4291, 2.5.5.2), those of 6to4 (RFC 3056, 2) and of NAT64 (RFC 6052, 2.2).
     """
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in _NOT_PUBLIC_4)
-    inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and address in _NAT64:
-        inner = IPv4Address(int(address) & 0xFFFF_FFFF)
-    if inner is not None:
-        return is_public(inner)
-    return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in _NAT64:
+            inner = IPv4Address(int(address) & 0xFFFF_FFFF)
+        if inner is not None:
+            return is_public(inner)
+        if address not in _PUBLIC_6:
+            return False
+    return not any(address in network for network in _NOT_PUBLIC)
 
 
 @dataclass(frozen=True)
@@ -153,8 +145,7 @@ def read_hosts(path: Path) -> dict[str, list[str]]:
         for number, line in enumerate(input_lines(path, compressed=False, longest=_LONGEST_LINE), 1):
             address, *names = line.partition("#")[0].split() or [""]
             if address:
-                fault = _fault(address, names)
-                if fault:
+                if fault := _fault(address, names):
                     raise InputError(f"DNS_HOSTS {path}, line {number}: {fault}; write ADDRESS HOST ...")
                 for name in names:
                     hosts.setdefault(host_named(name), []).append(address)

@@ -27,18 +27,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scrapy.exceptions import DownloadFailedError
 from twisted.web.http import _DataLoss
+from twisted.web.http_headers import Headers
 
 from crawl4llm.base.chunked import Chunks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from twisted.web.http_headers import Headers
 
 _LONGEST_HEAD: Final = 256 << 10
 """Bytes of the head of an answer, with those of interim answers before it; browsers take as many."""

@@ -1,27 +1,29 @@
-"""Back-off: how long an owner is left alone after an error, and after how many documents are given up."""
+"""Back-off: how long an owner is left alone after an error, and after how many documents are given up.
+
+Tries are requests to sites that never answered, which hold up no other site of their owners.
+:mod:`crawl4llm.crawl.sited_frontier` says when they are tried, and what each try costs its owner.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
+from scrapy import Request
+from scrapy.settings import BaseSettings
+
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import DNS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import host_of, site_of
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.sited_frontier import SitedFrontier
+from crawl4llm.frontier import Owners
+from crawl4llm.live.places import LONGEST_TRY, TRY, Exchange, Place
+from crawl4llm.live.recent import Recent
+from crawl4llm.live.robots import RobotsUnknown
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scrapy.settings import BaseSettings
-
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.frontier import Owners
-    from crawl4llm.live.places import Place
-    from crawl4llm.live.robots import RobotsUnknown
-    from crawl4llm.live.tries import Tries
-
-T = TypeVar("T")
 _LONG_SILENCE: Final = 86_400.0
 """Seconds after which a site that did answer is given up like one that never did."""
 _LONGEST_SLOWED: Final = 60.0
@@ -31,6 +33,61 @@ _ANSWERS_TO_HALVE: Final = 50
 _TOO_FAST: Final = {429, 503}
 _MOST_NAMES: Final = 65_536
 """Owners and sites of which this process remembers more than their counts."""
+
+_SHORTEST_TURN: Final = 1.0
+"""Seconds; the turns that a try took are of this length at least."""
+
+
+class Tries:
+    """Tells the crawl's :class:`SitedFrontier` the outcome of requests. Without one no request is a try."""
+
+    def __init__(self, crawl: Driven, owners: Owners) -> None:
+        self._crawl, self._owners = crawl, owners
+
+    def of(self, url: str) -> SitedFrontier | None:
+        """Return the frontier that knows the site of a URL, if that has not answered."""
+        sites = self._crawl.sites_of(url)
+        return sites if sites is not None and sites.is_unanswered(url) else None
+
+    def begin(self, request: Request) -> None:
+        """Mark a request that is a try; one that a redirect led to has the meta of the one before."""
+        request.meta.pop(TRY, None)
+        if self.of(request.url) is not None:
+            request.meta[TRY] = LONGEST_TRY
+
+    def answered(self, exchange: Exchange) -> None:
+        """Note the end of an exchange that was answered."""
+        if (sites := self._crawl.sites_of(exchange.url)) is not None:
+            sites.answered(exchange.url)
+            sites.took_turn(exchange.owner)
+
+    def failed(self, exchange: Exchange, request: Request, delay: float) -> None:
+        """Note the end of a try without an answer; a turn of its owner takes the ``delay``, at least."""
+        if (sites := self.of(exchange.url)) is not None:
+            of_look_up = LONGEST_TRY - request.meta.get(TRY, LONGEST_TRY)
+            seconds = time.monotonic() - exchange.began + of_look_up + delay
+            sites.failed(exchange.url, max(round(seconds / max(delay, _SHORTEST_TURN)), 1))
+
+    def forgive(self, url: str) -> None:
+        """Note that it was not the site of a URL that failed."""
+        if (sites := self.of(url)) is not None:
+            sites.forgive(owner_of(url))
+
+    def leave_alone(self, url: str, seconds: float, failures: int | None = None) -> bool:
+        """Let a site wait that has not answered, and nothing else of its owner. ``failures``: those so far. Returns
+        False if the site has answered."""
+        if (sites := self.of(url)) is None:
+            return False
+        now = time.monotonic()
+        self._owners.tick(now)
+        self._owners.hold(site_of(url), now + seconds if seconds else -math.inf, failures=failures)
+        sites.leave_alone(url, now + seconds)
+        return True
+
+    def give_up(self, url: str) -> None:
+        """Let the documents of a site that has not answered end, each in its turn."""
+        if (sites := self.of(url)) is not None:
+            sites.give_up(url)
 
 
 class Wait(NamedTuple):
@@ -59,11 +116,11 @@ class Backoff:
 
     def __init__(self, crawl: Driven, owners: Owners, waits: Sequence[float], tries: Tries) -> None:
         self._crawl, self._owners, self._waits, self._tries = crawl, owners, waits, tries
-        self._answered: OrderedDict[str, float] = OrderedDict()
+        self._answered: Recent[float] = Recent(_MOST_NAMES)
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
-        self._given_up: OrderedDict[str, str] = OrderedDict()
+        self._given_up: Recent[str] = Recent(_MOST_NAMES)
         """Reasons by site. What another process gave up is asked once more."""
-        self._good: OrderedDict[str, int] = OrderedDict()
+        self._good: Recent[int] = Recent(_MOST_NAMES)
         """Answers since their delays were last changed, by owners who are slowed down."""
 
     def given_up(self, url: str) -> str | None:
@@ -76,10 +133,10 @@ class Backoff:
     def answered(self, owner: str, url: str, now: float) -> None:
         """Note an answer of a site, by whatever status, for robots.txt too."""
         for name in (owner, site := site_of(url)):
-            _note(self._answered, name, now)
-        self._given_up.pop(site, None)
+            self._answered.note(name, now)
+        self._given_up.forget(site)
         for name in (site, _host(url)):
-            self._set_back(name)
+            self.set_back(name)
 
     def failed(self, place: Place, owner: str, url: str, reason: str, now: float, robots_age: float) -> Wait:
         """Note that an exchange in an owner's place failed for a reason that other documents of the site would have
@@ -97,7 +154,7 @@ class Backoff:
         final = failures >= tries and not silence < _LONG_SILENCE
         if final and reason != DNS and name not in self._given_up:
             self._give_up(reason)
-            _note(self._given_up, name, reason)
+            self._given_up.note(name, reason)
         elif failures == tries and reason == DNS:
             self._give_up(reason)
         wait = 0.0 if final else self._wait(failures)
@@ -125,14 +182,14 @@ class Backoff:
             if delay and self.slowed(owner, delay) < _LONGEST_SLOWED:
                 self._slow(owner, times + 1)
             else:
-                self._good.pop(owner, None)
+                self._good.forget(owner)
         elif times and status not in _TOO_FAST:
-            _note(self._good, owner, good := self._good.get(owner, 0) + 1)
+            self._good.note(owner, good := self._good.get(owner, 0) + 1)
             if good >= _ANSWERS_TO_HALVE:
                 self._slow(owner, times - 1)
 
     def _slow(self, owner: str, times: int) -> None:
-        self._good.pop(owner, None)
+        self._good.forget(owner)
         self._owners.tick(time.monotonic())
         self._owners.slow(owner, times)
 
@@ -142,10 +199,6 @@ class Backoff:
         wait = self._wait(failures)
         self._hold(owner, now, wait, failures)
         return Wait(wait, final=False)
-
-    def not_busy(self, owner: str) -> None:
-        """Note that a document of an owner was answered otherwise."""
-        self._set_back(owner)
 
     def robots_unknown(self, owner: str, url: str, error: RobotsUnknown, now: float) -> Wait:
         """Note that the robots.txt of a URL's site is unknown, as it could not be fetched."""
@@ -166,7 +219,8 @@ class Backoff:
     def _wait(self, failures: int) -> float:
         return self._waits[min(failures, len(self._waits)) - 1]
 
-    def _set_back(self, name: str) -> None:
+    def set_back(self, name: str) -> None:
+        """Note an answer of an owner, site or host that is no failure."""
         if self._owners.failures(name):
             self._owners.hold(name, -math.inf, failures=0)
 
@@ -176,14 +230,6 @@ class Backoff:
 
     def _give_up(self, reason: str) -> None:
         self._crawl.counters.counts[f"given_up/{reason}"] += 1
-
-
-def _note(noted: OrderedDict[str, T], name: str, value: T) -> None:
-    """Note a value of a name; if there are too many names, forget the one that was noted first."""
-    noted[name] = value
-    noted.move_to_end(name)
-    if len(noted) > _MOST_NAMES:
-        noted.popitem(last=False)
 
 
 def _host(url: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import IgnoreRequest, StopDownload
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.crawl.reorder_buffer import is_leased
@@ -16,30 +16,21 @@ from crawl4llm.options import read_options
 from crawl4llm.warc.payload import all_known, decoded, may_be_html
 from crawl4llm.warc.records import Fields
 
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""
 MOST_UNPACKED: Final = "crawl4llm_most_unpacked"
 """In the meta of requests that are no page's: bytes of the unpacked body that are read, at most."""
+MOST_RECEIVED: Final = "crawl4llm_most_received"
+"""The same: bytes of the body, as they come over the wire, beyond which the download ends."""
 _RECEIVED: Final = "crawl4llm_received"
-
-
-@dataclass(slots=True)
-class _Received:
-    """The size of a response's body, as far as it has come."""
-
-    size: int = 0
+"""In the same: bytes that have come."""
 
 
 class Bodies:
     """Cuts bodies of pages at BODY_LIMIT, and takes none of a media type that no page has.
 
-    Next to the network, so that all others see the body as it is archived. Requests that are not for a page
-    (robots.txt) are left alone.
+    Next to the network, so that all others see the body as it is archived. The download of anything else, such
+    as robots.txt, ends at MOST_RECEIVED.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -55,14 +46,14 @@ class Bodies:
 
     def process_request(self, request: Request) -> None:
         """Begin to count; Scrapy's own limit would discard the page."""
-        if self._limit and is_leased(request):
-            request.meta[_RECEIVED] = _Received()
-            request.meta["download_maxsize"] = 0
+        if MOST_RECEIVED in request.meta:
+            request.meta[_RECEIVED] = 0
+        elif self._limit and is_leased(request):
+            request.meta[_RECEIVED] = request.meta["download_maxsize"] = 0
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Return the response, without what came beyond the limit in the last part of the body."""
-        received: _Received | None = request.meta.get(_RECEIVED)
-        if received is None or received.size <= self._limit:
+        """Return the response; of a page without what came beyond the limit in the last part of the body."""
+        if not is_leased(request) or request.meta.get(_RECEIVED, 0) <= self._limit:
             return response
         return response.replace(body=response.body[: self._limit], flags=[*response.flags, CUT])
 
@@ -76,10 +67,9 @@ class Bodies:
 
     def _received(self, data: bytes, request: Request) -> None:
         """End the download beyond the limit: a body of just that length is whole."""
-        received: _Received | None = request.meta.get(_RECEIVED)
-        if received is not None:
-            received.size += len(data)
-            if received.size > self._limit:
+        if _RECEIVED in request.meta:
+            request.meta[_RECEIVED] += len(data)
+            if request.meta[_RECEIVED] > request.meta.get(MOST_RECEIVED, self._limit):
                 raise StopDownload(fail=False)
 
 

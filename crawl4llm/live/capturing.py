@@ -1,32 +1,46 @@
-"""The capturing middleware: keeps with a request the exchanges that it led to, as they went over the network."""
+"""Exchanges as they went over the network: a middleware keeps them with their requests.
+
+Those that give no page are archived as evidence, so that the crawl can be explained from its archive. Answers for
+robots.txt and the like are archived whole, and so are answers whose bodies unpack to far too much. If a server refused
+a document, or the head of its answer opts it out, only that head is archived. It shows who forbade to keep the
+document, without the document.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import Final
 from urllib.parse import urldefrag
 
 from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
+from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
 from crawl4llm.live.answers import Exchange
 from crawl4llm.live.bodies import CUT
 from crawl4llm.live.request_log import purpose_of
+from crawl4llm.live.stopping import crawl_of
 from crawl4llm.live.wire import take_exchange
+from crawl4llm.warc.page_records import digest
 
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
+BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
+"""Purposes of exchanges, besides the names of files."""
+REFUSALS: Final = {401, 402, 403, 451}
+"""Statuses by which a server says that this crawler may not have a document, and not that there is none."""
 REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
 WANTED: Final = "crawl4llm_wanted"
-"""In the meta of requests that are no document's, and captured all the same."""
+"""In the meta of requests for files of sites, which are captured for evidence."""
 ALLOWED_BY: Final = "crawl4llm_allowed_by"
 """In the meta of requests: the robots.txt that allowed it, as :attr:`crawl4llm.base.pages.Capture.robots` has it."""
 _MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
@@ -95,54 +109,45 @@ class Capturing:
         request.meta.pop(_SENT, None)
 
     def _count(self, request: Request) -> None:
-        crawl = getattr(self._crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        if isinstance(crawl, Driven):
+        if (crawl := crawl_of(self._crawler)) is not None:
             lease = lease_of(request) if is_leased(request) else None
             crawl.requested(request.url, purpose_of(request), None, lease)
 
 
 def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:
-    if exchange is None or not exchange.status_line:
-        return _reconstructed(request, response)
-    protocol, _, rest = exchange.status_line.partition(b" ")
-    return Capture(
+    make = partial(
+        Capture,
         url=urldefrag(request.url).url,
-        date=exchange.date,
         method=request.method,
-        request_headers=exchange.request_headers,
         request_body=request.body,
         status=response.status,
-        reason=rest.partition(b" ")[2].decode("latin-1"),
-        headers=exchange.headers,
-        exact_headers=True,
         body=response.body,
-        protocol=protocol.decode("latin-1").lower(),
-        ip_address=exchange.ip_address,
         truncated=_truncated(response.flags),
         robots=request.meta.get(ALLOWED_BY),
-        milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
-
-
-def _reconstructed(request: Request, response: Response) -> Capture:
-    """Return the capture of an exchange through another handler (HTTP/2, a browser), as far as it can be known."""
+    if exchange is not None and exchange.status_line:
+        protocol, _, rest = exchange.status_line.partition(b" ")
+        return make(
+            date=exchange.date,
+            request_headers=exchange.request_headers,
+            reason=rest.partition(b" ")[2].decode("latin-1"),
+            headers=exchange.headers,
+            exact_headers=True,
+            protocol=protocol.decode("latin-1").lower(),
+            ip_address=exchange.ip_address,
+            milliseconds=round(1000 * (time.monotonic() - exchange.started)),
+        )
+    # Through another handler (HTTP/2, a browser): as far as it can be known.
     headers = [(name, value) for name, values in response.headers.items() for value in values]
-    return Capture(
-        url=urldefrag(request.url).url,
+    return make(
         date=utc_date(seconds_ago=request.meta.get("download_latency", 0.0)),  # until the head was there
-        method=request.method,
         request_headers=[(name, value) for name, values in request.headers.items() for value in values],
-        request_body=request.body,
-        status=response.status,
         reason=HTTPStatus(response.status).phrase if response.status in set(HTTPStatus) else "",
         headers=headers,
         exact_headers=False,
-        body=response.body,
         body_is_decoded=_is_decoded(headers, response.body),
         protocol=response.protocol.lower() if response.protocol else None,
         ip_address=str(response.ip_address) if response.ip_address else None,
-        truncated=_truncated(response.flags),
-        robots=request.meta.get(ALLOWED_BY),
     )
 
 
@@ -159,3 +164,66 @@ def _is_decoded(headers: HeaderFields, body: bytes) -> bool:
     """Return whether the handler has undone the content coding that the head names."""
     coding = next((value.strip().lower() for name, value in headers if name.lower() == b"content-encoding"), b"")
     return bool(body) and coding in _MAGIC and not body.startswith(_MAGIC[coding])
+
+
+def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | None:
+    """Archive the exchange that a request has led to; ``site``: what the answer is for.
+
+    Returns the digest and date by which its record is found; None where there was no exchange: an answer of a cache.
+    """
+    captures = captures_of(request)
+    if not captures:
+        return None
+    capture = captures[-1]
+    if capture.truncated == "unspecified":  # Scrapy's, of a download that was stopped: we do that at a length only
+        capture = replace(capture, truncated="length")
+    if (crawl := crawl_of(crawler)) is not None:
+        crawl.keep_exchange(capture, purpose, {"site": site})
+    return source_of(capture)
+
+
+def keep_head(
+    crawl: Driven, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
+) -> Why | None:
+    """Archive the head of the answer to a request for a document that is not to be kept itself.
+
+    Redirects that led there are left out. ``about``: more for the record's metadata. Returns the rule with the place of
+    the record; None if nothing was sent.
+    """
+    captures = captures_of(request)
+    if not captures:
+        return None
+    head = replace(captures[-1], body=b"", truncated="unspecified" if captures[-1].body else None)
+    crawl.keep_exchange(head, purpose, {"said": rule, **about})
+    return why(rule, source_of(head))
+
+
+def keep_bomb(crawl: Driven, request: Request) -> Why | None:
+    """Archive the answer to a request for a document as it was sent, because its body unpacks to far too much.
+
+    Redirects that led there are left out. Returns the rule with the place of the record; None if nothing was sent.
+    """
+    captures = captures_of(request)
+    if not captures:
+        return None
+    rule = f"{len(captures[-1].body):,} bytes that unpack to far more"
+    crawl.keep_exchange(captures[-1], BOMB, {"said": rule})
+    return why(rule, source_of(captures[-1]))
+
+
+def source_of(capture: Capture) -> str:
+    """Return payload digest and date of a capture's record, with a blank between: what its index has of it."""
+    return f"{digest(capture.body)} {capture.date}"
+
+
+def of_target(rule: str, request: Request) -> str:
+    """Return a rule against a request, with its URL where redirects led to it: the document itself was allowed."""
+    return f"{rule}, for {request.url}" if request.meta.get("redirect_times") else rule
+
+
+def why(rule: str, source: str | None) -> Why:
+    """Return a rule with the place of the record that says so."""
+    if not source:
+        return Why(rule)
+    payload_digest, _, date = source.partition(" ")
+    return Why(rule, payload_digest, date)

@@ -6,22 +6,19 @@ and lets the connection go on. So the name is checked here, by the same function
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from OpenSSL import SSL
+from OpenSSL.crypto import X509
 from service_identity import VerificationError
 from service_identity.exceptions import CertificateError
-from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
+from service_identity.hazmat import DNS_ID, IPAddress_ID, ServiceID, verify_service_identity
 from service_identity.pyopenssl import extract_patterns
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.python.failure import Failure
 from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
-
-if TYPE_CHECKING:
-    from OpenSSL.crypto import X509
-    from service_identity.hazmat import ServiceID
 
 NAMELESS = (VerificationError, CertificateError)
 """Errors of a certificate that is for another host, or names no host."""

@@ -1,16 +1,27 @@
-"""The fetching of pages on the live web: a downloader middleware that makes a page of what was downloaded."""
+"""The fetching of pages on the live web: downloader middlewares that make pages of downloads, and follow redirects."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from urllib.parse import urldefrag
+
+from scrapy import Request
+from scrapy.core.downloader import Downloader
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import BAD_URL, NOT_HTML
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.base.reasons import BAD_URL, NOT_HTML, REDIRECT_LOOP, TOO_MANY_REDIRECTS
+from crawl4llm.base.urls import normalise_url, redirect_target
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
+from crawl4llm.crawl.scope import Scope
 from crawl4llm.crawl.web import crawl_on
+from crawl4llm.frontier import Lease
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
@@ -19,17 +30,6 @@ from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
 from crawl4llm.warc.payload import is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawl4llm.base.pages import Capture
-    from crawl4llm.crawl.scope import Scope
-    from crawl4llm.frontier import Lease
 
 HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
 """URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""
@@ -103,6 +103,38 @@ class Fetching:
             verdict = opt_outs.verdict(request, *in_head, *page.said)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             attach_page(request, page)
+        return response
+
+
+class Redirecting(RedirectMiddleware):
+    """Follows a redirect to where it leads a browser. Takes one that leads to no URL for what it is: an answer without
+    a page. Sends one to another host in that host's slot of the downloader; Scrapy would leave it in the one where it
+    began. Ends a loop at its first URL that was asked for before."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        super().__init__(settings)
+        self._ends_loops = not settings.getbool("COOKIES_ENABLED")
+        """With a cookie the same URL may be answered otherwise, and REDIRECT_MAX_TIMES alone ends a loop."""
+
+    # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
+    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
+        """Return the request for where a redirect leads, or the answer itself. Raises NoPage where redirects have no
+        end."""
+        target = redirect_target(request.url, response.headers.get("Location") or b"")
+        if target is None:  # such as javascript:, or a port that is none
+            return response
+        headers = response.headers.copy()
+        headers["Location"] = target
+        try:
+            result = super().process_response(request, response.replace(headers=headers))
+        except IgnoreRequest as error:
+            raise NoPage(f"{request.url}: {error}", TOO_MANY_REDIRECTS) from error
+        if isinstance(result, Request):
+            before = {urldefrag(url).url for url in result.meta["redirect_urls"]}
+            if self._ends_loops and urldefrag(result.url).url in before:
+                raise NoPage(f"{request.url}: redirects to {result.url} again", REDIRECT_LOOP)
+            result.meta.pop(Downloader.DOWNLOAD_SLOT, None)  # the new host has a delay of its own
+            return result
         return response
 
 

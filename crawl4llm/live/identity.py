@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.optouts.robots_rules import product_token
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 _CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
 """A URL or mail address, of a host with a dot in its name."""

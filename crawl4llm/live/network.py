@@ -10,26 +10,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Semaphore, Thread
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from scrapy.crawler import Crawler
+from scrapy.resolver import HostResolution
+from scrapy.settings import BaseSettings
 from twisted.internet.address import IPv4Address, IPv6Address
-from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from twisted.internet.interfaces import IAddress, IHostnameResolver
 from zope.interface import implementer
 
-from crawl4llm.base.input_files import raised_limit
+from crawl4llm.base.files import raised_limit
 from crawl4llm.live.addresses import NoAnswer, Rules, system_addresses, written_addresses
+from crawl4llm.live.recent import Recent
 from crawl4llm.options import read_options
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-    from twisted.internet.interfaces import IAddress
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +66,10 @@ class Network:
         self._rules = rules
         self._look_up = look_up
         self._timeout = settings.getfloat("DNS_TIMEOUT")
-        self._cache = _Cache(settings.getint("DNSCACHE_SIZE"), keeps=settings.getbool("DNSCACHE_ENABLED"))
+        size = settings.getint("DNSCACHE_SIZE")
+        self._known: Recent[tuple[Found, float]] = Recent(max(size, 1))
+        """Results for the latest hosts, each with the monotonic time at which it expires."""
+        self._keeps = settings.getbool("DNSCACHE_ENABLED") and size > 0
         self._waiting: dict[str, _LookUp] = {}
         self._threads = _Threads()
 
@@ -80,7 +81,7 @@ class Network:
 
     def install(self) -> None:
         """Make this the reactor's name resolver, if it is not yet; Scrapy installs its own when the reactor starts."""
-        from twisted.internet import reactor
+        from twisted.internet import reactor  # to import it is to install it
 
         pluggable: Any = reactor
         if pluggable.nameResolver is not self:
@@ -89,7 +90,7 @@ class Network:
     def refused(self, host: str) -> str | None:
         """Return the address for which a host was refused when it was looked up last; None where it was not."""
         written = written_addresses(host)
-        found = self._judge(written, in_url=True) if written else self._cache.last(host)
+        found = self._judge(written, in_url=True) if written else self._known.get(host, (None, 0.0))[0]
         return found.refused if found else None
 
     async def first_address(self, host: str) -> str | None:
@@ -110,9 +111,9 @@ class Network:
         portNumber: int = 0,  # noqa: N803
         addressTypes: Collection[type[IAddress]] | None = None,  # noqa: N803
         transportSemantics: Literal["TCP", "UDP"] = "TCP",  # noqa: N803
-    ) -> _Resolution:
+    ) -> HostResolution:
         """Tell a receiver the addresses of a host; see twisted.internet.interfaces.IHostnameResolver."""
-        resolution = _Resolution(hostName)
+        resolution = HostResolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
 
         def tell(found: Found) -> None:
@@ -130,11 +131,10 @@ class Network:
         if written := written_addresses(host):
             tell(self._judge(written, in_url=True))
         elif self._rules.hosts is not None:
-            found = self._judge(self._rules.hosts.get(host.removesuffix("."), ()))
-            self._cache.keep(host, found)
-            tell(found)
-        elif known := self._cache.get(host):
-            tell(known)
+            tell(self._kept(host, self._rules.hosts.get(host.removesuffix("."), ())))
+        elif host in self._known and time.monotonic() < self._known[host][1]:
+            self._known.move_to_end(host)
+            tell(self._known[host][0])
         elif look_up := self._waiting.get(host):
             look_up.tell.append(tell)
             if look_up.hangs and look_up.timer is None:
@@ -181,9 +181,14 @@ class Network:
         if isinstance(answer, NoAnswer):
             look_up.end(Found((), said=str(answer)))
         else:
-            found = self._judge(answer)
-            self._cache.keep(host, found)
-            look_up.end(found)
+            look_up.end(self._kept(host, answer))
+
+    def _kept(self, host: str, addresses: Sequence[str]) -> Found:
+        """Return what the addresses of a host are good for, and keep it for a while."""
+        found = self._judge(addresses)
+        seconds = _KEPT_SECONDS if found.addresses else _FAILURE_KEPT_SECONDS
+        self._known.note(host, (found, time.monotonic() + (seconds if self._keeps else 0.0)))
+        return found
 
     def _judge(self, addresses: Sequence[str], *, in_url: bool = False) -> Found:
         permitted = [address for address in addresses if self._rules.permit(address, in_url=in_url)]
@@ -214,46 +219,6 @@ def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., None], *args: obj
     """Call something in a loop's thread, from another one, unless the loop was closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(what, *args)
-
-
-@implementer(IHostResolution)
-class _Resolution:
-    """What Twisted's receivers are told first."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def cancel(self) -> None:
-        """Raise NotImplementedError, as Twisted's own do: nobody cancels a look-up that others may wait for too."""
-        raise NotImplementedError
-
-
-class _Cache:
-    """What was found of the hosts asked for last, at most ``size`` of them; ``keeps`` False: for no time at all."""
-
-    def __init__(self, size: int, *, keeps: bool) -> None:
-        self._size = max(size, 1)
-        self._keeps = keeps and size > 0
-        self._found: OrderedDict[str, tuple[Found, float]] = OrderedDict()
-
-    def keep(self, host: str, found: Found) -> None:
-        seconds = _KEPT_SECONDS if found.addresses else _FAILURE_KEPT_SECONDS
-        self._found[host] = found, time.monotonic() + (seconds if self._keeps else 0.0)
-        self._found.move_to_end(host)
-        if len(self._found) > self._size:
-            self._found.popitem(last=False)
-
-    def get(self, host: str) -> Found | None:
-        """Return what still holds."""
-        found, until = self._found.get(host, (None, 0.0))
-        if time.monotonic() >= until:
-            return None
-        self._found.move_to_end(host)
-        return found
-
-    def last(self, host: str) -> Found | None:
-        """Return what was found last, whether or not it still holds."""
-        return self._found.get(host, (None, 0.0))[0]
 
 
 class _Threads:

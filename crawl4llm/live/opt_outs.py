@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from scrapy import Request
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import NoPage
+from crawl4llm.base.pages import HeaderFields
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.live.evidence import of_target, why
+from crawl4llm.live.capturing import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options
-from crawl4llm.optouts.decision import Verdict, decide
-from crawl4llm.optouts.head_fields import said_in_head
+from crawl4llm.optouts.said import Said, Verdict, decide
 from crawl4llm.optouts.table import TDMREP, Action
+from crawl4llm.optouts.values import said_in_head
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from scrapy import Request
-    from scrapy.settings import BaseSettings
-
-    from crawl4llm.base.pages import HeaderFields
-    from crawl4llm.optouts.said import Said
-
-    AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
-    """Returns what a site's tdmrep.json says of a page, and its record in the archive."""
+AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
+"""Returns what a site's tdmrep.json says of a page, and its record in the archive."""
 
 _SAID, _SOURCES, _ASK = "crawl4llm_said", "crawl4llm_said_by", "crawl4llm_ask_site"
 
@@ -46,13 +41,8 @@ class OptOuts:
     """Judges documents by the table of opt-outs, for the crawler of the settings and by OPT_OUT_FETCH."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        self._crawler = crawler_name(settings)
-        self._fetch_opted_out = read_options(settings).opt_out_fetch
-
-    @property
-    def of_pages(self) -> OfPages:
+        self.of_pages = OfPages(crawler_name(settings), read_options(settings).opt_out_fetch)
         """What the processes that read pages need to know."""
-        return OfPages(self._crawler, self._fetch_opted_out)
 
     def check_site(
         self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite | None
@@ -60,7 +50,7 @@ class OptOuts:
         """Note with a request what its site says of the document, and by which records. Raises OptedOut if it may not
         be fetched. ``ask``: asks the site for tdmrep.json; None if it was asked before."""
         request.meta[_SAID], request.meta[_SOURCES], request.meta[_ASK] = said, sources, ask
-        verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
+        verdict = decide(said, fetch_opted_out=self.of_pages.fetched)
         if verdict.forbids(Action.FETCH):
             raise OptedOut(request, verdict, Action.FETCH, sources)
 
@@ -76,12 +66,12 @@ class OptOuts:
 
     def said_in_head(self, headers: HeaderFields) -> list[Said]:
         """Return what the head of a response says to this crawler."""
-        return said_in_head(headers, self._crawler)
+        return said_in_head(headers, self.of_pages.crawler)
 
     def verdict(self, request: Request, *of_page: Said) -> Verdict:
         """Return the verdict on the page that a request was answered with, by what its site and the page say. Raises
         OptedOut if the page may not be archived."""
-        verdict = decide([*request.meta.get(_SAID, ()), *of_page], fetch_opted_out=self._fetch_opted_out)
+        verdict = decide([*request.meta.get(_SAID, ()), *of_page], fetch_opted_out=self.of_pages.fetched)
         if verdict.forbids(Action.ARCHIVE):
             raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
         return verdict

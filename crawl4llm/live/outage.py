@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
 from crawl4llm.base.urls import site_of
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.turns import may_try
+from crawl4llm.frontier import Owners
 from crawl4llm.live.places import Later
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.stopping import NotHeld, is_stopping
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.frontier import Owners
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +61,7 @@ class Outage:
         to blame."""
         self._alive = self._since = time.monotonic()
         """Of the last sign of life, and of the first silence after it."""
-        self._good: OrderedDict[str, str] = OrderedDict()
+        self._good: Recent[str] = Recent(_SEVERAL)
         """Sites of the owners who answered last, by owner."""
         self._silent: set[str] = set()
         """Owners, since the last sign of life."""
@@ -83,10 +80,7 @@ class Outage:
     def answered(self, owner: str, url: str) -> None:
         """Note an answer."""
         self.alive()
-        self._good[owner] = site_of(url)
-        self._good.move_to_end(owner)
-        if len(self._good) > _SEVERAL:
-            self._good.popitem(last=False)
+        self._good.note(owner, site_of(url))
 
     def begun(self) -> None:
         """Note that a document was handed out: if the network is down, it is the one that is tried."""
@@ -134,9 +128,9 @@ class Outage:
     def _know_one(self) -> None:
         """Take the site whose robots.txt an earlier process had last, where nobody has answered to this one."""
         robots = None if self._good else self._crawler.get_downloader_middleware(Robots)
-        site = None if robots is None else robots.latest_site()
+        site = None if robots is None else robots.copies.store.latest()
         if site is not None and (owner := owner_of(f"{site}/")):
-            self._good[owner] = site
+            self._good.note(owner, site)
 
     async def _watch(self, is_down: asyncio.Future[bool]) -> None:
         """From the first doubt to a sign of life, or to the end of the crawl."""
@@ -150,7 +144,8 @@ class Outage:
                 if not is_down.done():
                     is_down.set_result(True)
                 seconds = time.monotonic() - self._since
-                asked = f"none of the {len(self._silent):,} owners asked" if len(self._silent) > 1 else self._one()
+                one = next(iter(self._silent), "")
+                asked = f"none of the {len(self._silent):,} owners asked" if len(self._silent) > 1 else one
                 if seconds >= self._wait:
                     message = f"no network: {asked} has answered for {seconds:.0f} s; nothing is lost"
                     self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
@@ -176,9 +171,6 @@ class Outage:
             if said and self._crawl.stopped is None and not is_stopping(self._crawler):
                 logger.info("The network is back after %.0f s", time.monotonic() - self._since)
 
-    def _one(self) -> str:
-        return next(iter(self._silent), "")
-
     async def _is_silent(self) -> bool:
         """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
         self._crawl.limit_leases(0)
@@ -196,7 +188,6 @@ class Outage:
     async def _try(self, url: str) -> bool:
         """Make a request; whoever sees its end notes what it tells. False: it may not be sent now."""
         meta = {_PROBE: True, "dont_obey_robotstxt": True, "dont_redirect": True, "dont_retry": True}
-        assert self._crawler.engine is not None
         try:
             await self._crawler.engine.download_async(Request(url, callback=NO_CALLBACK, meta=meta))
         except (Later, NotHeld):

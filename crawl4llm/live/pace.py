@@ -13,49 +13,33 @@ import logging
 import math
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from functools import partial
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, ROBOTS_UNKNOWN, TIMEOUT
 from crawl4llm.crawl.control import Control
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.crawl.turns import owner_of_lease
+from crawl4llm.frontier import Lease, Owners
+from crawl4llm.live import request_log
 from crawl4llm.live.address_rate import AddressRate
-from crawl4llm.live.backoff import Backoff, Wait, tried_again
+from crawl4llm.live.backoff import Backoff, Tries, Wait, tried_again
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
-from crawl4llm.live.places import PATIENT, Exchange, Later, Place
-from crawl4llm.live.request_log import (
-    CONTROL,
-    CRAWL_DELAY,
-    DELAY_FACTOR,
-    DOWNLOAD_DELAY,
-    IP_RATE,
-    LED,
-    RETRY_AFTER,
-    RETRY_WAITS,
-    SLOWED,
-    RequestLog,
-)
-from crawl4llm.live.retry_after import retry_after
+from crawl4llm.live.places import LONGEST_TRY, PATIENT, TRY, Exchange, Later, Place, Places, retry_after
 from crawl4llm.live.robots import Robots, RobotsUnknown
-from crawl4llm.live.stopping import NotHeld, Withdrawn, is_stopping
-from crawl4llm.live.tries import LONGEST_TRY, TRY, Tries
+from crawl4llm.live.stopping import NotHeld, Withdrawn, crawl_of, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.frontier import Lease, Owners
 
 logger = logging.getLogger(__name__)
 
@@ -101,11 +85,13 @@ class Pace:
         self._control = Control()
         self._since = time.monotonic()
         """When this process began, or a delay was last made longer."""
-        self._log: RequestLog | None = crawler.get_extension(RequestLog)
+        log = crawler.get_extension(request_log.RequestLog)
+        self._note_rule = log.note_rule if log is not None else lambda _owner, _rule: None
+        """Notes for the request log what an owner's next request waits for."""
+        self._is_stopping = partial(is_stopping, crawler)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
-        self._places: dict[str, Place] = {}
-        """By owner."""
+        self._places = Places(owners, self._since)
         self._running: dict[Request, Exchange] = {}
         self._tries = Tries(crawl, owners)
         self._backoff = Backoff(crawl, owners, options.retry_waits, self._tries)
@@ -121,15 +107,13 @@ class Pace:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:
         """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
-        crawl: Driven | None = getattr(crawler.spider, "crawl", None)
+        crawl = crawl_of(crawler)
         if crawl is None or crawl.owners is None:
             raise NotConfigured
         return cls(crawler, crawl, crawl.owners)
 
     def _opened(self) -> None:
-        assert self._crawler.engine is not None
-        slots = self._crawler.engine.downloader.per_slot_settings
-        slots[_SLOT] = {"concurrency": sys.maxsize, "delay": 0.0}
+        self._crawler.engine.downloader.per_slot_settings[_SLOT] = {"concurrency": sys.maxsize, "delay": 0.0}
         self._robots = self._crawler.get_downloader_middleware(Robots)
 
     def steer(self, control: Control) -> None:
@@ -138,9 +122,8 @@ class Pace:
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
             if (longer := self._base_delay(owner)) > delay:
-                self._since = now
-                if place := self._places.get(owner):
-                    place.send_at = max(place.send_at, now + longer)
+                self._since = self._places.since = now
+                self._places.wait(owner, longer)
         self._longest_wait = max(_LONGEST_WAIT, 2 * max([self._delay, control.delay or 0.0, *control.delays.values()]))
 
     # -- the leases of the crawl ----------------------------------------------------------------------------------
@@ -150,7 +133,7 @@ class Pace:
         self._outage.begun()
         if owner := owner_of_lease(lease):
             # Where its partition was lost and came again, an exchange of then may still go on.
-            self._places.setdefault(owner, Place(self._since)).lease = lease
+            self._places.taken(owner).lease = lease
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -161,7 +144,7 @@ class Pace:
             place.send_at = max(place.send_at, place.ended + min(delay, self._cap))
             if place.lease is lease:  # else it was let go before
                 place.lease = None
-                self._leave(owner, place)
+                self._places.leave(owner, place)
 
     # -- Scrapy's interface ---------------------------------------------------------------------------------------
 
@@ -177,17 +160,12 @@ class Pace:
         if place.users >= _MOST_WAITING and not is_leased(request):
             raise Later(f"{owner} has many requests waiting", HELD, wait=_LONGEST_WAIT)
         place.users += 1
-        try:
+        with ExitStack() as undone:
+            undone.callback(self._places.leave, owner, place, users=1)
             await place.turn.acquire()
-            try:
-                await self._wait_for_turn(request, owner, place)
-            except BaseException:
-                place.turn.release()
-                raise
-        except BaseException:
-            place.users -= 1
-            self._leave(owner, place)
-            raise
+            undone.callback(place.turn.release)
+            await self._wait_for_turn(request, owner, place)
+            undone.pop_all()
         self._running[request] = Exchange(owner, request.url, place, time.monotonic())
 
     def process_response(self, request: Request, response: Response) -> Response:
@@ -208,7 +186,7 @@ class Pace:
         """Note the end of an exchange without an answer; errors of the owner's are the errors of all its documents."""
         if isinstance(exception, Later):
             if exception.reason == HELD or exception.wait:  # of a robots.txt
-                self._wait(owner_of(request.url), exception.wait)
+                self._places.wait(owner_of(request.url), exception.wait)
                 if leads_on(request):
                     raise elsewhere(request) from exception
             return
@@ -242,13 +220,13 @@ class Pace:
         owner, url, place, _ = exchange
         if is_try and place.lease is not None and not place.users:
             place.lease = None  # what it was kept for ends now; others of its documents need not wait for that
-            self._leave(owner, place)
+            self._places.leave(owner, place)
             self._crawl.wake()
         if not await self._outage.is_to_blame(owner, can_wait=is_try):
             return False
         if is_try:
             self._tries.forgive(url)
-        self._wait(owner, self._outage.pause)
+        self._places.wait(owner, self._outage.pause)
         return True
 
     async def _enter(self, request: Request, owner: str) -> Place:
@@ -257,7 +235,7 @@ class Pace:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                return self._places.setdefault(owner, Place(self._since))
+                return self._places.taken(owner)
             self._check_held(request, owner)  # else who waits for this could keep it from being held again
             await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place
@@ -270,12 +248,12 @@ class Pace:
         delay = max(crawl_delay, steered)
         if delay and place.ended + delay > place.send_at:
             place.send_at = place.ended + delay
-            self._note_rule(owner, CRAWL_DELAY if crawl_delay >= steered else CONTROL)
+            self._note_rule(owner, request_log.CRAWL_DELAY if crawl_delay >= steered else request_log.CONTROL)
         if is_leased(request) and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
             is_first = owner not in self._given_back
-            if wait > (_SHORT_WAIT if is_first else self._longest_wait) and not self._is_stopping:
+            if wait > (_SHORT_WAIT if is_first else self._longest_wait) and not self._is_stopping():
                 if len(self._given_back) >= _MOST_GIVEN_BACK:
                     self._given_back.clear()
                 self._given_back.add(owner)
@@ -288,7 +266,7 @@ class Pace:
             await self._sleep(wait, owner, longest)
         self._tries.begin(request)
         await self._wait_for_address(request, owner, place)
-        if self._is_stopping:
+        if self._is_stopping():
             raise Withdrawn("the crawl is stopping")
         if is_leased(request) and (lease := lease_of(request)) is not place.lease and owner_of_lease(lease) == owner:
             raise NotHeld(owner)  # its partition was lost; whoever has that, perhaps this worker again, begins anew
@@ -296,7 +274,7 @@ class Pace:
 
     def _check_held(self, request: Request, owner: str) -> None:
         """Raise NotHeld where another worker may be asking the owner."""
-        if not self._crawl.may_send(request.url, led=LED in request.meta):
+        if not self._crawl.may_send(request.url, led=request_log.LED in request.meta):
             raise NotHeld(owner)
 
     async def _wait_for_address(self, request: Request, owner: str, place: Place) -> None:
@@ -306,7 +284,7 @@ class Pace:
         began, is_try = time.monotonic(), TRY in request.meta
         while not look_up.done():
             await asyncio.wait({look_up}, timeout=_LOOK_SECONDS)
-            if self._is_stopping:
+            if self._is_stopping():
                 look_up.cancel()
                 raise Withdrawn("the crawl is stopping")
             if is_try and time.monotonic() - began >= LONGEST_TRY:
@@ -322,18 +300,18 @@ class Pace:
             until = self._addresses.put_aside(address, lease.entry.score)
             if until is not None:
                 place.send_at = max(place.send_at, until)
-                self._note_rule(owner, IP_RATE)
+                self._note_rule(owner, request_log.IP_RATE)
                 raise Later(f"{request.url}: {address} may not be asked yet")
         longest = self._longest_wait + self._addresses.interval
         began = time.monotonic()
         is_first = PATIENT in request.meta
         await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest), first=is_first)
         if time.monotonic() - began >= _LOOK_SECONDS:
-            self._note_rule(owner, IP_RATE)
+            self._note_rule(owner, request_log.IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
         """Wait for a part of this. Raises Withdrawn, or Later where it is longer than it may be."""
-        if self._is_stopping:
+        if self._is_stopping():
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:
             raise Later(f"{owner} may not be asked now", HELD, wait=seconds)
@@ -344,20 +322,20 @@ class Pace:
         site has not answered, so that the time says nothing of the owner's servers."""
         now = time.monotonic()
         owner, url, place, began = exchange
+        base = self._base_delay(owner)
         by_duration = 0.0 if is_try else min(self._factor * (now - began), _MOST_BY_DURATION)
         of_rules = {
-            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: (base := self._base_delay(owner)),
-            SLOWED: (slowed := self._backoff.slowed(owner, base)),
-            DELAY_FACTOR: by_duration,
-            CRAWL_DELAY: min(self._crawl_delay(url), self._cap),  # who asks for more is parked before that
-            RETRY_AFTER: asked_for,
+            request_log.DOWNLOAD_DELAY if self._control.delay_of(owner) is None else request_log.CONTROL: base,
+            request_log.SLOWED: (slowed := self._backoff.slowed(owner, base)),
+            request_log.DELAY_FACTOR: by_duration,
+            request_log.CRAWL_DELAY: min(self._crawl_delay(url), self._cap),  # who asks for more is parked before that
+            request_log.RETRY_AFTER: asked_for,
         }
         delay = max(of_rules.values())
         self._note_rule(owner, next(rule for rule, seconds in of_rules.items() if seconds == delay))
         place.ended, place.send_at = now, now + delay
-        place.users -= 1
         place.turn.release()
-        self._leave(owner, place)
+        self._places.leave(owner, place, users=1)
         # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
         if asked_for or max(by_duration, slowed) > base + _NOT_WRITTEN:
             self._owners.tick(now)
@@ -367,11 +345,6 @@ class Pace:
         """Return the seconds between two exchanges with an owner, where nothing asks for more."""
         steered = self._control.delay_of(owner)
         return self._delay if steered is None else steered
-
-    def _note_rule(self, owner: str, rule: str) -> None:
-        """Note for the request log what an owner's next request waits for."""
-        if self._log is not None:
-            self._log.note_rule(owner, rule)
 
     def _crawl_delay(self, url: str) -> float:
         """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
@@ -399,7 +372,7 @@ class Pace:
         if status in _BUSY:
             wait = self._backoff.busy(place, owner, time.monotonic())
             raise self._later(owner, f"http_{status}", wait._replace(final=status not in self._tried_again))
-        self._backoff.not_busy(owner)
+        self._backoff.set_back(owner)
         if status in self._tried_again:
             raise Later(f"{url}: answered {status}", f"http_{status}")
 
@@ -415,21 +388,6 @@ class Pace:
     def _later(self, owner: str, reason: str | None, wait: Wait) -> Later:
         """Return what ends a document after an error of its owner, who is asked no sooner than after the wait."""
         if wait.seconds:
-            self._note_rule(owner, RETRY_WAITS)
-        self._wait(owner, wait.seconds)
+            self._note_rule(owner, request_log.RETRY_WAITS)
+        self._places.wait(owner, wait.seconds)
         return Later(f"{owner}: {reason or 'to be asked later'}", reason, final=wait.final)
-
-    def _wait(self, owner: str, seconds: float) -> None:
-        """Let an owner who is kept wait for some seconds from now."""
-        if place := self._places.get(owner):
-            place.send_at = max(place.send_at, time.monotonic() + seconds)
-
-    def _leave(self, owner: str, place: Place) -> None:
-        """Let an owner be leased again who is not kept any more."""
-        if place.lease is None and not place.users:
-            del self._places[owner]
-            self._owners.release(owner, place.send_at)
-
-    @property
-    def _is_stopping(self) -> bool:
-        return is_stopping(self._crawler)

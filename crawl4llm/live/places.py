@@ -1,16 +1,32 @@
-"""The places in which exchanges with owners wait for each other, and how a document ends that cannot be had now."""
+"""The places in which exchanges with owners wait for each other, and how a document ends that must be asked for later.
+
+The header field Retry-After says how long a server wants to be left alone (RFC 9110, 10.2.3).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+import time
+from email.utils import mktime_tz, parsedate_tz
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Lease
+from scrapy.http import Response
 
+from crawl4llm.frontier import Lease, Owners
+
+TRY: Final = "crawl4llm_try"
+"""In the meta of a try: the seconds in which it has to have a connection."""
+LONGEST_TRY: Final = 5.0
+"""Seconds for which its connection is waited for at most, look-up and TLS included."""
 PATIENT: Final = "crawl4llm_patient"
 """In the meta of requests that a page may wait for which has come: they may wait for as long as any Crawl-delay is."""
+_RETRY_STATUSES: Final = {429, 503}
+"""Too Many Requests (RFC 6585, 4) and Service Unavailable (RFC 9110, 15.6.4): the field holds for the server then."""
+_LONGEST_RETRY: Final = 86_400.0
+"""Seconds; who asks for more is asked again after a day."""
+_LONGEST_FIELD: Final = 64
+"""Bytes; a date has up to 33."""
 
 
 class Later(Exception):
@@ -44,6 +60,31 @@ class Place:
         return 0 if self.lease is None else self.lease.entry.attempts
 
 
+class Places(dict[str, Place]):
+    """The places of all owners who are kept, by owner."""
+
+    def __init__(self, owners: Owners, since: float) -> None:
+        """``since``: the monotonic time at which the last exchange with any other owner ended, at the latest."""
+        super().__init__()
+        self._owners, self.since = owners, since
+
+    def taken(self, owner: str) -> Place:
+        """Return the place of an owner, who is kept from now on."""
+        return self.setdefault(owner, Place(self.since))
+
+    def wait(self, owner: str, seconds: float) -> None:
+        """Let an owner who is kept wait for some seconds from now."""
+        if place := self.get(owner):
+            place.send_at = max(place.send_at, time.monotonic() + seconds)
+
+    def leave(self, owner: str, place: Place, *, users: int = 0) -> None:
+        """Release an owner who is not kept any more. ``users``: how many exchanges have just left its place."""
+        place.users -= users
+        if place.lease is None and not place.users:
+            del self[owner]
+            self._owners.release(owner, place.send_at)
+
+
 class Exchange(NamedTuple):
     """An exchange that goes on."""
 
@@ -52,3 +93,24 @@ class Exchange(NamedTuple):
     place: Place
     began: float
     """Monotonic time."""
+
+
+def retry_after(response: Response) -> float:
+    """Return the seconds after which a server may be asked again, as it said; 0 where it said nothing that counts."""
+    return wait_in(response) if response.status in _RETRY_STATUSES else 0.0
+
+
+def wait_in(response: Response) -> float:
+    """Return the seconds that the field says, a day at most, whatever the status; 0 where it is missing or is none."""
+    given = response.headers.get("Retry-After")
+    if given is None or len(given) > _LONGEST_FIELD:
+        return 0.0
+    text = given.decode("latin-1").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), _LONGEST_RETRY)
+    try:
+        date = parsedate_tz(text)
+        seconds = mktime_tz(date) - time.time() if date is not None else 0.0
+    except (IndexError, OverflowError, TypeError, ValueError):  # no date of any calendar
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_RETRY)

@@ -19,11 +19,10 @@ from crawl4llm.base.html_links import html_links
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
-from crawl4llm.optouts.decision import decide
 from crawl4llm.optouts.html_meta import said_in_tree
-from crawl4llm.optouts.said import Said
+from crawl4llm.optouts.said import Said, decide
 from crawl4llm.optouts.table import Action
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc.payload import html_of, may_unpack_to
 from crawl4llm.warc.records import Fields
@@ -134,7 +133,7 @@ class Reader:
         self, workers: PageWorkers[PageRater], unpacking: Unpacking, opt_outs: OfPages, *, text: bool, signature: bool
     ) -> None:
         self._workers, self._unpacking = workers, unpacking
-        self._rate = html_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+        self._rate = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
         self._reading = PageTasks(workers, partial(_read, rate=self._rate, opt_outs=opt_outs))
         self._looking = PageTasks(workers, partial(_read, rate=None, opt_outs=opt_outs))
 

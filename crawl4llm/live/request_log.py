@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +17,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import ERROR, STOPPED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.crawl.request_files import RequestFiles
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import verdict
 
@@ -33,8 +33,8 @@ CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTO
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
 SLOWED = "429, 503"
 """The rules by which an owner's next request waits."""
-SITEMAP: Final = "crawl4llm_sitemap_received"
-"""In the meta of requests for sitemaps: bytes of the body that have come."""
+SITEMAP: Final = "crawl4llm_sitemap"
+"""In the meta of requests for sitemaps."""
 SENT: Final = "crawl4llm_sent_out"
 """In the meta of requests: whether a byte of it has been given to the network."""
 PRICES: Final = {
@@ -75,7 +75,7 @@ class RequestLog:
     def __init__(self, crawler: Crawler, files: RequestLines) -> None:
         """``files`` takes the lines."""
         self._files = files
-        self._last: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
+        self._last: Recent[tuple[float, str | None]] = Recent(_OWNERS)
         """By owner: when its last exchange ended, by the monotonic clock, and the rule for the next."""
         crawler.signals.connect(self._files.close, signal=signals.spider_closed)
 
@@ -102,51 +102,35 @@ class RequestLog:
         """Send a request, and write its line. Raises what ``send`` raises, and InputError where that cannot be done."""
         at, began = time.time(), time.monotonic()
         owner = owner_of(request.url)
-        before = self._last.get(owner)
+        ended, rule = self._last.get(owner, (None, None))
+        response, error = None, None
         try:
             response = await send(request)
-        except BaseException as error:
-            self._end(request, owner, at, began, before, error=reason_of(error))
+        except BaseException as raised:
+            error = reason_of(raised)
             raise
-        price = price_of(response)
-        self._end(request, owner, at, began, before, status=response.status, size=len(response.body), price=price)
-        return response
-
-    def _end(
-        self,
-        request: Request,
-        owner: str,
-        at: float,
-        began: float,
-        before: tuple[float, str | None] | None,
-        *,
-        status: int | None = None,
-        error: str | None = None,
-        size: int = 0,
-        price: str | None = None,
-    ) -> None:
-        now = time.monotonic()
-        self._last[owner] = now, None
-        self._last.move_to_end(owner)
-        if len(self._last) > _OWNERS:
-            self._last.popitem(last=False)
-        date = datetime.fromtimestamp(at, tz=timezone.utc).isoformat(timespec="milliseconds")
-        line = {
-            "time": date.replace("+00:00", "Z"),
-            "owner": owner,
-            "url": request.url[:_LONGEST_URL],
-            "for": purpose_of(request),
-            "sent": request.meta[SENT],
-            "status": status,
-            "error": error,
-            "bytes": size,
-            "ms": round(1000 * (now - began)),
-            "waited": round(began - before[0], 3) if before else None,
-            "rule": before[1] if before else None,
-        }
-        if price:
-            line["price"] = price
-        self._files.append(json.dumps(line).encode() + b"\n", at)
+        else:
+            return response
+        finally:
+            now = time.monotonic()
+            self._last.note(owner, (now, None))
+            date = datetime.fromtimestamp(at, tz=timezone.utc).isoformat(timespec="milliseconds")
+            line = {
+                "time": date.replace("+00:00", "Z"),
+                "owner": owner,
+                "url": request.url[:_LONGEST_URL],
+                "for": purpose_of(request),
+                "sent": request.meta[SENT],
+                "status": response and response.status,
+                "error": error,
+                "bytes": len(response.body) if response else 0,
+                "ms": round(1000 * (now - began)),
+                "waited": None if ended is None else round(began - ended, 3),
+                "rule": rule,
+            }
+            if response and (price := price_of(response)):
+                line["price"] = price
+            self._files.append(json.dumps(line).encode() + b"\n", at)
 
 
 def price_of(response: Response) -> str | None:

@@ -5,42 +5,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
-from crawl4llm.base.references import redirect_target
-from crawl4llm.base.urls import normalise_url, site_of
+from crawl4llm.base.urls import normalise_url, redirect_target, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
-from crawl4llm.live.bodies import MOST_UNPACKED
-from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
-from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
+from crawl4llm.live.bodies import MOST_RECEIVED, MOST_UNPACKED
+from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS, WANTED, keep, of_target, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
-from crawl4llm.live.places import PATIENT, Later
+from crawl4llm.live.places import PATIENT, Later, wait_in
 from crawl4llm.live.request_log import FILE, LED
-from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known
 from crawl4llm.live.robots_store import RobotsStore
-from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.stopping import Withdrawn, crawl_of
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
 from crawl4llm.optouts.robots_rules import LIMIT, Rules
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +52,6 @@ _CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip
 """Beginnings of content codings that bodies really come in (IANA's registry); servers put other words there too."""
 _OF_THE_HOST: Final = {CERTIFICATE, DNS, REFUSED}
 """Failures that say more of a host than that its robots.txt is unknown: its documents fail with them too."""
-_RECEIVED: Final = "crawl4llm_robots_received"
-"""In the meta of requests for robots.txt: bytes of the body that have come."""
 
 
 class Forbidden(NoPage, IgnoreRequest):
@@ -112,11 +104,11 @@ class Robots:
             raise NotConfigured
         self._crawler = crawler
         jobdir = crawler.settings.get("JOBDIR")
-        store = RobotsStore(Path(jobdir)) if jobdir else None
+        store = RobotsStore(Path(jobdir) if jobdir else None)
         waits = read_options(crawler.settings).retry_waits
-        self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
+        self.copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
         crawl = crawl_of(crawler)
-        if store is not None and crawl is not None and crawl.lasting:
+        if jobdir and crawl is not None and crawl.lasting:
             store.wait_for_commits()
             crawl.after_commit.append(store.committed)
         self._opt_outs = OptOuts(crawler.settings)
@@ -125,8 +117,7 @@ class Robots:
         """By site."""
         self._leads_to: dict[str, str] = {}
         """Sites whose robots.txt is waited for, by those that redirect there."""
-        crawler.signals.connect(self._received, signal=signals.bytes_received)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        crawler.signals.connect(store.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Robots:
@@ -141,9 +132,8 @@ class Robots:
         rules, source = await self._rules(site_of(request.url))
         if (line := rules.line_against(request.url)) is not None:
             self._count("forbidden")
-            raise Forbidden(
-                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(of_target(line, request), source)
-            )
+            because = why(of_target(line, request), source)
+            raise Forbidden(f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=because)
         request.meta[ALLOWED_BY] = source
         if is_leased(request):
             of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
@@ -152,39 +142,28 @@ class Robots:
             ask = None if is_known else partial(self._tdm_files.said_of_page, request.url, rules)
             self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources, ask)
 
-    def tell(self, listener: Callable[..., None]) -> None:
-        """Tell of each file that comes, or is read from JOBDIR: ``listener(site, file, is_new=...)``."""
-        self._copies.listener = listener
-
-    def latest_site(self) -> str | None:
-        """Return the site whose robots.txt came last of those in JOBDIR; None where there is none."""
-        return self._copies.latest()
-
     def age(self, url: str) -> float:
         """Return the seconds since the robots.txt of a URL's site came last; infinite where it never did."""
-        return max(self._copies.now() - self._copies.of(site_of(url)).fetched, 0.0)
+        return max(self.copies.now() - self.copies.of(site_of(url)).fetched, 0.0)
 
     def crawl_delay(self, url: str) -> float | None:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
-        return self._copies.of(site_of(url)).crawl_delay_at(self._copies.now())
-
-    def _closed(self) -> None:
-        self._copies.close()
+        return self.copies.of(site_of(url)).crawl_delay_at(self.copies.now())
 
     async def _rules(self, site: str) -> tuple[Rules, str | None]:
         """Return the rules that hold for a site now, and the record that has them; the first who wants them asks, and
         others wait for that."""
-        known = self._copies.of(site)
-        if is_new := known.must_ask(self._copies.now()):
+        known = self.copies.of(site)
+        if is_new := known.must_ask(self.copies.now()):
             task = self._asked(site)
             while not task.done():
                 await asyncio.wait({task}, timeout=_LONGEST_ELSEWHERE)
                 if not task.done() and site in self._leads_to:
                     raise Later(f"{site}/robots.txt is another site's, which is waited for", wait=_PAUSE)
             known = task.result()
-        rules = known.rules_at(self._copies.now())
+        rules = known.rules_at(self.copies.now())
         if rules is None:
-            raise RobotsUnknown(site, known, self._copies.now(), is_new=is_new)
+            raise RobotsUnknown(site, known, self.copies.now(), is_new=is_new)
         return rules, known.source
 
     def _asked(self, site: str, hops: int = 0) -> asyncio.Task[Known]:
@@ -203,11 +182,11 @@ class Robots:
             finally:
                 self._leads_to.pop(site, None)
             if answer.elsewhere is not None:
-                return self._copies.same(site, answer.elsewhere[0])
+                return self.copies.same(site, answer.elsewhere[0])
         if answer.reason is None:
-            return self._copies.answered(site, answer.body, answer.source)
+            return self.copies.answered(site, answer.body, answer.source)
         logger.debug("%s/robots.txt cannot be had: %s", site, answer.reason)
-        return self._copies.failed(site, answer.reason, answer.wait, answer.source)
+        return self.copies.failed(site, answer.reason, answer.wait, answer.source)
 
     async def _answer(self, site: str, hops: int) -> _Answer:
         """Follow redirects to the robots.txt that holds for a site (RFC 9309, 2.3.1), as far as they lead to no other
@@ -221,8 +200,8 @@ class Robots:
                 return self._failure(error, at_home=site_of(url) == site)
             if response.status not in REDIRECTS:
                 return _answer(response, source)
-            url = _target(response)
-            if url is None:
+            url = redirect_target(response.url, response.headers.get("Location") or b"")
+            if url is None or not HAS_HOST.match(url):
                 break
             if (other := site_of(url)) != site and normalise_url(url) == f"{other}/robots.txt":
                 return _Answer(elsewhere=(other, number + 1), source=source)
@@ -235,29 +214,35 @@ class Robots:
         ahead: str | None = other
         while ahead is not None and ahead != site:
             ahead = self._leads_to.get(ahead)
-        known = self._copies.of(other)
-        if known.must_ask(self._copies.now()):
+        known = self.copies.of(other)
+        if known.must_ask(self.copies.now()):
             if ahead == site or hops > _MOST_REDIRECTS:  # there is no end
                 return _Answer(source=source)
             self._leads_to[site] = other
             try:
                 known = await asyncio.shield(self._asked(other, hops))
-            except Later as error:
-                if error.reason == HELD and error.wait <= _LONGEST_PAUSE:
+            except Exception as error:
+                if isinstance(error, Later) and error.reason == HELD and error.wait <= _LONGEST_PAUSE:
                     raise Later(str(error), wait=max(error.wait, _PAUSE)) from error
                 return self._failure(error, at_home=False)
-            except Exception as error:  # noqa: BLE001 - as in _answer
-                return self._failure(error, at_home=False)
-        if known.rules_at(now := self._copies.now()) is None:
+        if known.rules_at(now := self.copies.now()) is None:
             wait = max((known.waits_until(now) or now) - now, 0.0)
             return _Answer(reason=ROBOTS_UNKNOWN, wait=wait, source=known.source_of_failure)
         return _Answer(elsewhere=(other, hops))
 
     def _failure(self, error: Exception, *, at_home: bool) -> _Answer:
-        """Return the answer that a failed request is. Raises the error where it tells nothing of robots.txt."""
-        if (reason := self._reason(error, at_home=at_home)) is None:
+        """Return the answer that a failed request is. Raises the error where it tells nothing of robots.txt.
+
+        ``at_home``: the request was for the site itself, and not for where a redirect led.
+        """
+        if isinstance(error, Withdrawn) or machine_error(error) is not None:
             raise error
-        return _Answer(reason=reason)
+        known = verdict(error)
+        if at_home and (known is None or isinstance(error, PageError)):  # its documents will meet with the same
+            raise error
+        self._count(f"exception_count/{type(error).__name__}")
+        is_told = at_home and known is not None and known[1] in _OF_THE_HOST
+        return _Answer(reason=known[1] if known is not None and is_told else ROBOTS_UNKNOWN)
 
     async def _download(
         self, url: str, site: str, file: str = ROBOTS_TXT, *, led: bool = False
@@ -275,15 +260,14 @@ class Robots:
                 "dont_retry": True,
                 "download_maxsize": _LARGEST,
                 MOST_UNPACKED: LIMIT + 1,
-                _RECEIVED: 0,
-                **wanted(),
+                MOST_RECEIVED: LIMIT,
+                WANTED: True,
                 FILE: file,
                 **({LED: True} if led else {}),
                 **({PATIENT: True} if file == TDMREP else {}),
             },
         )
         self._count("request_count")
-        assert self._crawler.engine is not None
         try:
             response = await self._crawler.engine.download_async(request)
         finally:
@@ -292,29 +276,8 @@ class Robots:
         self._count(f"response_status_count/{response.status}")
         return response, source
 
-    def _received(self, data: bytes, request: Request) -> None:
-        """Stop the download of a robots.txt at what is parsed of it."""
-        if _RECEIVED in request.meta:
-            request.meta[_RECEIVED] += len(data)
-            if request.meta[_RECEIVED] > LIMIT:
-                raise StopDownload(fail=False)
-
-    def _reason(self, error: Exception, *, at_home: bool) -> str | None:
-        """Return the reason for which a request failed; None where the error tells nothing of robots.txt.
-
-        ``at_home``: the request was for the site itself, and not for where a redirect led.
-        """
-        if isinstance(error, Withdrawn) or machine_error(error) is not None:
-            return None
-        known = verdict(error)
-        if at_home and (known is None or isinstance(error, PageError)):  # its documents will meet with the same
-            return None
-        self._count(f"exception_count/{type(error).__name__}")
-        return known[1] if at_home and known is not None and known[1] in _OF_THE_HOST else ROBOTS_UNKNOWN
-
     def _count(self, key: str) -> None:
         """Count under Scrapy's keys for its own middleware of this kind."""
-        assert self._crawler.stats is not None
         self._crawler.stats.inc_value(f"robotstxt/{key}")
 
 
@@ -329,9 +292,3 @@ def _answer(response: Response, source: str | None) -> _Answer:
     if "dataloss" in response.flags or any(coding in codings for coding in _CODINGS):
         return _Answer(reason=ROBOTS_UNKNOWN, source=source)
     return _Answer(response.body, source=source)
-
-
-def _target(response: Response) -> str | None:
-    """Return where a redirect leads; None where that is nowhere."""
-    url = redirect_target(response.url, response.headers.get("Location") or b"")
-    return url if url is not None and HAS_HOST.match(url) else None

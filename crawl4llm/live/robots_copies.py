@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
+from crawl4llm.live.recent import Recent
+from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
-
-if TYPE_CHECKING:
-    from crawl4llm.live.robots_store import RobotsStore
 
 FRESH: Final = 23 * 3600.0
 """Seconds after which an answer is asked for again. RFC 9309, 2.4, has 24 hours; a request that is allowed may wait in
@@ -98,22 +96,18 @@ class Copies:
     ) -> None:
         """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
         forgotten."""
-        self._crawler, self._store, self._most, self._waits = crawler, store, most, waits
+        self._crawler, self.store, self._waits = crawler, store or RobotsStore(None), waits
         self.now = clock
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self.size = 0
-        """Bytes of memory, roughly."""
+        self.known: Recent[Known] = Recent(most, _size)
+        """The cache, by site."""
         self.listener: Callable[..., None] | None = None
         """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
-        known = self._known.get(site)
-        if known is None:
+        if (known := self.known.recalled(site)) is None:
             known = self._stored(site)
-            self._keep(site, known)
-        else:
-            self._known.move_to_end(site)
+            self.known.note(site, known)
         if known.failed > self.now():
             known.failed = self.now()
             self._store_failure(site, known)
@@ -124,9 +118,8 @@ class Copies:
         the archive."""
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
         known = Known(self._rules(body), self.now(), body is not None, source=source)
-        self._keep(site, known)
-        if self._store is not None:
-            self._store.put(site, known.fetched, body, source or "")
+        self.known.note(site, known)
+        self.store.put(site, known.fetched, body, source or "")
         if self.listener is not None and body is not None:
             self.listener(site, body, is_new=True)
         return known
@@ -134,9 +127,9 @@ class Copies:
     def same(self, site: str, other: str) -> Known:
         """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
         known = replace(self.of(other))
-        self._keep(site, known)
-        if self._store is not None and (stored := self._store.get(other)) and stored.fetched is not None:
-            self._store.put(site, stored.fetched, stored.body, stored.source)
+        self.known.note(site, known)
+        if (stored := self.store.get(other)) and stored.fetched is not None:
+            self.store.put(site, stored.fetched, stored.body, stored.source)
             if known.failures:
                 self._store_failure(site, known)
         return known
@@ -151,33 +144,21 @@ class Copies:
             known.failures, known.counted = known.failures + 1, known.failed
         known.wait = min(wait, LONGEST_WAIT) or self._wait(known.failures)
         known.reason, known.source_of_failure = reason, source
-        self._keep(site, known)
         self._store_failure(site, known)
         return known
 
     def _wait(self, failures: int) -> float:
         return self._waits[min(failures, len(self._waits)) - 1]
 
-    def latest(self) -> str | None:
-        """Return the site of the last answer in the store."""
-        return None if self._store is None else self._store.latest()
-
-    def close(self) -> None:
-        """Close the store, if there is one."""
-        if self._store is not None:
-            self._store.close()
-
     def _store_failure(self, site: str, known: Known) -> None:
-        if self._store is not None:
-            self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
+        self.store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
 
     def _rules(self, body: bytes | None) -> Rules:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
         """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
-        stored = None if self._store is None else self._store.get(site)
-        if stored is None:
+        if (stored := self.store.get(site)) is None:
             return Known()
         known = Known(
             failures=stored.failures,
@@ -187,20 +168,12 @@ class Copies:
         )
         if stored.fetched is not None:
             known.rules = self._rules(stored.body)
-            if stored.source or not (self._store and self._store.proves):
+            if stored.source or not self.store.proves:
                 known.fetched, known.is_file = stored.fetched, stored.body is not None
                 known.source = stored.source or None
                 if self.listener is not None and stored.body is not None:
                     self.listener(site, stored.body, is_new=False)
         return known
-
-    def _keep(self, site: str, known: Known) -> None:
-        """Put an entry into the cache, and those out that were not asked about for longest."""
-        before = self._known.pop(site, None)
-        self.size += _size(site, known) - (0 if before is None else _size(site, before))
-        self._known[site] = known
-        while self.size > self._most and len(self._known) > 1:
-            self.size -= _size(*self._known.popitem(last=False))
 
 
 def _size(site: str, known: Known) -> int:

@@ -12,12 +12,14 @@ import math
 import os
 import sqlite3
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.compression import InflateError, inflate_start
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.inflating import InflateError, inflate_start
+from crawl4llm.base.shapes import Maybe, Where, fits, whole
 from crawl4llm.crawl.jobdir import ROBOTS
 from crawl4llm.optouts.robots_rules import LIMIT
 
@@ -34,6 +36,9 @@ _A_ROW: Final = 200
 """Bytes on disk of a row, besides the body."""
 _LONGEST_COPY: Final = LIMIT + 4096
 """Bytes of a compressed body: zlib adds less to what it cannot compress."""
+_NUMBER: Final = Where({float}, lambda number: 0 <= number < math.inf)
+_ROW: Final = (Maybe(_NUMBER), Maybe({bytes}), whole(), _NUMBER, _NUMBER, {str}, {str})
+"""The shape of a row without the authority."""
 
 
 class Stored(NamedTuple):
@@ -59,15 +64,17 @@ class RobotsStore:
     """Answers by authority, those of tdmrep.json by their URLs, the latest of each. Never raises for what is on disk,
     or for a full disk."""
 
-    def __init__(self, folder: Path, most: int = _MOST) -> None:
-        """Open the file in a JOBDIR, or make it anew."""
-        self._path = folder / ROBOTS
+    def __init__(self, folder: Path | None, most: int = _MOST) -> None:
+        """Open the file in a JOBDIR, or make it anew. Without a ``folder`` nothing is kept."""
         self._most = most
         self._size = 0
         self._waiting: dict[str, str] | None = None
         """Records of answers, by authority, that are written at the next commit; None where they are at once."""
         self._db: sqlite3.Connection | None = None
-        try:
+        if folder is None:
+            return
+        self._path = folder / ROBOTS
+        with self._given_up_after_errors():
             try:
                 self._open()
             except (sqlite3.DatabaseError, ValueError) as error:
@@ -78,8 +85,6 @@ class RobotsStore:
                 for ending in ("", "-wal", "-shm", "-journal"):
                     self._path.with_name(ROBOTS + ending).unlink(missing_ok=True)
                 self._open()
-        except (sqlite3.Error, OSError, ValueError) as error:
-            self._give_up(error)
 
     def wait_for_commits(self) -> None:
         """Keep the records of answers with the commits of a crawl: a record of the archive that was not committed may
@@ -95,11 +100,8 @@ class RobotsStore:
         """Write down the records of the answers that came before a commit."""
         if self._waiting and self._db is not None:
             sources = [(source, authority) for authority, source in self._waiting.items()]
-            try:
-                with self._db:
-                    self._db.executemany("UPDATE copies SET source = ? WHERE authority = ?", sources)
-            except sqlite3.Error as error:
-                self._give_up(error)
+            with self._given_up_after_errors(), self._db:
+                self._db.executemany("UPDATE copies SET source = ? WHERE authority = ?", sources)
             self._waiting.clear()
 
     def get(self, authority: str) -> Stored | None:
@@ -108,42 +110,29 @@ class RobotsStore:
             "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
             "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
         )
-        if self._db is None:
-            return None
-        try:
-            row = self._db.execute(query, (authority, _LONGEST_COPY)).fetchone()
-        except sqlite3.Error as error:
-            self._give_up(error)
-            return None
-        stored = None if row is None else _checked(*row)
+        stored = _checked(self._row(query, authority, _LONGEST_COPY))
         if stored is not None and self._waiting and (source := self._waiting.get(authority)):
             return stored._replace(source=source)
         return stored
 
     def latest(self) -> str | None:
         """Return the authority whose robots.txt came last; None where there is none."""
-        query = (
+        row = self._row(
             "SELECT authority FROM copies WHERE fetched IS NOT NULL AND length(authority) <= 300 "
-            "AND authority NOT LIKE '%/.well-known/%' ORDER BY rowid DESC"
+            "AND authority NOT LIKE '%/.well-known/%' ORDER BY rowid DESC LIMIT 1"
         )
-        if self._db is None:
-            return None
-        try:
-            row = self._db.execute(f"{query} LIMIT 1").fetchone()
-        except sqlite3.Error as error:
-            self._give_up(error)
-            return None
         return None if row is None else str(row[0])
 
     def put(self, authority: str, fetched: float, body: bytes | None, source: str = "") -> None:
         """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now. ``source``:
         its record in the archive, if it has one."""
+        if self._db is None:
+            return
         if self._waiting is not None:
             self._waiting[authority], source = source, ""
         copy = None if body is None else zlib.compress(body)
         statement = "INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '', ?)"
-        self._write(statement, (authority, fetched, copy, source))
-        self._grown(len(copy or b""))
+        self._write(statement, (authority, fetched, copy, source), len(copy or b""))
 
     def put_failure(self, authority: str, failures: int, failed: float, wait: float, reason: str) -> None:
         """Keep that requests have failed, beside the last answer."""
@@ -152,7 +141,6 @@ class RobotsStore:
             "failures = excluded.failures, failed = excluded.failed, wait = excluded.wait, reason = excluded.reason",
             (authority, failures, failed, wait, reason),
         )
-        self._grown(0)
 
     def close(self) -> None:
         """Close the file."""
@@ -167,11 +155,10 @@ class RobotsStore:
         if is_new:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite's others are as it is
         self._db = db = sqlite3.connect(self._path)
+        safe = ("trusted_schema = OFF", "cell_size_check = ON", "locking_mode = EXCLUSIVE")
         # Written like a file: it survives the end of the process, and a power cut costs no more than a cache.
-        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "locking_mode = EXCLUSIVE"):
+        for pragma in (*safe, "journal_mode = WAL", "synchronous = OFF"):
             db.execute(f"PRAGMA {pragma}")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
         if is_new:
             with db:
                 db.execute(_TABLE)
@@ -179,70 +166,63 @@ class RobotsStore:
                 sync_path(self._path.parent)
         elif set(db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 10").fetchall()) != _SCHEMA:
             raise ValueError("it is of another form")
-        self._measure()
+        self._measure(db)
 
-    def _write(self, statement: str, values: tuple[object, ...] = ()) -> None:
-        """Execute a statement as a transaction of its own."""
+    def _row(self, query: str, *values: object) -> Sequence[Any] | None:
+        """Return the first row that a query finds; None where it finds none."""
+        row: Sequence[Any] | None = None
+        if self._db is not None:
+            with self._given_up_after_errors():
+                row = self._db.execute(query, values).fetchone()
+        return row
+
+    def _write(self, statement: str, values: Sequence[object], size: int = 0) -> None:
+        """Execute a statement that writes a row as a transaction of its own, and make room where there are too many.
+        ``size``: bytes of the body."""
         if self._db is None:
             return
-        try:
-            with self._db:
-                self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            self._give_up(error)
-
-    def _grown(self, size: int) -> None:
-        """Count a row that was written, and make room where there are too many."""
+        with self._given_up_after_errors(), self._db:
+            self._db.execute(statement, values)
         self._size += _A_ROW + size
-        if self._size > self._most:
-            self._make_room()
+        if self._size > self._most and self._db is not None:
+            with self._given_up_after_errors():
+                self._make_room(self._db)
 
-    def _measure(self) -> None:
-        assert self._db is not None
+    def _measure(self, db: sqlite3.Connection) -> None:
         query = "SELECT count(*) * ? + ifnull(sum(length(body)), 0) FROM copies"
-        self._size = self._db.execute(query, (_A_ROW,)).fetchone()[0]
+        self._size = db.execute(query, (_A_ROW,)).fetchone()[0]
 
-    def _make_room(self) -> None:
+    def _make_room(self, db: sqlite3.Connection) -> None:
         """Remove the rows written first, down to nine tenths of what is allowed. A row that took another's place is a
-        new one, and both were counted, so the count begins anew."""
-        if self._db is None:
-            return
+        new one, and both were counted, so the count begins anew. Raises sqlite3.Error."""
+        self._measure(db)
+        rows = db.execute("SELECT rowid, ifnull(length(body), 0) FROM copies ORDER BY rowid")
+        last = 0
+        while self._size > 0.9 * self._most:
+            last, size = rows.fetchone()
+            self._size -= _A_ROW + size
+        rows.close()
+        with db:
+            db.execute("DELETE FROM copies WHERE rowid <= ?", (last,))
+
+    @contextmanager
+    def _given_up_after_errors(self) -> Iterator[None]:
+        """Use the file no more after an error in the block, and go on."""
         try:
-            self._measure()
-            rows = self._db.execute("SELECT rowid, ifnull(length(body), 0) FROM copies ORDER BY rowid")
-            last = 0
-            while self._size > 0.9 * self._most:
-                last, size = rows.fetchone()
-                self._size -= _A_ROW + size
-            rows.close()
-        except sqlite3.Error as error:
-            self._give_up(error)
-        else:
-            self._write("DELETE FROM copies WHERE rowid <= ?", (last,))
-
-    def _give_up(self, error: Exception) -> None:
-        logger.warning("%s is not used any more (%s): answers stay in memory", self._path, error)
-        self.close()
+            yield
+        except (sqlite3.Error, OSError, ValueError) as error:
+            logger.warning("%s is not used any more (%s): answers stay in memory", self._path, error)
+            self.close()
 
 
-def _checked(
-    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object, source: object
-) -> Stored | None:
+def _checked(row: Sequence[Any] | None) -> Stored | None:
     """Return a row as what it should be; None where it is something else."""
-    if isinstance(body, bytes):
-        try:
-            body = inflate_start(body, "deflate", LIMIT + 1)
-        except InflateError:
-            return None
-    if (
-        (fetched is None or isinstance(fetched, float))
-        and (body is None or isinstance(body, bytes))
-        and isinstance(failures, int)
-        and isinstance(failed, float)
-        and isinstance(wait, float)
-        and isinstance(reason, str)
-        and isinstance(source, str)
-        and all(0 <= number < math.inf for number in (fetched or 0.0, failures, failed, wait))
-    ):
-        return Stored(fetched, body, failures, failed, wait, reason, source)
-    return None
+    if row is None or not fits([list(row)], _ROW):
+        return None
+    stored = Stored(*row)
+    if stored.body is None:
+        return stored
+    try:
+        return stored._replace(body=inflate_start(stored.body, "deflate", LIMIT + 1))
+    except InflateError:
+        return None

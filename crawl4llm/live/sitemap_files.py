@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 from xml.parsers import expat  # no entities: a document type ends the reading
 
 from crawl4llm.base.charsets import MARKS, UNMARKED, UTF_8, codec_of, declared_charset
-from crawl4llm.base.inflating import Damaged, inflate_pieces, is_marked
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import BLANKS, normalise_url
+from crawl4llm.base.compression import Damaged, inflate_pieces, is_marked
+from crawl4llm.base.urls import BLANKS, BaseUrl, normalise_url
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.optouts.robots_rules import text_of
 
@@ -132,8 +131,7 @@ class _Reader:
         """Of a sitemap's own elements."""
         self._within: str | None = None
         """The name of the entry within which the parser is."""
-        self._loc: list[str] | None = None
-        self._length = 0
+        self._loc: str | None = None
 
     def feed(self, part: str) -> None:
         """Take a part. Raises _Enough and ExpatError."""
@@ -188,24 +186,22 @@ class _Reader:
                 self._within = kind
         elif self._within is not None and kind == _ENTRIES[self._within]:
             if "href" not in attributes:
-                self._loc, self._length = [], 0
+                self._loc = ""
             elif attributes.get("rel", "alternate") == "alternate":
                 self._add(self.pages, attributes["href"])
 
     def _characters(self, text: str) -> None:
         self._is_heard = True
-        if self._loc is not None:
-            self._length += len(text)
-            if self._length <= _LONGEST:
-                self._loc.append(text)
+        if self._loc is not None and len(self._loc) <= _LONGEST:  # what is too long stays so
+            self._loc += text
 
     def _end(self, name: str) -> None:
         prefix, _, kind = name.rpartition(":")
         if prefix != self._prefix:
             return
         if self._loc is not None and self._within is not None and kind == _ENTRIES[self._within]:
-            if self._length <= _LONGEST:
-                self._add(self.maps if self._within == "sitemap" else self.pages, "".join(self._loc))
+            if len(self._loc) <= _LONGEST:
+                self._add(self.maps if self._within == "sitemap" else self.pages, self._loc)
             self._loc = None
         elif kind == self._within and self._loc is None:
             self._within = None

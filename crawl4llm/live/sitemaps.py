@@ -8,32 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scrapy import Request, signals
-from scrapy.exceptions import DontCloseSpider, NotConfigured, StopDownload
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.frontier import Entry
-from crawl4llm.live.bodies import MOST_UNPACKED
+from crawl4llm.live.bodies import MOST_RECEIVED, MOST_UNPACKED
 from crawl4llm.live.places import Later
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.request_log import SITEMAP
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.sitemap_files import MOST_BYTES, Listing, named_sitemaps, read_sitemap
-from crawl4llm.live.stopping import is_stopping
+from crawl4llm.live.stopping import crawl_of, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
 from crawl4llm.policies import CrawledPage
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.crawl.driven import Driven
 
 logger = logging.getLogger(__name__)
 
@@ -62,22 +60,20 @@ class Sitemaps:
         self._crawler, self._crawl, self._most = crawler, crawl, most
         self._waiting: dict[str, list[tuple[str, list[str]]]] = {}
         """Sites and their sitemaps, by owner."""
-        self._sites: dict[str, None] = {}
+        self._sites: Recent[None] = Recent(_REMEMBERED)
         """Whose sitemaps were read, or wait."""
-        self._taken: Counter[str] = Counter()
+        self._taken: Recent[int] = Recent(_REMEMBERED)
         """URLs, by owner."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By owner."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._received, signal=signals.bytes_received)
         crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Sitemaps:
         """Build it for the spider's crawl. Raises NotConfigured where SITEMAPS is 0."""
-        crawl: Driven | None = getattr(crawler.spider, "crawl", None)
-        most = read_options(crawler.settings).sitemaps
+        crawl, most = crawl_of(crawler), read_options(crawler.settings).sitemaps
         if crawl is None or not most:
             raise NotConfigured
         return cls(crawler, crawl, most)
@@ -86,7 +82,7 @@ class Sitemaps:
         if (robots := self._crawler.get_downloader_middleware(Robots)) is None:
             logger.warning("SITEMAPS: robots.txt names them, and ROBOTSTXT_OBEY is off; none are read")
         else:
-            robots.tell(self._noticed)
+            robots.copies.listener = self._noticed
 
     def _noticed(self, site: str, robots: bytes, *, is_new: bool) -> None:
         """Let the sitemaps be read that a site's robots.txt names; once, unless it ``is_new``."""
@@ -95,9 +91,7 @@ class Sitemaps:
         if len(self._waiting) >= _WAITING or self._is_over:
             self._crawl.counters.counts["sitemaps/passed_over"] += len(urls)
             return
-        self._sites[site] = None
-        while len(self._sites) > _REMEMBERED:
-            del self._sites[next(iter(self._sites))]
+        self._sites.note(site, None)
         self._waiting.setdefault(owner_of(f"{site}/"), []).append((site, urls))
         self._begin()
 
@@ -126,7 +120,7 @@ class Sitemaps:
         waiting = deque((url, 1) for url in urls)
         seen = set(urls)
         for _ in range(_FILES):
-            left = self._most - self._taken[owner]
+            left = self._most - self._taken.get(owner, 0)
             if not waiting or left <= 0 or self._is_over:
                 return
             url, level = waiting.popleft()
@@ -159,9 +153,7 @@ class Sitemaps:
         """Let the crawl follow the URLs of a sitemap."""
         if not pages:
             return
-        self._taken[owner] += len(pages)
-        while len(self._taken) > _REMEMBERED:
-            del self._taken[next(iter(self._taken))]
+        self._taken.note(owner, self._taken.get(owner, 0) + len(pages))
         self._crawl.counters.counts["links/sitemap"] += len(pages)
         links = [Link(key, key, "", False) for key in pages]
         self._crawl.follow(CrawledPage(Entry(url, url, 0.0, 0, None), None, links))
@@ -170,10 +162,9 @@ class Sitemaps:
     async def _download(self, url: str) -> bytes | None:
         """Return the body of a sitemap, cut where it is too long; None where it cannot be had. Raises what is no
         sitemap's fault."""
-        meta = {"dont_retry": True, "download_maxsize": 0, "redirect_ttl": _REDIRECTS, SITEMAP: 0}
-        meta[MOST_UNPACKED] = MOST_BYTES
+        meta = {"dont_retry": True, "download_maxsize": 0, "redirect_ttl": _REDIRECTS, SITEMAP: True}
+        meta |= {MOST_RECEIVED: MOST_BYTES, MOST_UNPACKED: MOST_BYTES}
         headers = {"Accept": "application/xml,text/xml,text/plain,*/*;q=0.5", "Accept-Encoding": "identity"}
-        assert self._crawler.engine is not None
         for _ in range(_ATTEMPTS):
             request = Request(url, callback=NO_CALLBACK, headers=headers, meta=dict(meta))
             try:
@@ -192,13 +183,6 @@ class Sitemaps:
             if self._is_over:
                 break
         return None
-
-    def _received(self, data: bytes, request: Request) -> None:
-        """Stop the download of a sitemap at what is read of it."""
-        if SITEMAP in request.meta:
-            request.meta[SITEMAP] += len(data)
-            if request.meta[SITEMAP] > MOST_BYTES:
-                raise StopDownload(fail=False)
 
     @property
     def _is_over(self) -> bool:

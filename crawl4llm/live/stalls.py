@@ -9,19 +9,16 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import UNANSWERED
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.frontier import Owners
+from crawl4llm.frontier import Owners
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,8 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +27,7 @@ from crawl4llm.crawl.reorder_buffer import Injected
 from crawl4llm.live.pace import Pace
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.options import read_options
-from crawl4llm.parts.blocklists.lists import NAME, publish
+from crawl4llm.parts.blocklists.lists import NAME, file_stamp, publish
 from crawl4llm.parts.blocklists.work import BlocklistsPart
 
 if TYPE_CHECKING:
@@ -88,10 +90,8 @@ class Steering:
         return cls(crawler, Path(crawler.settings["JOBDIR"]), run)
 
     def _opened(self) -> None:
-        try:
+        with _said("; no seeds can be injected"):
             self._folder.make()
-        except InputError as error:
-            logger.error("%s; no seeds can be injected", error)  # noqa: TRY400 - one line
         self._apply(self._control)
         if self._control != Control():
             logger.info("%s: %s", self._jobdir / CONTROL, _told(self._control))
@@ -123,7 +123,7 @@ class Steering:
         """Take up what has changed; ``asked``: also a control.json, or a list, that looks as it did."""
         if is_stopping(self._crawler) or self._crawl.failure is not None:
             return
-        seen = _stamp(self._jobdir / CONTROL)
+        seen = file_stamp(self._jobdir / CONTROL)
         if asked or seen != self._seen:
             self._seen = seen
             self._read_control(say=asked)
@@ -138,33 +138,27 @@ class Steering:
             pass
 
     def _read_control(self, *, say: bool) -> None:
-        try:
+        with _said("; what it said before holds"):
             control = read_control(self._jobdir)
-        except InputError as error:
-            logger.error("%s; what it said before holds", error)  # noqa: TRY400 - one line
-            return
-        if control != self._control:
-            self._apply(control)
-        elif not say:
-            return
-        logger.info("%s: %s", self._jobdir / CONTROL, _told(control))
+            if control != self._control:
+                self._apply(control)
+                say = True
+            if say:
+                logger.info("%s: %s", self._jobdir / CONTROL, _told(control))
 
     def _apply(self, control: Control) -> None:
         self._control = control
         concurrency = control.concurrent_requests or self._concurrency
         self._crawl.limit(max_pages=control.max_pages or self._max_pages, concurrent_leases=self._leases or concurrency)
         self._crawl.block(control.blocked)
-        assert self._crawler.engine is not None
         self._crawler.engine.downloader.total_concurrency = concurrency
         if (pace := self._crawler.get_downloader_middleware(Pace)) is not None:
             pace.steer(control)
         elif control.delay is not None or control.delays:
             logger.warning("%s: delays hold in continuous order only", self._jobdir / CONTROL)
-        try:
+        with _said("; exports do not know what is blocked"):
             if control.blocked or (self._output / BLOCKED).exists():
                 publish_blocked(self._jobdir, self._output)
-        except InputError as error:
-            logger.error("%s; exports do not know what is blocked", error)  # noqa: TRY400 - one line
         self._crawl.wake()
 
     def _look_at_lists(self, *, asked: bool) -> None:
@@ -178,20 +172,15 @@ class Steering:
         """Read block lists beside the crawl, and let them hold; the output has them first."""
         new = list(lists.lists)
         for place in places:
-            try:
+            with _said("; the list as it was before holds"):
                 one = await asyncio.to_thread(DomainList, new[place].path, NAME)
-            except InputError as error:
-                logger.error("%s; the list as it was before holds", error)  # noqa: TRY400 - one line
-                continue
-            if one.digest != new[place].digest:
-                new[place] = one
+                if one.digest != new[place].digest:
+                    new[place] = one
         changed = [one for one in new if one not in lists.lists]
         if not changed:
             return
-        try:
+        with _said("; exports go by the lists as they were before"):
             await asyncio.to_thread(publish, new, self._output)
-        except InputError as error:
-            logger.error("%s; exports go by the lists as they were before", error)  # noqa: TRY400 - one line
         lists.hold(new)
         self._crawl.lists_changed()
         self._drop()
@@ -217,33 +206,26 @@ class Steering:
 
     async def _inject(self, path: Path) -> None:
         """Read a file beside the crawl, and hand its seeds over."""
-        try:
+        with _said("; it stays where it is, and is read again when it changes"):
             seeds = await asyncio.to_thread(self._folder.read, path, self._corpus)
-        except InputError as error:
-            logger.error("%s; it stays where it is, and is read again when it changes", error)  # noqa: TRY400
-            return
-        number = len(seeds.keys)
+            self._crawl.inject(Injected(seeds, partial(self._finish, path, len(seeds.keys))))
+            self._crawl.wake()
 
-        def finish() -> None:
-            try:
-                self._folder.finish(path)
-            except InputError as error:
-                logger.error("%s", error)  # noqa: TRY400 - one line
-            else:
-                self._taken.pop(path, None)
-                logger.info("%s: %s seeds taken up", path, f"{number:,}")
-
-        self._crawl.inject(Injected(seeds, finish))
-        self._crawl.wake()
+    def _finish(self, path: Path, seeds: int) -> None:
+        """Put a file aside whose seeds were taken up."""
+        with _said():
+            self._folder.finish(path)
+            self._taken.pop(path, None)
+            logger.info("%s: %s seeds taken up", path, f"{seeds:,}")
 
 
-def _stamp(path: Path) -> object:
-    """Return what changes with a file; None where there is none."""
+@contextmanager
+def _said(consequence: str = "") -> Iterator[None]:
+    """Say in a line of the log why the block cannot be done, and what follows from that."""
     try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        yield
+    except InputError as error:
+        logger.error("%s%s", error, consequence)  # noqa: TRY400 - one line
 
 
 def _told(control: Control) -> str:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import create_looping_call
 
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.options import read_options
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawl4llm.crawl.driven import Driven
 
 abort_downloads = object()
 """Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
@@ -31,9 +27,15 @@ class NotHeld(Withdrawn):
     whoever has that."""
 
 
+def crawl_of(crawler: Crawler) -> Driven | None:
+    """Return the crawl of the spider; None for those of others, which archive by other ways, or not."""
+    crawl = getattr(crawler.spider, "crawl", None)
+    return crawl if isinstance(crawl, Driven) else None
+
+
 def is_stopping(crawler: Crawler) -> bool:
     """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
-    crawl: Driven | None = getattr(crawler.spider, "crawl", None)
+    crawl = crawl_of(crawler)
     return crawler.engine is not None and (not crawler.engine.running or (crawl is not None and bool(crawl.stopped)))
 
 
@@ -67,7 +69,6 @@ class Stopping:
         if not is_stopping(self._crawler):
             return
         self._stopped = self._stopped or time.monotonic()
-        assert self._crawler.engine is not None
         for slot in self._crawler.engine.downloader.slots.values():
             while slot.queue:
                 _, answered = slot.queue.popleft()

@@ -10,29 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from scrapy.http import Response
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import HELD
-from crawl4llm.base.references import redirect_target
-from crawl4llm.base.urls import site_of
+from crawl4llm.base.urls import redirect_target, site_of
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.places import Later
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.robots_copies import FRESH
+from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
+from crawl4llm.optouts.robots_rules import Rules
+from crawl4llm.optouts.said import Said
 from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from scrapy.http import Response
-
-    from crawl4llm.live.robots_store import RobotsStore
-    from crawl4llm.optouts.robots_rules import Rules
-    from crawl4llm.optouts.said import Said
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +57,8 @@ class TdmFiles:
     def __init__(
         self, send: Callable[[str, str], Awaitable[_Sent]], store: RobotsStore | None, clock: Callable[[], float]
     ) -> None:
-        self._send, self._store, self._now = send, store, clock
-        self._proves = store is not None and store.proves
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._size = 0
+        self._send, self._store, self._now = send, store or RobotsStore(None), clock
+        self._known: Recent[_Known] = Recent(_MOST, lambda _, known: _BYTES_A_SITE + known.rules.size)
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
@@ -143,33 +137,19 @@ class TdmFiles:
         """Note an answer, or with no ``body`` that there was none, so that the one before holds."""
         now, before = self._now(), self._of(site)
         rules, source = (before.rules, before.source) if body is None else (_rules(body), source)
-        if self._store is not None:
-            stored = self._store.get(site + PATH) if body is None else None
-            self._store.put(site + PATH, now, stored.body if stored else body, source or "")
-        self._keep(site, _Known(now, rules, source))
+        stored = self._store.get(site + PATH) if body is None else None
+        self._store.put(site + PATH, now, stored.body if stored else body, source or "")
+        self._known.note(site, _Known(now, rules, source))
 
     def _of(self, site: str) -> _Known:
-        known = self._known.get(site)
-        if known is None:
-            stored = None if self._store is None else self._store.get(site + PATH)
-            known = _Known()
-            if stored is not None and stored.fetched is not None and not stored.source and self._proves:
+        if (known := self._known.recalled(site)) is None:
+            stored, known = self._store.get(site + PATH), _Known()
+            if stored is not None and stored.fetched is not None and not stored.source and self._store.proves:
                 known = _Known(-math.inf)
             elif stored is not None:
                 known = _Known(stored.fetched, _rules(stored.body), stored.source or None)
-            self._keep(site, known)
-        else:
-            self._known.move_to_end(site)
+            self._known.note(site, known)
         return known
-
-    def _keep(self, site: str, known: _Known) -> None:
-        """Put an entry into the cache, and those out that were not asked about for longest."""
-        before = self._known.pop(site, None)
-        self._size += known.rules.size - (before.rules.size if before else -_BYTES_A_SITE)
-        self._known[site] = known
-        while self._size > _MOST and len(self._known) > 1:
-            _, forgotten = self._known.popitem(last=False)
-            self._size -= forgotten.rules.size + _BYTES_A_SITE
 
 
 def _rules(body: bytes | None) -> TdmRules:

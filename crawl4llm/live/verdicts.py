@@ -12,7 +12,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawl4llm.base import reasons
 from crawl4llm.base.errors import MachineError, NoPage, PageError
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import check_machine
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.certificates import NAMELESS
 

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from crawl4llm.base.errors import InputError
@@ -15,20 +16,18 @@ from crawl4llm.base.processes import return_freed_memory
 from crawl4llm.crawl.control import CONTROL, read_control
 from crawl4llm.crawl.fetched_web import FetchedWeb
 from crawl4llm.crawl.inject_folder import InjectFolder
+from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.crawl.turns import RealClock
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
+from crawl4llm.live.network import Network
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
+from crawl4llm.live.wire import WireHandler
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.warc.series import host_name
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
-    from crawl4llm.crawl.page_writer import RatePages
-    from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.warc.archive import host_name
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +53,12 @@ class LiveWeb(FetchedWeb):
         if self.options.corpus:
             raise InputError(f"CORPUS {self.options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
         self._injected: InjectFolder | None = None
-        if jobdir := settings.get("JOBDIR"):
-            self._heed(Path(jobdir))
+        if settings.get("JOBDIR"):
+            jobdir = Path(settings["JOBDIR"])
+            self.control, self._injected = read_control(jobdir), InjectFolder(jobdir)
+            if most := self.control.max_pages:
+                logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", jobdir / CONTROL, most)
+                self.options = replace(self.options, crawl_max_pages=most)
 
     @classmethod
     def visit(cls, settings: BaseSettings, given: str | None) -> NoReturn:
@@ -64,13 +67,6 @@ class LiveWeb(FetchedWeb):
             "the live profile asks the web by `crawl influence` alone, which obeys robots.txt and waits; look at pages "
             "that a crawl has archived, with the simulation profile and CORPUS=OUTPUT_DIR"
         )
-
-    def _heed(self, jobdir: Path) -> None:
-        """Read what steers the crawl from its beginning on. Raises InputError."""
-        self.control, self._injected = read_control(jobdir), InjectFolder(jobdir)
-        if most := self.control.max_pages:
-            logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", jobdir / CONTROL, most)
-            self.options = replace(self.options, crawl_max_pages=most)
 
     def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives pages the ratings that they got when they were fetched."""
@@ -85,24 +81,16 @@ class LiveWeb(FetchedWeb):
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the fields of the archive on pages from the network."""
-        return from_the_network(self._settings, self._opt_out_note)
-
-    @property
-    def _opt_out_note(self) -> str:
-        """What the archive says of opt-outs."""
         known = "robots.txt, tdmrep.json, heads of responses and of HTML"
         if not self._settings.getbool("ROBOTSTXT_OBEY"):
             known = "heads of responses and of HTML; those of robots.txt and tdmrep.json are not asked for"
         what = "noted, not to be exported" if self.options.opt_out_fetch else "not fetched, or not kept"
-        return f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
+        note = f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
+        return from_the_network(self._settings, note)
 
 
 def _leak(settings: BaseSettings) -> str | None:
     """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
-    # Here, since commands that fetch nothing import this module too, and these bring Twisted's HTTP client.
-    from crawl4llm.live.network import Network
-    from crawl4llm.live.wire import WireHandler
-
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
     guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
     if not any(guards):

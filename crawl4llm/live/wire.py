@@ -25,13 +25,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urldefrag
 
 from OpenSSL import SSL
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from twisted.web.client import URI
 
 from crawl4llm.base.errors import NoPage
@@ -44,16 +47,10 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.answers import AnswerTap, Exchange
 from crawl4llm.live.certificates import NamedHosts
 from crawl4llm.live.network import Network
+from crawl4llm.live.places import LONGEST_TRY, TRY
 from crawl4llm.live.request_log import LED, SENT, RequestLog, purpose_of, reason_of
-from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
-from crawl4llm.live.tries import LONGEST_TRY, TRY
+from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, crawl_of, is_stopping
 from crawl4llm.live.verdicts import verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 _EXCHANGE: Final = "crawl4llm_exchange"
 _LONGEST_IDLE: Final = 4
@@ -98,9 +95,7 @@ class WireHandler(HTTP11DownloadHandler):
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
-        crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        self._crawl = crawl if isinstance(crawl, Driven) else None
-        self._scope = None if self._crawl is None else self._crawl.scope
+        self._crawl = crawl_of(crawler)
         if self._network is not None:
             self._pool.persistent = crawler.settings.getfloat("DOWNLOAD_DELAY") < _LONGEST_IDLE
             self._pool.retryAutomatically, self._pool.cachedConnectionTimeout = False, _LONGEST_IDLE
@@ -121,7 +116,7 @@ class WireHandler(HTTP11DownloadHandler):
         a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
-        if self._scope is not None and (refusal := self._scope.blocked(request.url)) is not None:
+        if self._crawl is not None and (refusal := self._crawl.scope.blocked(request.url)) is not None:
             raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)
         request.meta[SENT] = False
         failure = None

@@ -11,10 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import normalise_url, site_of
-from crawl4llm.optouts.robots_lines import RobotsSignals
-from crawl4llm.optouts.robots_rules import signals_of
+from crawl4llm.base.urls import BaseUrl, normalise_url, site_of
+from crawl4llm.optouts.robots_rules import RobotsSignals, signals_of
 from crawl4llm.optouts.said import Said, from_text
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 from crawl4llm.optouts.tdmrep import TdmRules

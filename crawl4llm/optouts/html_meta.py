@@ -13,8 +13,8 @@ from typing import Final
 
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.optouts.said import ALL_AGENTS, PAGE, Said
-from crawl4llm.optouts.table import META, ROBOTS, RSL, TDM_POLICY, TDM_RESERVATION
-from crawl4llm.optouts.values import FIELDS, robots_directives, tdm_policy, tdm_reservation, values_of
+from crawl4llm.optouts.table import META, ROBOTS, RSL
+from crawl4llm.optouts.values import FIELDS, robots_directives, values_of
 
 _ELEMENTS: Final = "meta[content], link[type]"
 _LONGEST: Final = 4096
@@ -70,11 +70,9 @@ def _meta(attributes: dict[str, str], crawler: str) -> list[Said]:
     if name == "robots" or (crawler and name == crawler):
         agent = ALL_AGENTS if name == "robots" else name
         return [Said(ROBOTS, value, META, PAGE, agent) for value in robots_directives(content)]
-    if name == "tdm-reservation":
-        return [Said(TDM_RESERVATION, value, META) for value in tdm_reservation(content)]
-    if name == "tdm-policy":
-        return [Said(TDM_POLICY, value, META) for value in tdm_policy(content)]
-    if signal := FIELDS.get(attributes.get("http-equiv", "").lower(), ""):  # stands for the field of a response
+    # One of TDM's is named like the field of a response, as one with http-equiv is that stands for a field.
+    field = name if name in {"tdm-reservation", "tdm-policy"} else attributes.get("http-equiv", "").lower()
+    if signal := FIELDS.get(field, ""):
         said = values_of(signal, content)
         return [Said(signal, value, META, PAGE, agent) for agent, value in said if agent in {ALL_AGENTS, crawler}]
     return []

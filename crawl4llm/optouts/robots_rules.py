@@ -1,4 +1,5 @@
-"""The rules of a robots.txt for one crawler, by RFC 9309: bytes in, what may be fetched out.
+"""A robots.txt for one crawler, by RFC 9309: bytes in; out come the rules of what may be fetched, and the signals in
+its groups: Content-Signal, Content-Usage, RSL, and what training crawlers are denied.
 
 Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. Scrapy's, protego, differs: any
 directive ends a run of User-agent lines, against 2.2.4 of the RFC. It finds names of crawlers within others, and a
@@ -10,16 +11,34 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Final
 
-from crawl4llm.optouts.patterns import path_of
-from crawl4llm.optouts.robots_lines import NO_GROUP, SIGNAL_LINES, TRAINING, RobotsSignals, may_fetch, size_of
-from crawl4llm.optouts.table import DISALLOW
+from crawl4llm.optouts import table
+from crawl4llm.optouts.patterns import PathRules, path_of
+from crawl4llm.optouts.said import ALL_AGENTS, Said
+from crawl4llm.optouts.values import content_signals, content_usage
 
-if TYPE_CHECKING:
-    from crawl4llm.optouts.robots_lines import Line
-    from crawl4llm.optouts.said import Said
+Line = tuple[str, str]
+"""Name of a directive, in lower case, and its value."""
+_NO_GROUP: Final = " "
+"""Stands for the lines that are in no group, and for those that hold for all wherever they stand."""
+_TRAINING: Final = tuple(crawler.name.lower() for crawler in table.TRAINING_CRAWLERS)
+"""Product tokens of training crawlers, in lower case."""
+_SIGNAL_LINES: Final = ("content-signal", "content-usage", "license")
+"""Directives that are read here, besides allow and disallow."""
+
+_ALLOW: Final = "allow"
+_INDEX_PAGE: Final = "index.htm"
+_MOST_LICENCES: Final = 5
+_ABSOLUTE = re.compile("https?://", re.IGNORECASE)
+_PARSERS: Final = {
+    "content-signal": (table.CONTENT_SIGNAL, content_signals),
+    "content-usage": (table.CONTENT_USAGE, content_usage),
+}
+_BYTES, _BYTES_A_RULE, _BYTES_A_STAR = 1500, 700, 70
+"""Memory of an object with or without rules, of a rule besides its text, and of each ``*`` in it; a test measures."""
 
 LIMIT: Final = 500 * 1024
 """Bytes of a robots.txt that are parsed; the rest is ignored (RFC 9309, 2.5, asks for so many at least)."""
@@ -51,8 +70,100 @@ _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
 _ROBOTS_TXT: Final = "/robots.txt"
-_BYTES_OF_RULES: Final = 1500
-"""Memory of what is parsed without any rule; a test measures it."""
+
+
+def _may_fetch(lines: Iterable[Line]) -> PathRules:
+    """Return the rules in a group's allow and disallow lines; what counts for a path is the first that a rule says.
+
+    Of an allow and a disallow that match and are as long the former counts (RFC 9309, 2.2.2). An allowed
+    ``index.html`` allows its folder too, as by Google's parser.
+    """
+    rules = []
+    for name, path in sorted((line for line in lines if line[0] in {_ALLOW, table.DISALLOW}), key=itemgetter(0)):
+        rules.append((path, name))
+        folder = path[: path.rfind("/") + 1]
+        if name == _ALLOW and folder and path.startswith(_INDEX_PAGE, len(folder)):
+            rules.append((f"{folder}$", name))
+    return PathRules(rules)
+
+
+def _size_of(rules: PathRules) -> int:
+    """Return the bytes of memory that rules take, roughly, and rather too many."""
+    texts = [f"{rule.pattern.text}{rule.written}" for rule in rules.rules]
+    return sum(_BYTES_A_RULE + 3 * len(text) + _BYTES_A_STAR * text.count("*") for text in texts)
+
+
+class RobotsSignals:
+    """What a robots.txt says of the uses of pages, besides which of them the crawler itself may fetch.
+
+    Lines of Content-Signal and Content-Usage hold that stand in the crawler's own group or, of a use of which that
+    says nothing, in the group for all; those that stand in no group, or in that of a training crawler, hold besides.
+    Of the rules of a group for a use, those with the longest path count (draft-ietf-aipref-attach, 3.1).
+    """
+
+    def __init__(self, groups: Mapping[str, Sequence[Line]], crawler: str) -> None:
+        """``groups``: lines by product token in lower case, ``*`` and _NO_GROUP; others than the crawler's, in lower
+        case too, and those of training crawlers do not matter."""
+        self._signals: list[tuple[str, str, PathRules]] = []
+        """For each use: signal, whom it is for, and its rules."""
+        for directive, (signal, parse) in _PARSERS.items():
+            own = _uses(groups.get(crawler, ()), directive, parse)
+            for agent in dict.fromkeys((crawler, ALL_AGENTS, _NO_GROUP, *_TRAINING)):
+                for use, rules in _uses(groups.get(agent, ()), directive, parse).items():
+                    is_strict = any(table.row_of(signal, value) for rule in rules.rules for value in rule.said)
+                    if is_strict and (agent != ALL_AGENTS or use not in own):
+                        self._signals.append((signal, ALL_AGENTS if agent == _NO_GROUP else agent, rules))
+        self._crawlers: list[tuple[str, PathRules]] = []
+        """Training crawlers and their rules; of several that are told the same the first."""
+        told: list[list[tuple[str, tuple[str, ...]]]] = []
+        for agent in _TRAINING:
+            rules = _may_fetch(groups.get(agent, ()))
+            lines = [(rule.pattern.text, rule.said) for rule in rules.rules]
+            if any(table.DISALLOW in said for _, said in lines) and lines not in told:
+                told.append(lines)
+                self._crawlers.append((agent, rules))
+        licences = [value for name, value in groups.get(_NO_GROUP, ()) if name == "license"]
+        self._licences = [value for value in licences if _ABSOLUTE.match(value)][:_MOST_LICENCES]
+        sizes = [_size_of(rules) for _, _, rules in self._signals] + [_size_of(rules) for _, rules in self._crawlers]
+        sizes += [_BYTES_A_RULE + len(licence) for licence in self._licences]
+        self.size = _BYTES + sum(sizes) if sizes else 0
+        """Bytes of memory, roughly, and rather too many."""
+
+    def __bool__(self) -> bool:
+        return self.size > 0
+
+    def of(self, url: str) -> list[Said]:
+        """Return the signals that hold for a URL."""
+        path = path_of(url)
+        found = []
+        for signal, agent, rules in self._signals:
+            if rule := rules.of(path):
+                values = [value for value in rule.said if table.row_of(signal, value)]
+                found += [Said(signal, value, table.ROBOTS_TXT, rule.pattern.text, agent) for value in values]
+        for agent, rules in self._crawlers:
+            if (rule := rules.of(path)) and rule.said[0] == table.DISALLOW:
+                found.append(Said(table.AI_CRAWLER, table.DISALLOW, table.ROBOTS_TXT, rule.pattern.text, agent))
+                break
+        return found + [Said(table.RSL, url, table.ROBOTS_TXT, "/") for url in self._licences]
+
+
+def _uses(lines: Iterable[Line], directive: str, parse: Callable[[str], Iterator[str]]) -> dict[str, PathRules]:
+    """Return the rules in a group's lines of one directive, by the use that they speak of."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, value in lines:
+        if name == directive:
+            path, text = _with_path(value)
+            for said in parse(text):
+                found.setdefault(said.partition("=")[0], []).append((path, said))
+    return {use: PathRules(rules) for use, rules in found.items()}
+
+
+def _with_path(value: str) -> tuple[str, str]:
+    """Return the path of a rule, ``/`` where it has none, and the rest (draft-ietf-aipref-attach, 3)."""
+    if not value.startswith("/"):
+        return "/", value
+    path, _, rest = value.replace("\t", " ").partition(" ")
+    return path, rest.strip()
 
 
 class Rules:
@@ -61,19 +172,13 @@ class Rules:
     def __init__(self, lines: Iterable[Line] = (), signals: RobotsSignals | None = None) -> None:
         """Take the directives of the crawler's own group; without any, all is allowed."""
         lines = list(lines)
-        self._rules = may_fetch(lines)
+        self._rules = _may_fetch(lines)
         self._signals = signals or None
-        self.crawl_delay = max(_delays(lines), default=None)
+        seconds = (float(value) for name, value in lines if name == "crawl-delay" and _SECONDS.fullmatch(value))
+        self.crawl_delay = max(filter(math.isfinite, seconds), default=None)
         """Seconds that the site asks to be left alone between two requests, if it does; of several the most."""
-        self.size = _BYTES_OF_RULES + size_of(self._rules) if lines else 0
-        if signals:
-            self.size += signals.size
+        self.size = (_BYTES + _size_of(self._rules) if lines else 0) + (signals.size if signals else 0)
         """Bytes of memory, roughly, and rather too many."""
-
-    @property
-    def has_signals(self) -> bool:
-        """Whether there are opt-outs for any URL."""
-        return self._signals is not None
 
     def said(self, url: str) -> list[Said]:
         """Return the opt-outs that hold for a URL."""
@@ -90,13 +195,7 @@ class Rules:
         if path.partition("?")[0] == _ROBOTS_TXT:
             return None
         rule = self._rules.of(path)
-        return None if rule is None or rule.said[0] != DISALLOW else f"{DISALLOW}: {rule.written}"
-
-
-def _delays(lines: Iterable[Line]) -> Iterator[float]:
-    for name, value in lines:
-        if name == "crawl-delay" and _SECONDS.fullmatch(value) and math.isfinite(seconds := float(value)):
-            yield seconds
+        return None if rule is None or rule.said[0] != table.DISALLOW else f"{table.DISALLOW}: {rule.written}"
 
 
 ALLOW_ALL: Final = Rules()
@@ -105,7 +204,7 @@ ALLOW_ALL: Final = Rules()
 def parse(body: bytes, crawler: str) -> Rules:
     """Return the rules of a robots.txt for the crawler with this product token. Any bytes give some."""
     groups = groups_of(text_of(body), crawler)
-    lines, signals = _own(groups, crawler), RobotsSignals(groups, crawler.lower())
+    lines, signals = groups.get(crawler.lower(), groups.get("*", [])), RobotsSignals(groups, crawler.lower())
     return Rules(lines, signals) if lines or signals else ALLOW_ALL
 
 
@@ -134,15 +233,15 @@ def text_of(body: bytes) -> str:
 def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
     """Return directives by the crawler that they are for, a product token in lower case.
 
-    They are those for the crawler, for all (``*``), and for crawlers that collect training data. NO_GROUP has the
+    They are those for the crawler, for all (``*``), and for crawlers that collect training data. _NO_GROUP has the
     lines outside of groups, and those that hold for all wherever they stand.
 
     A rule is for all agents of a run of User-agent lines, which only rules end (RFC 9309, 2.2 and 2.2.4). Any other
     line is for the agents that were named since the last directive that is no User-agent line. After ``User-agent: a``,
     ``Crawl-delay: 9``, ``User-agent: b`` and ``Disallow: /x`` the delay is for a, and the rule for both.
     """
-    wanted = {crawler.lower(), "*", *TRAINING}
-    groups: dict[str, list[Line]] = {NO_GROUP: []}
+    wanted = {crawler.lower(), "*", *_TRAINING}
+    groups: dict[str, list[Line]] = {_NO_GROUP: []}
     run: set[str] | None = None
     named: set[str] = set()
     is_run_over = is_named = False
@@ -163,15 +262,11 @@ def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
         is_named, is_run_over = True, is_run_over or name in _RULES
         if not value:
             continue
-        if name == "license" or (run is None and name in SIGNAL_LINES):
-            groups[NO_GROUP].append((name, value))
+        if name == "license" or (run is None and name in _SIGNAL_LINES):
+            groups[_NO_GROUP].append((name, value))
         for agent in (run or ()) if name in _RULES else named:
             groups[agent].append((name, value))
     return groups
-
-
-def _own(groups: dict[str, list[Line]], crawler: str) -> list[Line]:
-    return groups.get(crawler.lower(), groups.get("*", []))
 
 
 def product_token(user_agent: str) -> str:
@@ -184,7 +279,7 @@ def product_token(user_agent: str) -> str:
 
 
 def _directives(text: str) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each directive: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and SIGNAL_LINES;
+    """Yield name and value of each directive: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and _SIGNAL_LINES;
     others without name and value.
 
     A blank may stand for the colon. In a line of the RFC nothing but the value may follow it then: Google's parser

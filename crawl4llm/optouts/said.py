@@ -1,17 +1,19 @@
-"""One signal that a site or page has given, and the line in which an archive keeps those of a page."""
+"""Signals that a site or page has given: the line in which an archive keeps those of a page, and the verdict on its
+uses. The strictest of a page's signals holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, row_of
-from crawl4llm.optouts.values import ALL
+from crawl4llm.base.reasons import OPT_OUT
+from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, ROBOTS_TXT, TDMREP, Action, row_of
 
 PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
-ALL_AGENTS: Final = ALL
+ALL_AGENTS: Final = "*"
 
 UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
 """The note in a warcinfo record of a simulation whose corpus does not tell what heads and sites said of its pages."""
@@ -83,3 +85,46 @@ def _words(said: Said) -> str:
 def _strength(said: Said) -> int:
     row = row_of(said.signal, said.value)
     return -len(row.forbids) if row else 0
+
+
+class Verdict(NamedTuple):
+    """What is forbidden of a page, and by which signals."""
+
+    said: tuple[Said, ...] = ()
+    """All signals of the page, those that forbid nothing too."""
+    forbidden: Mapping[Action, Said] = {}
+    """The signal that decides, by what it forbids: of several the first."""
+
+    def forbids(self, action: Action) -> bool:
+        """Return whether an action is forbidden."""
+        return action in self.forbidden
+
+    def reason(self, action: Action) -> str:
+        """Return which signal forbids an action, in one clause; empty where none does."""
+        said = self.forbidden.get(action)
+        return "" if said is None else str(said)
+
+
+NOTHING_SAID: Final = Verdict()
+
+
+def decide(said: Iterable[Said], *, fetch_opted_out: bool = False) -> Verdict:
+    """Return what the signals of a page forbid. ``fetch_opted_out``: what OPT_OUT_FETCH says."""
+    said = tuple(said)
+    if not said:
+        return NOTHING_SAID
+    forbidden: dict[Action, Said] = {}
+    for one in said:
+        if (row := row_of(one.signal, one.value)) is None:
+            continue
+        for action in row.forbids_fetched if fetch_opted_out else row.forbids:
+            if action is not Action.FETCH or one.place in KNOWN_BEFORE:
+                forbidden.setdefault(action, one)
+    return Verdict(said, forbidden)
+
+
+def reason_against_training(said: Iterable[Said]) -> str | None:
+    """Return the reason for which a page is left out of data for training, with the signal that decides; None if it is
+    not."""
+    decides = decide(said, fetch_opted_out=True).forbidden.get(Action.EXPORT)  # that it was fetched is no matter here
+    return None if decides is None else f"{OPT_OUT}/{decides.signal}"

@@ -1,4 +1,5 @@
-"""The values of fields that hold signals, wherever these stand: text in, the values of the table out.
+"""The values of fields that hold signals, wherever these stand: text in, the values of the table out. Also the signals
+in the head of a response, which are such fields.
 
 What is malformed says nothing, and neither do values that are not in the table.
 """
@@ -11,9 +12,12 @@ from typing import Any, Final
 
 from http_sf import StructuredFieldError, Token, parse
 
+from crawl4llm.base.pages import HeaderFields
+from crawl4llm.optouts.said import ALL_AGENTS, Said
 from crawl4llm.optouts.table import (
     CONTENT_SIGNAL,
     CONTENT_USAGE,
+    HEADER,
     ROBOTS,
     RSL,
     TDM_POLICY,
@@ -30,7 +34,7 @@ FIELDS: Final = {
     "link": RSL,
 }
 """Signals by the names of header fields."""
-ALL: Final = "*"
+_NAMES: Final = frozenset(name.encode() for name in FIELDS)
 
 _CONTENT_SIGNALS: Final = {
     **dict.fromkeys(("search", "ai-input", "ai-train"), ("yes", "no")),
@@ -49,13 +53,34 @@ _LICENCE = re.compile(r"<([^<>]*)>([^<]*)")
 _RSL_TYPE: Final = "application/rsl+xml"
 
 
+def said_in_head(headers: HeaderFields, crawler: str) -> list[Said]:
+    """Return the signals in a head that are for all crawlers, or for the one with this product token (lower case)."""
+    if _NAMES.isdisjoint(lower := [name.lower() for name, _ in headers]):
+        return []
+    fields: dict[str, list[str]] = {}
+    for field, (_, value) in zip(lower, headers, strict=True):
+        if field in _NAMES:
+            fields.setdefault(field.decode(), []).append(value.decode("utf-8", "replace"))
+    found = []
+    for name, values in fields.items():
+        signal = FIELDS[name]
+        # A field that stands several times is one list (RFC 9110, 5.2); but there each has crawlers of its own.
+        for text in values if name == "x-robots-tag" else [", ".join(values)]:
+            found += [
+                Said(signal, value, HEADER, agent=agent)
+                for agent, value in values_of(signal, text)
+                if agent in {ALL_AGENTS, crawler}
+            ]
+    return found
+
+
 def values_of(signal: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the values of a signal in a header field, each with the crawler that it is for: ``*`` for all."""
     text = text.strip()[:_LONGEST]
     if signal == ROBOTS:
         yield from _x_robots_tag(text)
         return
-    yield from ((ALL, value) for value in _OF_SIGNAL[signal](text) if row_of(signal, value))
+    yield from ((ALL_AGENTS, value) for value in _OF_SIGNAL[signal](text) if row_of(signal, value))
 
 
 def content_signals(text: str) -> Iterator[str]:
@@ -107,11 +132,11 @@ def _rsl_links(text: str) -> Iterator[str]:
 
 
 def _x_robots_tag(text: str) -> Iterator[tuple[str, str]]:
-    agent = ALL
+    agent = ALL_AGENTS
     for part in text.lower().split(","):
         name, colon, directive = map(str.strip, part.partition(":"))
         if colon and name not in _WITH_VALUE and _AGENT.fullmatch(name):
-            agent = ALL if name == "robots" else name
+            agent = ALL_AGENTS if name == "robots" else name
         else:
             directive = part.strip()
         if row_of(ROBOTS, directive):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from crawl4llm.policies import Pieces
+from crawl4llm.base.shapes import Where, is_of, whole
 from crawl4llm.policies._features import places_of
+from crawl4llm.policies._policy import Pieces
 
 # docs/mixture.md says how these were chosen, and on what.
 _PARENT: Final = 0.8
@@ -33,7 +34,8 @@ class ClassGuesses:
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what is learnt there, and go on from what is. Raises StoreError."""
-        self._pages = pieces.mapping("classes", self._is_valid)
+        classes = sum(self._sizes)
+        self._pages = pieces.mapping("classes", is_of(Where([whole()], lambda counts: len(counts) == classes)))
 
     def learn(self, url: str, classes: Sequence[int]) -> None:
         """Count a page crawled."""
@@ -68,10 +70,6 @@ class ClassGuesses:
             classes.append(max(range(size), key=shares.__getitem__))
             start += size
         return tuple(classes)
-
-    def _is_valid(self, value: Any) -> bool:
-        is_list = isinstance(value, list) and len(value) == sum(self._sizes)
-        return is_list and all(type(count) is int and count >= 0 for count in value)
 
 
 def _shrunken(counts: Sequence[int], towards: Sequence[float]) -> list[float]:

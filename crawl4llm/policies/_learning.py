@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
-from crawl4llm.policies import is_number
+from crawl4llm.base.shapes import NUMBER, Maybe, Where, whole
 from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._learner import Floats, Learner, is_document, packed
 from crawl4llm.policies._means import MEAN, are_shares, shrunken
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
-
-_NUMBER: Final = (int, float)
 
 _MOST_ANCHORS: Final = 6
 """Links to one document whose anchors are looked at."""
@@ -71,16 +69,6 @@ class Waiting:
         numbers = [self.links, self.total, self.first, self.least, self.most, self.score]
         return [self.url, self.depth, self.parent, self.anchors.tolist(), *numbers]
 
-    @staticmethod
-    def is_valid(piece: Any) -> bool:
-        """Return whether a piece is a document's."""
-        kinds = ((str,), (int,), (str, type(None)), (list,), (int,), *[_NUMBER] * 5)
-        if not is_turn_of(piece, *kinds) or not are_shares(piece[1][5], piece[1][4]):
-            return False
-        return all(0 <= target <= 1 for target in piece[1][6:9]) and all(
-            type(one) is int and 0 <= one < 1 << 32 for one in piece[1][3]
-        )
-
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
         """Return what :meth:`save` was called on."""
@@ -88,6 +76,14 @@ class Waiting:
         waiting._set_anchors(saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
         return waiting
+
+
+_SHARE: Final = Where(NUMBER, lambda share: 0 <= share <= 1)
+WAITING: Final = Where(
+    ({str}, whole(), Maybe({str}), [whole(0, (1 << 32) - 1)], whole(), NUMBER, _SHARE, _SHARE, _SHARE, NUMBER),
+    lambda saved: are_shares(saved[5], saved[4]),
+)
+"""The shape of what :meth:`Waiting.save` returns."""
 
 
 def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
@@ -194,16 +190,6 @@ class Lessons:
         rank = (bisect_left(self._ordered, score) + bisect_right(self._ordered, score)) / 2
         return (rank / len(self._ordered)) ** _POWER
 
-    @staticmethod
-    def is_valid(piece: Any) -> bool:
-        """Return whether a piece is a page's."""
-        if not is_turn_of(piece, (str,), _NUMBER):
-            return False
-        try:
-            return is_document(b64decode(piece[1][0], validate=True))
-        except ValueError:
-            return False
-
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
         """Take up what pieces hold, and write there from now on."""
         stored = sorted(pieces.values())
@@ -225,9 +211,7 @@ class Lessons:
         return [self._first, []]
 
     def load(self, first: int, pages: Sequence[tuple[str, float]]) -> None:
-        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before. Raises ValueError."""
-        if not all(self.is_valid([0, page]) for page in pages):
-            raise ValueError("a page that was not taught")
+        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
         self._pages += map(_from_json, pages)
         self._begin(first)
         for page in self._pages[first:]:
@@ -250,13 +234,20 @@ def _from_json(page: Sequence[Any]) -> bytes:
     return b64decode(document) + _SCORE.pack(score)
 
 
-def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
-    """Return whether a piece was written by :class:`InTurn`, its value a list with values of these types."""
-    if not isinstance(piece, list) or len(piece) != 2 or type(piece[0]) is not int or not isinstance(piece[1], list):
+def _is_packed(text: str) -> bool:
+    try:
+        return is_document(b64decode(text, validate=True))
+    except ValueError:
         return False
-    if len(piece[1]) != len(kinds) or not all(map(is_number, [part for part in piece[1] if type(part) in _NUMBER])):
-        return False
-    return all(type(part) in kind for part, kind in zip(piece[1], kinds, strict=True))
+
+
+PAGE: Final = (Where({str}, _is_packed), NUMBER)
+"""The shape of a page in what :meth:`Lessons.save` returns."""
+
+
+def turn_of(shape: Any) -> Any:
+    """Return the shape of a piece that :class:`InTurn` writes, by that of its value."""
+    return ({int}, shape)
 
 
 class InTurn(Generic[K]):
@@ -303,7 +294,7 @@ class InTurn(Generic[K]):
 
 def sums_by(key: Any) -> Any:
     """Return the shape of what :meth:`RunningMeans.save` returns, ``key`` being that of a key."""
-    return [(key, *MEAN)]
+    return [Where((key, *MEAN), lambda sums: are_shares(*sums[1:]))]
 
 
 _NO_VALUES: Final = (0.0, 0)
@@ -334,11 +325,6 @@ class RunningMeans(Generic[K]):
         total, count = self._sums.get(key, _NO_VALUES)
         return shrunken(total, count, towards, weight)
 
-    @staticmethod
-    def is_valid(piece: Any) -> bool:
-        """Return whether a piece is a mean's."""
-        return is_turn_of(piece, _NUMBER, (int,)) and are_shares(*piece[1])
-
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
         """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
         self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
@@ -350,9 +336,7 @@ class RunningMeans(Generic[K]):
         return [(key, total, count) for key, (total, count) in self._sums.items()]
 
     def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
-        """Go on from what :meth:`save` gave. Raises ValueError."""
+        """Go on from what :meth:`save` gave."""
         for key, total, count in sums:
-            if not are_shares(total, count):
-                raise ValueError("no mean of shares")
             self._sums[key] = total, count
             self._turns.moved(key)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawl4llm.base.shapes import NUMBER, whole
-
-MEAN: Final = (NUMBER, whole())
-"""The shape of a sum and a number of values, as policies save them."""
-
+from crawl4llm.base.shapes import NUMBER, Where, whole
 
 _ROUNDING: Final = 1e-6
 
@@ -16,6 +12,11 @@ _ROUNDING: Final = 1e-6
 def are_shares(total: float, count: int) -> bool:
     """Return whether a sum can be that of a number of values from 0 to 1."""
     return 0 <= total <= count * (1 + _ROUNDING)
+
+
+MEAN: Final = (NUMBER, whole())
+"""The shape of a sum and a number of values, as policies save them."""
+MEAN_OF_SHARES: Final = Where(MEAN, lambda mean: are_shares(*mean))
 
 
 def shrunken(total: float, count: int, towards: float, weight: float) -> float:

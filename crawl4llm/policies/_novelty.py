@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crawl4llm.base.shapes import FLAG
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number, saved_state
+from crawl4llm.base.shapes import FLAG, NUMBER, Where, is_of
 from crawl4llm.policies._features import places_of
-from crawl4llm.policies._learning import RunningMeans, sums_by
-from crawl4llm.policies._ordering import Wrapper
+from crawl4llm.policies._learning import RunningMeans, sums_by, turn_of
+from crawl4llm.policies._means import MEAN_OF_SHARES
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, saved_state
+from crawl4llm.policies._wrappers import Wrapper
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
@@ -24,6 +25,10 @@ _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked anew; the worst above that keep their score."""
+
+
+_WAITING: Final = (Where([{int}], len), NUMBER, Where(NUMBER, lambda share: 0 < share <= 1))
+"""The shape of a :class:`_Waiting`."""
 
 
 class _Waiting(NamedTuple):
@@ -80,10 +85,7 @@ class Novelty(Wrapper):
             self._learn(page)
             self._queue(found.get(page.entry.key, ()))
         self._crawled.clear()
-        scored = [
-            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
-            for candidate, rated in zip(candidates, ratings, strict=True)
-        ]
+        scored = self._outer(candidates, ratings)
         self._forget_worst()
         return scored
 
@@ -105,8 +107,8 @@ class Novelty(Wrapper):
 
     def keep_in(self, pieces: Pieces) -> None:
         super().keep_in(pieces)
-        self._shares.keep_in(pieces.mapping("novelty places", RunningMeans.is_valid, seldom_read=True), int)
-        self._stored = pieces.mapping("novelty waiting", _is_waiting, of_documents=True, seldom_read=True)
+        self._shares.keep_in(pieces.mapping("novelty places", is_of(turn_of(MEAN_OF_SHARES)), seldom_read=True), int)
+        self._stored = pieces.mapping("novelty waiting", is_of(_WAITING), of_documents=True, seldom_read=True)
         for key, (places, score, share) in self._stored.items():
             self._take_in(key, _Waiting(tuple(places), score, share))
 
@@ -118,9 +120,7 @@ class Novelty(Wrapper):
 
     def load(self, state: bytes) -> None:
         own, _, inner = state.partition(b"\n")
-        self._met, shares, waiting = saved_state(own, (FLAG, sums_by({int}), {...: ...}))
-        if not all(map(_is_waiting, waiting.values())):
-            raise ValueError("a document of another policy")
+        self._met, shares, waiting = saved_state(own, (FLAG, sums_by({int}), {...: _WAITING}))
         self._shares.load(shares)
         for key, (places, score, share) in waiting.items():
             self._put(key, _Waiting(tuple(places), score, share))
@@ -208,11 +208,3 @@ def _worth(known: _Waiting) -> float:
 def _is_due(count: int) -> bool:
     """Return whether what waits at a place is looked at again when so many of its pages were crawled."""
     return count % (1 << max(count.bit_length() - 4, 0)) == 0
-
-
-def _is_waiting(value: Any) -> bool:
-    """Return whether a piece is what is known of a document."""
-    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], list) or not value[0]:
-        return False
-    places, score, share = value
-    return all(type(place) is int for place in places) and is_number(score) and is_number(share) and 0 < share <= 1

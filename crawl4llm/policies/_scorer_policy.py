@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from crawl4llm.policies import EACH, SCORER_PREFIX, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, SCORER_PREFIX, BasePolicy, Candidate, PolicyOptions, Rating
 from crawl4llm.scoring.rating import scores_by
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
 
 
 class ScorerPolicy(BasePolicy):
@@ -24,7 +22,7 @@ class ScorerPolicy(BasePolicy):
         self._scorers = self.scorers(self._options)
 
     @classmethod
-    def scorers(cls, options: Options) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         return [options.url_policy.removeprefix(SCORER_PREFIX)]
 
     def identity(self) -> Mapping[str, object]:
@@ -32,8 +30,9 @@ class ScorerPolicy(BasePolicy):
         return {"policy_scorers": {name: f"sha256:{rater.scorer_named(name).digest}" for name in self._scorers}}
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        pages = await self._workers.run(scores_by(self._scorers), [candidate.key for candidate in candidates])
-        return [page if isinstance(page, Rating) else Rating(self._combined(page.scores)) for page in pages]
+        task = partial(scores_by, names=self._scorers)
+        pages = await self._workers.run(task, [candidate.key for candidate in candidates])
+        return [page if isinstance(page, Rating) else Rating(self._combined(page)) for page in pages]
 
     def _combined(self, scores: Sequence[float]) -> float:
         """Return one score for those of all scorers. Called in the order in which documents were discovered."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
+from crawl4llm.base.shapes import Maybe, is_of
 from crawl4llm.policies._means import MEAN, RunningMean
+from crawl4llm.policies._policy import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
@@ -20,7 +21,6 @@ SEED_SCORE = 1.0
 
 S = TypeVar("S")
 """Type of what is kept of the links to one document, as JSON has it."""
-_STATE: Final = (*MEAN, {...: ...})
 _NOT_QUEUED: Any = object()
 
 
@@ -38,6 +38,8 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
 
     reranks = True
     seed_score: ClassVar[float]
+    _shape: ClassVar[Any]
+    """The shape of what is known of a document."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -49,12 +51,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         self._mean = RunningMean()
 
     def keep_in(self, pieces: Pieces) -> None:
-        self._queued = pieces.mapping("queued", lambda known: known is None or self._is_known(known), of_documents=True)
-
-    @staticmethod
-    @abstractmethod
-    def _is_known(value: Any) -> bool:
-        """Return whether a value, which was read from JSON, is something that is known of a document."""
+        self._queued = pieces.mapping("queued", is_of(Maybe(self._shape)), of_documents=True)
 
     @abstractmethod
     def _seen(self, known: S | None, influence: float) -> S:
@@ -91,9 +88,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        total, count, queued = saved_state(state, _STATE)
-        if not all(known is None or self._is_known(known) for known in queued.values()):
-            raise ValueError("a document of another policy")
+        total, count, queued = saved_state(state, (*MEAN, {...: Maybe(self._shape)}))
         self._mean.total, self._mean.count = total, count
         self._queued.update(queued)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from crawl4llm.base.shapes import fits, whole
-from crawl4llm.policies import EACH
+from crawl4llm.base.shapes import whole
+from crawl4llm.policies._policy import EACH
 from crawl4llm.policies._seen_links import SeenLinksPolicy
 
 
@@ -15,10 +13,7 @@ class Policy(SeenLinksPolicy[int]):
     name = "backlink"
     partitioned = EACH
     seed_score = 0.0
-
-    @staticmethod
-    def _is_known(value: Any) -> bool:
-        return fits([value], whole())
+    _shape = whole()
 
     def _seen(self, known: int | None, influence: float) -> int:
         return (known or 0) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from crawl4llm.policies import COUNTED, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import COUNTED, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import astuple, dataclass
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shapes import NUMBER
-from crawl4llm.policies import NO, saved_state
+from crawl4llm.base.shapes import NUMBER, Where
+from crawl4llm.policies._policy import NO, PolicyOptions, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
-from crawl4llm.scoring import parse_weights
-from crawl4llm.scoring.normalisers import ZScore
+from crawl4llm.scoring.scorer import parse_weights
 
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+_LEAST_0: Final = Where(NUMBER, lambda number: number >= 0)
+_STATE: Final = [(_LEAST_0, NUMBER, _LEAST_0)]
+
+
+@dataclass
+class ZScore:
+    """Standard deviations (of the population) above the mean, by Welford's method (Knuth, TAOCP 2, 4.2.2).
+
+    Each score is compared with those seen up to it, itself included, in the order in which documents are discovered. So
+    the result does not depend on how many documents come at once, and the first of all, or one of constant scores, is
+    0.
+    """
+
+    count: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def seen(self, score: float) -> float:
+        """Return the next score, normalised."""
+        self.count += 1
+        distance = score - self.mean
+        self.mean += distance / self.count
+        self.squares += distance * (score - self.mean)
+        deviation = math.sqrt(self.squares / self.count)
+        return (score - self.mean) / deviation if deviation else 0.0
 
 
 class Policy(ScorerPolicy):
-    """ENSEMBLE_WEIGHTS of scores that are put on one scale (see crawl4llm.scoring.normalisers).
+    """ENSEMBLE_WEIGHTS of scores that are put on one scale by :class:`ZScore`.
 
     Looks at the page before it is crawled, as ``influence`` does.
     """
@@ -32,25 +56,20 @@ class Policy(ScorerPolicy):
         self._normalisers = [ZScore() for _ in self._weights]
 
     @classmethod
-    def scorers(cls, options: Options) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         if not options.ensemble_weights:
             fault = "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
             raise InputError(fault)
         return list(parse_weights(options.ensemble_weights))
 
     def identity(self) -> Mapping[str, object]:
-        return {
-            **super().identity(),
-            "ensemble_weights": self._weights,
-            "ensemble_normaliser": "zscore",
-        }
+        return {**super().identity(), "ensemble_weights": self._weights, "ensemble_normaliser": "zscore"}
 
     def save(self) -> bytes:
-        return json.dumps([normaliser.dump() for normaliser in self._normalisers]).encode()
+        return json.dumps([astuple(normaliser) for normaliser in self._normalisers]).encode()
 
     def load(self, state: bytes) -> None:
-        for normaliser, dumped in zip(self._normalisers, saved_state(state, [[NUMBER]]), strict=True):
-            normaliser.restore(dumped)
+        self._normalisers = [ZScore(*saved) for _, saved in zip(self._weights, saved_state(state, _STATE), strict=True)]
 
     def _combined(self, scores: Sequence[float]) -> float:
         normalised = [normaliser.seen(score) for normaliser, score in zip(self._normalisers, scores, strict=True)]

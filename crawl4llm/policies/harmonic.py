@@ -18,7 +18,7 @@ from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, input_lines
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):

@@ -9,10 +9,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.domains import domain_of
-from crawl4llm.base.shapes import NUMBER, Maybe
+from crawl4llm.base.shapes import NUMBER, Maybe, is_of, whole
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept, saved_state
 from crawl4llm.policies._means import MEAN, shrunken
+from crawl4llm.policies._policy import EACH, Candidate, CrawledPage, Pieces, not_kept, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ class Policy(PageByPagePolicy):
         return {"host_exploration": EXPLORATION}
 
     def keep_in(self, pieces: Pieces) -> None:
-        self._hosts = pieces.mapping("hosts", _is_host)
-        self._queued = pieces.mapping("queued", _are_keys)
-        self._domains = pieces.mapping("domains", _is_mean)
+        self._hosts = pieces.mapping("hosts", is_of((*MEAN, Maybe(NUMBER), whole(), whole(1, _MOST_BUCKETS))))
+        self._queued = pieces.mapping("queued", is_of([{str}]))
+        self._domains = pieces.mapping("domains", is_of(MEAN))
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
         self._learn(page)
@@ -180,20 +180,3 @@ class Policy(PageByPagePolicy):
             self._queued[bucket_name] = [*self._queued.get(bucket_name, ()), *keys]
         host = self._hosts[name] = host._replace(queued=host.queued + 1)
         return host
-
-
-def _is_host(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != len(_Host._fields):
-        return False
-    total, pages, score, queued, buckets = value
-    is_counted = type(queued) is type(buckets) is int and 0 < buckets <= _MOST_BUCKETS
-    return is_counted and _is_mean([total, pages]) and (score is None or is_number(score))
-
-
-def _is_mean(value: Any) -> bool:
-    is_pair = isinstance(value, list) and len(value) == 2
-    return is_pair and is_number(value[0]) and type(value[1]) is int and value[1] >= 0
-
-
-def _are_keys(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(key, str) for key in value)

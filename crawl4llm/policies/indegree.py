@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
 from crawl4llm.scoring import rating
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from crawl4llm.policies import EACH
+from crawl4llm.policies._policy import EACH, PolicyOptions
 from crawl4llm.policies._scorer_policy import ScorerPolicy
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
 
 
 class Policy(ScorerPolicy):
@@ -18,5 +13,5 @@ class Policy(ScorerPolicy):
     partitioned = EACH
 
     @classmethod
-    def scorers(cls, options: Options) -> list[str]:
+    def scorers(cls, options: PolicyOptions) -> list[str]:
         return ["length"]

@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crawl4llm.base.shapes import NUMBER, whole
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, saved_state
+from crawl4llm.base.shapes import is_of, whole
 from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
-from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, sums_by, worst_of
-from crawl4llm.policies._means import MEAN, RunningMean, are_shares, shrunken
+from crawl4llm.policies._learning import (
+    PAGE,
+    WAITING,
+    InTurn,
+    Lessons,
+    RunningMeans,
+    Waiting,
+    sums_by,
+    turn_of,
+    worst_of,
+)
+from crawl4llm.policies._means import MEAN_OF_SHARES, RunningMean, shrunken
+from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
@@ -24,12 +34,12 @@ if TYPE_CHECKING:
 
 # docs/policy-measurements.md says how these were chosen, and on what.
 _STATE: Final = {
-    "taught": (whole(), [({str}, NUMBER)]),
-    "all": MEAN,
+    "taught": (whole(), [PAGE]),
+    "all": MEAN_OF_SHARES,
     "places": sums_by({int}),
     "siblings": sums_by({str}),
-    "waiting": {...: [...]},
-    "leased": {...: [...]},
+    "waiting": {...: WAITING},
+    "leased": {...: WAITING},
     "pages": whole(),
     "linked": [{str}],
 }
@@ -107,14 +117,14 @@ class Policy(PageByPagePolicy):
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
-        self._lessons.keep_in(pieces.mapping("taught", Lessons.is_valid, seldom_read=True))
-        self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid, seldom_read=True), int)
-        self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid, seldom_read=True), str)
+        is_mean = is_of(turn_of(MEAN_OF_SHARES))
+        self._lessons.keep_in(pieces.mapping("taught", is_of(turn_of(PAGE)), seldom_read=True))
+        self._places.keep_in(pieces.mapping("places", is_mean, seldom_read=True), int)
+        self._siblings.keep_in(pieces.mapping("siblings", is_mean, seldom_read=True), str)
         for name, known, turns in self._known():
             of_documents = name == "waiting"
-            kept = pieces.mapping(name, Waiting.is_valid, of_documents=of_documents, seldom_read=True)
-            stored = turns.keep_in(kept)
-            known.update((key, Waiting.load(value)) for key, value in stored)
+            kept = pieces.mapping(name, is_of(turn_of(WAITING)), of_documents=of_documents, seldom_read=True)
+            known.update((key, Waiting.load(value)) for key, value in turns.keep_in(kept))
 
     def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn[str]], ...]:
         return ("waiting", self._waiting, self._waiting_turns), ("leased", self._leased, self._leased_turns)
@@ -165,10 +175,6 @@ class Policy(PageByPagePolicy):
 
     def load(self, state: bytes) -> None:
         saved = saved_state(state, _STATE)
-        if not all(Waiting.is_valid([0, one]) for name in ("waiting", "leased") for one in saved[name].values()):
-            raise ValueError("a document of another policy")
-        if not are_shares(*saved["all"]):
-            raise ValueError("no mean of targets")
         self._lessons.load(*saved["taught"])
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.shapes import NUMBER
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating, saved_state
+from crawl4llm.policies._policy import BasePolicy, Candidate, CrawledPage, Rating, saved_state
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from crawl4llm.policies import EACH, BasePolicy, Candidate, CrawledPage, Rating
 from crawl4llm.policies._means import RunningMean
+from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, CrawledPage, Rating
 from crawl4llm.policies._seen_links import SEED_SCORE
 
 

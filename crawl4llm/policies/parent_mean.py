@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from crawl4llm.policies import EACH, is_number
+from crawl4llm.base.shapes import NUMBER, Where
+from crawl4llm.policies._policy import EACH
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -14,10 +13,7 @@ class Policy(SeenLinksPolicy[list[float]]):
     name = "parent_mean"
     partitioned = EACH
     seed_score = SEED_SCORE
-
-    @staticmethod
-    def _is_known(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and value[1] > 0
+    _shape = NUMBER, Where(NUMBER, lambda pages: pages > 0)
 
     def _seen(self, known: list[float] | None, influence: float) -> list[float]:
         total, pages = known or (0.0, 0)

@@ -5,9 +5,8 @@ It is called QMin in "Neural Prioritisation for Web Crawling" (arXiv 2506.16146)
 
 from __future__ import annotations
 
-from typing import Any
-
-from crawl4llm.policies import EACH, is_number
+from crawl4llm.base.shapes import NUMBER
+from crawl4llm.policies._policy import EACH
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -17,10 +16,7 @@ class Policy(SeenLinksPolicy[float]):
     name = "parent_min"
     partitioned = EACH
     seed_score = SEED_SCORE
-
-    @staticmethod
-    def _is_known(value: Any) -> bool:
-        return is_number(value)
+    _shape = NUMBER
 
     def _seen(self, known: float | None, influence: float) -> float:
         return influence if known is None else min(known, influence)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
 from crawl4llm.policies.random_static import draw
 
 if TYPE_CHECKING:

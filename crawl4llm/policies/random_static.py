@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
+from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):

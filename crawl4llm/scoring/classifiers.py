@@ -14,7 +14,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.fasttext_file import inspect_model
-from crawl4llm.scoring.fasttext_scorer import FastTextModel, one_line
+from crawl4llm.scoring.fasttext_scorer import FastTextModel
 
 REST: Final = "*"
 """Stands for all labels of a model that are not named."""
@@ -26,6 +26,8 @@ _ROUNDING: Final = 1e-6
 class Classifier(FastTextModel):
     """Gives a text the class whose label has the greatest probability; labels without a share of their own are one
     class, the last one."""
+
+    _fault = "MIXTURE: {} gives no class: {}; train it again"
 
     def __init__(self, name: str, model: Path, shares: Mapping[str, float]) -> None:
         """``shares`` by label. Raises InputError, for the model, and ValueError for shares that it cannot have."""
@@ -45,13 +47,9 @@ class Classifier(FastTextModel):
 
     def classify(self, text: str) -> int | None:
         """Return the number of a text's class; None where it is blank. Raises InputError where the model gives NaN."""
-        if not (line := one_line(text)):
+        if not text.strip():
             return None
-        try:
-            predictions = self.predict(f"{line}\n", 1, 0.0, "strict")
-        except RuntimeError as error:
-            raise InputError(f"MIXTURE: {self.file.path} gives no class: {error}; train it again") from None
-        label = predictions[0][1] if predictions else REST
+        label = next((label for _, label in self.labels(text, 1)), REST)
         return self.classes.index(label) if label in self.classes else len(self.classes) - 1
 
 

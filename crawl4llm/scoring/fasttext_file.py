@@ -36,27 +36,20 @@ class ModelFile:
     """Whether all its weights are numbers; with NaN or infinity among them, texts get no score."""
 
 
-class _CutShortError(Exception):
-    pass
-
-
 class _Reader:
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self.position, self.finite = 0, True
 
     def take(self, layout: str) -> tuple[int, ...]:
-        size = struct.calcsize("<" + layout)
-        piece = self._data[self.position : self.position + size]
-        if len(piece) < size:
-            raise _CutShortError
-        self.position += size
-        return struct.unpack("<" + layout, piece)
+        found = struct.unpack_from("<" + layout, self._data, self.position)
+        self.position += struct.calcsize("<" + layout)
+        return found
 
     def skip(self, size: int) -> None:
         self.position += size
         if size < 0 or self.position > len(self._data):
-            raise _CutShortError
+            raise EOFError
 
     def skip_weights(self, count: int) -> None:
         """Pass over 32-bit floats, and note whether all are finite."""
@@ -74,14 +67,14 @@ class _Reader:
             some = min(count, _ENTRIES_AT_ONCE)
             match = re.compile(b"(?:%s){%d}" % (_ENTRY, some), re.DOTALL).match(self._data, self.position)
             if match is None:
-                raise _CutShortError
+                raise EOFError
             self.position = match.end()
             count -= some
 
     def word(self) -> str:
         end = self._data.find(b"\0", self.position)
         if end < 0:
-            raise _CutShortError
+            raise EOFError
         word = self._data[self.position : end].decode("utf-8", errors="replace")
         self.position = end
         self.skip(10)
@@ -120,7 +113,7 @@ def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
                 digest.update(block)
     except OSError as error:
         raise InputError(f"{setting} {path} cannot be read: {error.strerror}") from None
-    except _CutShortError:
+    except (EOFError, struct.error):
         raise InputError(f"{setting} {path} is damaged or cut short; fetch or train it again") from None
     return ModelFile(path, labels, digest.hexdigest(), finite)
 
@@ -135,19 +128,19 @@ def _labels_and_finite(data: mmap.mmap, named: str) -> tuple[tuple[str, ...], bo
     dimension, *_, loss, kind, buckets, _minn, _maxn, _rate = reader.take("12i")
     reader.skip(8)
     if loss not in _LOSSES:
-        raise _CutShortError
+        raise EOFError
     if kind != _SUPERVISED:
         raise InputError(f"{named} is no classifier, but holds word vectors; give a supervised model")
     entries, words, label_count, _tokens, pruned = reader.take("iiiqq")
     if min(entries, words, label_count) < 0 or entries != words + label_count:
-        raise _CutShortError
+        raise EOFError
     reader.skip_entries(words)
     labels = tuple(reader.word() for _ in range(label_count))
     reader.skip(max(pruned, 0) * 8)
     (quantised,) = reader.take("?")
     rows, columns = reader.skip_matrix(bool(quantised))
     if columns != dimension or (pruned < 0 and rows != words + buckets):
-        raise _CutShortError
+        raise EOFError
     (output_quantised,) = reader.take("?")
     reader.skip_matrix(bool(quantised and output_quantised))
     if reader.position != len(data):

@@ -6,15 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+from crawl4llm.scoring.scorer import ScoringOptions
 
 logger = logging.getLogger(__name__)
 
@@ -22,13 +20,11 @@ logger = logging.getLogger(__name__)
 class FastTextModel:
     """A fastText model, which is loaded by the first text, or by :meth:`load`. It can be pickled."""
 
-    def __init__(self, file: ModelFile) -> None:
-        self.file = file
+    _fault: str
+    """What is wrong with a model that gives NaN, with places for its path and fastText's words."""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the model file."""
-        return self.file.digest
+    def __init__(self, file: ModelFile) -> None:
+        self.file, self.digest = file, file.digest
 
     def load(self) -> None:
         """Load the model, unless it is loaded."""
@@ -46,6 +42,15 @@ class FastTextModel:
         predict: Callable[..., Any] = model.predict
         return predict
 
+    def labels(self, text: str, most: int, least: float = 0.0) -> Sequence[tuple[float, str]]:
+        """Return the most probable labels of a text, from ``least`` on, and their probabilities; none for a blank text.
+        Raises InputError if the model gives NaN."""
+        line = one_line(text)
+        try:
+            return self.predict(f"{line}\n", most, least, "strict") if line else ()
+        except RuntimeError as error:  # fastText's "Encountered NaN."
+            raise InputError(self._fault.format(self.file.path, error)) from None
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "predict"}
 
@@ -60,6 +65,8 @@ class FastTextScorer(FastTextModel):
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
 
+    _fault = "SCORER_MODEL {} gives no score: {}; train it again"
+
     def __init__(self, path: Path, label: str) -> None:
         super().__init__(inspect_model(path))
         if not self.file.finite:
@@ -71,7 +78,7 @@ class FastTextScorer(FastTextModel):
         self.label = label
 
     @classmethod
-    def from_options(cls, options: Options) -> FastTextScorer:
+    def from_options(cls, options: ScoringOptions) -> FastTextScorer:
         """Return the classifier SCORER_MODEL with the label SCORER_LABEL.
 
         Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to
@@ -100,28 +107,19 @@ class FastTextScorer(FastTextModel):
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
-        line = one_line(text)
-        if not line:
-            return 0.0
-        try:
-            predictions = self.predict(line + "\n", len(self.file.labels), 0.0, "strict")
-        except RuntimeError as error:  # fastText's "Encountered NaN."
-            raise InputError(f"SCORER_MODEL {self.file.path} gives no score: {error}; train it again") from None
-        for probability, label in predictions:
-            if label == self.label:
-                return float(min(max(probability, 0.0), 1.0))
-        return 0.0
+        found = self.labels(text, len(self.file.labels))
+        probability = next((probability for probability, label in found if label == self.label), 0.0)
+        return float(min(max(probability, 0.0), 1.0))
 
 
-def _warn(options: Options, rules: ModelRules) -> None:
+def _warn(options: ScoringOptions, rules: ModelRules) -> None:
     if options.scorer_label != rules.label:
         logger.warning(
             "SCORER_LABEL is %s, but the rules beside SCORER_MODEL say that %s is its label for good pages",
             options.scorer_label,
             rules.label,
         )
-    extracts = options.simulation_text == "extracted" or options.corpus is None
-    if extracts and rules.extractor not in {None, options.text_extractor}:
+    if options.extracts and rules.extractor not in {None, options.text_extractor}:
         logger.warning(
             "TEXT_EXTRACTOR is %s, but SCORER_MODEL was trained on texts by %s; scores may be off",
             options.text_extractor,

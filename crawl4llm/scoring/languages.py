@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
-from crawl4llm.scoring.fasttext_scorer import FastTextModel, one_line
+from crawl4llm.scoring.fasttext_scorer import FastTextModel
 
 _LEAST = 0.5
 """Probability from which a language is told."""
 _PREFIX = "__label__"
-
-
-class LanguageIdentifier(Protocol):
-    """Tells the language of texts."""
-
-    @property
-    def digest(self) -> str:
-        """What decides its answers, in hex."""
-
-    def language(self, text: str) -> str | None:
-        """Return the language's code; None where it is not clear."""
 
 
 class FastTextLanguages(FastTextModel):
@@ -31,16 +18,11 @@ class FastTextLanguages(FastTextModel):
     Raises InputError where the file is no whole model.
     """
 
+    _fault = "--language-model {} tells nothing: {}"
+
     def __init__(self, path: Path) -> None:
         super().__init__(inspect_model(path, "--language-model"))
 
     def language(self, text: str) -> str | None:
         """Return the code of the most probable language, if its probability is 0.5 or more."""
-        line = one_line(text)
-        if not line:
-            return None
-        try:
-            predictions = self.predict(line + "\n", 1, _LEAST, "strict")
-        except RuntimeError as error:  # fastText's "Encountered NaN."
-            raise InputError(f"--language-model {self.file.path} tells nothing: {error}") from None
-        return next((label.removeprefix(_PREFIX) for _, label in predictions), None)
+        return next((label.removeprefix(_PREFIX) for _, label in self.labels(text, 1, _LEAST)), None)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+from crawl4llm.scoring.scorer import ScoringOptions
 
 
 class LengthScorer:
     """Characters of the text, as the published code's ``length`` counts them."""
 
+    digest = hashlib.sha256(b"length").hexdigest()
+    """SHA-256 of its name: there is one of its kind."""
+
     @classmethod
-    def from_options(cls, options: Options) -> LengthScorer:
+    def from_options(cls, options: ScoringOptions) -> LengthScorer:
         """Return the scorer, which needs no settings."""
         return cls()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its name: there is one of its kind."""
-        return hashlib.sha256(b"length").hexdigest()
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one length for each text."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.base.version import __version__
+from crawl4llm.scoring.scorer import ScoringOptions
 from crawl4llm.scoring.text import EXTRACTORS
 
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
+S = TypeVar("S", bound=ScoringOptions)
 
 _KIND: Final = "crawl4llm model rules"
 _FORMAT: Final = 1
@@ -84,7 +84,7 @@ def read_rules(model: Path) -> ModelRules | None:
     return rules
 
 
-def follow_rules(options: Options, given: Container[str] = ()) -> Options:
+def follow_rules(options: S, given: Container[str] = ()) -> S:
     """Return options with the rules beside SCORER_MODEL, but for ``given`` settings; raises like :func:`read_rules`."""
     if options.scorer_model is None:
         return options

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,9 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.shard_tasks import KILLED, UNDIVIDED, Executor, Shards, run_shards
-from crawl4llm.base.terminal import wants_bar
 from crawl4llm.scoring.rating import PageRater, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
-
-if TYPE_CHECKING:
-    from crawl4llm.options import Options
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +95,8 @@ def _write_whole(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+_UNIT = " pages"
+
 BLOCK = 4096
 """Pages computed, and saved, at once: a few seconds of work."""
 
@@ -163,7 +161,14 @@ class _Pass(Generic[T]):
 
 
 def run_pass(
-    task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path, executor: Executor = UNDIVIDED
+    task: Task[T],
+    pages: Pages,
+    rater: PageRater,
+    processes: int,
+    cache: Path,
+    executor: Executor = UNDIVIDED,
+    *,
+    show: bool,
 ) -> Iterator[Arrays]:
     """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
 
@@ -171,18 +176,17 @@ def run_pass(
     where the cache cannot be read or written.
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
-    blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(blocks_of(pages.count))]
-    show, unit = wants_bar(options.progress_bar), " pages"
+    blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]
     if executor.tasks is not None:
-        of_tasks = _Pass(task, pages, rater, store, executor.processes(options.workers))
+        of_tasks = _Pass(task, pages, rater, store, executor.processes(processes))
         shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
-        for _ in run_shards(shards, executor, options.workers, unit, KILLED, task.what, show):
+        for _ in run_shards(shards, executor, processes, _UNIT, KILLED, task.what, show):
             pass
-    own = _Pass(task, pages, rater, store, options.workers)
+    own = _Pass(task, pages, rater, store, processes)
     missing = [block for block in blocks if not own.is_done(block)]
     if missing:
         begun = pages.count - sum(block.size for block in missing)
-        with Progress[str](desc=task.what, total=pages.count, initial=begun, unit=unit, bar=show) as bar:
+        with Progress[str](desc=task.what, total=pages.count, initial=begun, unit=_UNIT, bar=show) as bar:
             for block, _ in zip(missing, own.compute(missing), strict=True):
                 bar.update(block.size)
     return map(store.read, range(len(blocks)))
@@ -196,11 +200,6 @@ def _answers(task: Task[Any], keys: Sequence[str], workers: PageWorkers[PageRate
     new = [place for place, rating in enumerate(known) if rating is None]
     task.scores.add([keys[place] for place in new], [answers[place] for place in new])
     return answers
-
-
-def blocks_of(count: int) -> int:
-    """Return how many blocks so many pages make."""
-    return -(-count // BLOCK)
 
 
 def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:

@@ -9,10 +9,11 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring import Scorer, load_now, score_of
+from crawl4llm.scoring.scorer import Scorer, score_of
+from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
@@ -52,10 +53,9 @@ class PageRater:
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
-        for scorer in (self.scorer, *self.others.values()):
-            load_now(scorer)
-        for classifier in self.classifiers:
-            classifier.load()
+        for one in (self.scorer, *self.others.values(), *self.classifiers):
+            if load := getattr(one, "load", None):
+                load()
 
     def text(self, key: str) -> str:
         """Return the text that is scored. Raises PageError."""
@@ -71,6 +71,20 @@ class PageRater:
     def scorer_named(self, name: str) -> Scorer:
         """Return one of the others, or else the scorer of influence."""
         return self.others.get(name, self.scorer)
+
+
+@dataclass(frozen=True, order=True)
+class HtmlPage:
+    """A page to rate; logs show it without its HTML."""
+
+    url: str
+    html: bytes = field(repr=False)
+    """In UTF-8."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes of it."""
+        return len(self.html)
 
 
 class Rating(NamedTuple):
@@ -95,12 +109,6 @@ class RatedText(NamedTuple):
     """Its class by each classifier, where there are any; None where it is blank."""
 
 
-class SeveralScores(NamedTuple):
-    """Scores of several scorers for one page."""
-
-    scores: tuple[float, ...]
-
-
 Task = Callable[[PageRater, str], Rating]
 """A function that rates a page of the corpus; a worker finds it by its module and name."""
 R = TypeVar("R")
@@ -111,25 +119,29 @@ T = TypeVar("T")
 """Type of a task's result: a Rating, or more."""
 
 
-def influence(rater: PageRater, key: str) -> Rating:
+def influence(rater: PageRater, page: str | HtmlPage) -> Rating:
     """Return the influence score of a page's main text."""
-    return rate_text(rater.scorer, rater.text(key), key)
+    name, text = _named(rater, page)
+    return rate_text(rater.scorer, text, name)
 
 
-def influence_and_text(rater: PageRater, key: str) -> RatedText:
+def _influence_and_text(rater: PageRater, page: str | HtmlPage) -> RatedText:
     """Return the influence score of a page's main text, and the text."""
-    text = rater.text(key)
-    return RatedText(*rate_text(rater.scorer, text, key), text)
+    name, text = _named(rater, page)
+    return RatedText(*rate_text(rater.scorer, text, name), text)
 
 
-def all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
+def _named(rater: PageRater, page: str | HtmlPage) -> tuple[str, str]:
+    """Return how errors call a page, and its main text. Raises PageError."""
+    return (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
+
+
+def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
     """Return the influence score of a page's main text and its classes; if wanted its signature, with whether it is a
     known one, and the text itself."""
-    name, main = (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
+    name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
-        from crawl4llm.scoring.signatures import signature_of
-
         signed = signature_of(main)
         known = rater.known_texts is not None and rater.known_texts.knows(main, signed)
     found = [classifier.classify(main) for classifier in rater.classifiers]
@@ -138,15 +150,19 @@ def all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature
     return RatedText(*rating, main if text else None, signed, known, classes or None)
 
 
-def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
-    """Return the task that scores a page's main text by several scorers; 0 each where there is none."""
-    return partial(_scores_by, names=tuple(names))
+def influence_task(
+    *, text: bool, signature: bool, classes: bool = False
+) -> Callable[[PageRater, str | HtmlPage], Rating | RatedText]:
+    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
+    if signature or classes:
+        return partial(_all_of_text, text=text, signature=signature)
+    return _influence_and_text if text else influence
 
 
-def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScores:
+def scores_by(rater: PageRater, key: str, names: Sequence[str]) -> list[float]:
+    """Return the scores of a page's main text by several scorers; 0 each if it is blank."""
     text = rater.text(key)
-    scored = [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
-    return SeveralScores(tuple(scored))
+    return [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
@@ -178,35 +194,3 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings
-
-
-@dataclass(frozen=True, order=True)
-class HtmlPage:
-    """A page to rate; logs show it without its HTML."""
-
-    url: str
-    html: bytes = field(repr=False)
-    """In UTF-8."""
-
-    @property
-    def weight(self) -> int:
-        """Bytes of it."""
-        return len(self.html)
-
-
-def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
-    return rate_text(rater.scorer, rater.extract(page.html), page.url)
-
-
-def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
-    text = rater.extract(page.html)
-    return RatedText(*rate_text(rater.scorer, text, page.url), text)
-
-
-def html_task(
-    *, text: bool, signature: bool, classes: bool = False
-) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
-    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
-    if signature or classes:
-        return partial(all_of_text, text=text, signature=signature)
-    return _html_influence_and_text if text else _html_influence

@@ -17,7 +17,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zlib import crc32
 
 from crawl4llm.base.errors import MissingRecord
@@ -44,18 +44,6 @@ _NAME: Final = re.compile(r"[0-9a-f]{32}\.scores")
 _LARGEST_FILE: Final = 1 << 30
 """Bytes, holes included; in a table that is too small for its corpus, new entries take the places of old ones."""
 _LARGEST_FOLDER: Final = 4 << 30
-
-
-class Scored(Protocol):
-    """A :class:`~crawl4llm.scoring.rating.Rating`, or more."""
-
-    @property
-    def score(self) -> float | None:
-        """See Rating."""
-
-    @property
-    def reason(self) -> str | None:
-        """See Rating."""
 
 
 class ScoreCache:
@@ -99,7 +87,7 @@ class ScoreCache:
         self.found += len(pages) - ratings.count(None)
         return ratings
 
-    def add(self, pages: Sequence[str], ratings: Iterable[Scored]) -> None:
+    def add(self, pages: Sequence[str], ratings: Iterable[Rating]) -> None:
         """Keep what pages scored, but for what may be otherwise at the next time."""
         self._open()
         for page, rating in zip(pages, ratings, strict=True):
@@ -160,7 +148,7 @@ class ScoreCache:
         _, score, reason, _ = _ENTRY.unpack(entry)
         return Rating(score if _REASONS[reason] in _SCORED else None, _REASONS[reason])
 
-    def _add(self, fd: int, page: str, rating: Scored) -> None:
+    def _add(self, fd: int, page: str, rating: Rating) -> None:
         digest, offset = self._place(page)
         window = os.pread(fd, _WINDOW, offset)
         at = window.find(digest)
@@ -208,7 +196,7 @@ def _is_whole(entry: bytes) -> bool:
 
 def score_cache(folder: Path, rater: PageRater) -> ScoreCache:
     """Return the cache of a rater's influence scores: by corpus, model, label, and extractor with its version."""
-    from importlib.metadata import version
+    from importlib.metadata import version  # slow to import: 30 ms
 
     scorer, extractor = rater.scorer, rater.extractor
     depends_on = {

@@ -31,7 +31,7 @@ def require_library(wanted_by: str = "NEAR_DUPLICATES", instead: str = "set it t
     """Raise InputError where the library that makes the hashes is not installed, or one that makes others; it says what
     wants it, and what to do without it."""
     try:
-        from rensa import RMinHash
+        from rensa import RMinHash  # perhaps missing, or another version
     except ImportError:
         RMinHash = None  # noqa: N806 - the class, where there is one
     if RMinHash is None or f"rensa {RMinHash.ALGORITHM_VERSION}" != SCHEME:
@@ -41,7 +41,7 @@ def require_library(wanted_by: str = "NEAR_DUPLICATES", instead: str = "set it t
 def signature_of(text: str) -> bytes:
     """Return the signature of a text, as SIGNATURE packs it: of its runs of five words in lower case, or of all of it
     where it has fewer; empty for a blank text."""
-    from rensa import RMinHash
+    from rensa import RMinHash  # few crawls need it
 
     words = text.lower().encode("utf-8", "replace").decode().split()
     if not words:

@@ -18,10 +18,10 @@ Extractor = Callable[[str], str]
 
 @cache
 def _prepared() -> Callable[..., str | None]:
-    """Return trafilatura's function, when it is first needed: to import it takes 0.3 s."""
-    from trafilatura import extract
+    """Return trafilatura's function, when it is first needed."""
+    from trafilatura import extract  # slow to import: 300 ms
 
-    from crawl4llm.scoring.faster_trafilatura import make_faster
+    from crawl4llm.scoring.faster_trafilatura import make_faster  # with trafilatura
 
     # Both log several lines a page; pages without text are counted instead.
     for noisy in ("trafilatura", "htmldate"):
@@ -36,7 +36,7 @@ def _trafilatura(html: str) -> str:
 
 
 def _resiliparse(html: str) -> str:
-    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.extract.html2text import extract_plain_text  # of an extra
 
     return str(extract_plain_text(html, main_content=True, alt_texts=False, comments=False))
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
 
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import check_machine
 from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked
@@ -159,11 +160,7 @@ class PageWorkers(Generic[R]):
                 return await self.run_chunk(task, chunk)
 
         answers = await asyncio.gather(*map(in_turn, chunks))
-        rated = {
-            page: rating
-            for chunk, ratings in zip(chunks, answers, strict=True)
-            for page, rating in zip(chunk, ratings, strict=True)
-        }
+        rated = dict(zip(ordered, chain.from_iterable(answers), strict=True))
         return [rated[page] for page in pages]
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
@@ -257,9 +254,7 @@ async def rate_by_key(
 ) -> list[Rating | RatedText]:
     """Return the scores of pages that the workers look up in the corpus, and their classes; if wanted, their main text
     and signature."""
-    task: Callable[[PageRater, str], Rating | RatedText] = tasks.influence_and_text if text else tasks.influence
-    if signature or workers.rater.classifiers:
-        task = partial(tasks.all_of_text, text=text, signature=signature)
+    task = tasks.influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
     return await workers.run(task, [page.key for page in pages])
 
 

@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import BOMB, ERROR, ROBOTS_UNKNOWN
+from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
-from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.frontier import Lease, Outcome
 
 
@@ -48,7 +48,8 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
-            from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
+            # Live only; the room takes long to load.
+            from crawl4llm.live.capturing import REFUSAL, REFUSALS, keep_head
             from crawl4llm.live.request_log import price_of
 
             why = None
@@ -73,7 +74,6 @@ class InfluenceSpider(Spider):
                 self.crawl.failed(lease, "http_404")
             else:
                 self.crawl.fetched(lease, found, response.status)
-        assert self.crawler.stats is not None
         self.crawler.stats.inc_value("response_received_count", answers - 1)  # Scrapy has counted one
 
     def on_failure(self, failure: Failure) -> None:
@@ -87,9 +87,8 @@ class InfluenceSpider(Spider):
         if isinstance(raised, InputError):  # no page's fault, perhaps that no file can be opened, nor anything imported
             self._end(raised)
             return
-        # Imported where something fails: a simulation may need nothing of the live room, which takes long to load.
-        from crawl4llm.live.capturing import hop_of
-        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_bomb, keep_head
+        # Slow to import, and of use where something fails alone.
+        from crawl4llm.live.capturing import OPT_OUT_HEAD, hop_of, keep_bomb, keep_head
         from crawl4llm.live.fetching import Elsewhere
         from crawl4llm.live.opt_outs import OptedOut
         from crawl4llm.live.places import Later
@@ -132,7 +131,6 @@ class InfluenceSpider(Spider):
         """End the crawl here; it can be taken up again."""
         if self.crawl.failure is None:
             self.crawl.failure = str(error)
-            assert self.crawler.engine is not None
             self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def closed(self, reason: str) -> None:

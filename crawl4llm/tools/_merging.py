@@ -16,6 +16,7 @@ from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
+from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.controls import Controls
@@ -28,7 +29,6 @@ from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.option_checks import is_dotted
 from crawl4llm.parts import Rated
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._merging_journals import Merge

@@ -21,7 +21,7 @@ from crawl4llm.cluster.history import History
 from crawl4llm.cluster.soundness import CheckedCommit, CommitsSoundness
 from crawl4llm.cluster.stores import FINGERPRINT
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.series import FileNames
+from crawl4llm.warc.writer import FileNames
 
 
 class Merge:

@@ -23,16 +23,17 @@ from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.frontier import Entry
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
-from crawl4llm.warc.page_records import is_utc_date
-from crawl4llm.warc.reader import UnreadableFile, read_stored, scan
-from crawl4llm.warc.records import DATE, field_name
-from crawl4llm.warc.series import OPEN_SUFFIX
+from crawl4llm.warc.archive import OPEN_SUFFIX
+from crawl4llm.warc.cdxj import INDEX_NAME
+from crawl4llm.warc.page_records import Entry as IndexEntry
+from crawl4llm.warc.page_records import is_utc_date, timestamp
+from crawl4llm.warc.reader import read_stored, scan
+from crawl4llm.warc.records import DATE, UnreadableFile, field_name
 from simulate.web import open_rater
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _said_by(warc: Path, digest: str, time: str, url: str) -> Iterator[Part]:
     The index has times to the second, and many sites give the same answer: the record itself has the whole time. Of
     several of one time that of the URL's own site is meant."""
     stamp = timestamp(time) if is_utc_date(time) else ""
-    best: tuple[bool, cdxj.Entry, str] | None = None
+    best: tuple[bool, IndexEntry, str] | None = None
     for entry in cdxj.read(warc / INDEX_NAME, redirects=True):
         if entry.digest == digest and entry.timestamp == stamp and (identifier := _record_of(warc, entry, time)):
             found = (site_of(entry.url) == site_of(url), entry, identifier)
@@ -242,7 +243,7 @@ def _said_by(warc: Path, digest: str, time: str, url: str) -> Iterator[Part]:
     yield Fact("record", place, f"{path} at {entry.offset:,}, {identifier}, {digest}")
 
 
-def _record_of(warc: Path, entry: cdxj.Entry, time: str) -> str | None:
+def _record_of(warc: Path, entry: IndexEntry, time: str) -> str | None:
     """Return the id of the record that an index leads to; None if its time is another, or it cannot be read."""
     within(warc, entry.filename, warc / INDEX_NAME)
     try:

@@ -22,6 +22,7 @@ from crawl4llm.base.within import require_within
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
+from crawl4llm.warc.page_records import Entry
 
 if TYPE_CHECKING:
     from crawl4llm.base.charsets import Html
@@ -168,7 +169,7 @@ def open_run(path: str | Path) -> OpenedRun:
     return OpenedRun(output)
 
 
-def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], Html]:
+def _reader(folder: Path, entry: Entry) -> Callable[[], Html]:
     def read() -> Html:
         # for the content of pages alone
         from crawl4llm.warc.reader import read_page
@@ -178,7 +179,7 @@ def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], Html]:
     return read
 
 
-def _entries(index: Path) -> Iterator[cdxj.Entry]:
+def _entries(index: Path) -> Iterator[Entry]:
     with open_input(index) as file:
         end = _whole(file)
     return cdxj.read(index, end=end)

@@ -5,6 +5,8 @@ Apart from the writer, which is only loaded where something is archived.
 
 from __future__ import annotations
 
+import re
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
@@ -13,14 +15,33 @@ from crawl4llm.base.pages import Capture, PageRecord
 
 if TYPE_CHECKING:
     from crawl4llm.warc.page_records import Fields
-    from crawl4llm.warc.series import SeriesPosition
+
+
+OPEN_SUFFIX = ".open"
+"""What a WARC file bears after its name until it is finished."""
+
+
+def host_name() -> str:
+    """Return this machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
+
+
+class SeriesPosition(NamedTuple):
+    """The end of a series of files and their index: everything before it has been handed to the operating system."""
+
+    serial: int
+    """Number of the WARC file that the next record goes to."""
+    offset: int
+    """Its size in bytes; 0 where it does not exist yet."""
+    index_offset: int
+    """Size of the index in bytes."""
 
 
 class ArchivePosition(NamedTuple):
     """The end of the archive: a place to commit, and to cut back to."""
 
     serial: int
-    """The first three are a :class:`crawl4llm.warc.series.SeriesPosition`, of the page files."""
+    """The first three are a :class:`SeriesPosition`, of the page files."""
     offset: int
     index_offset: int
     text_serial: int = 0
@@ -31,15 +52,11 @@ class ArchivePosition(NamedTuple):
     @property
     def pages(self) -> SeriesPosition:
         """Position in the page files."""
-        from crawl4llm.warc.series import SeriesPosition
-
         return SeriesPosition(*self[:3])
 
     @property
     def texts(self) -> SeriesPosition:
         """Position in the text files."""
-        from crawl4llm.warc.series import SeriesPosition
-
         return SeriesPosition(*self[3:])
 
 

@@ -23,15 +23,17 @@ from typing import NamedTuple
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
-from crawl4llm.warc.cdxj import REVISIT_MIME, Entry, index_mime
+from crawl4llm.warc.cdxj import REVISIT_MIME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.page_records import (
     MAX_URI,
     RESPONSE_TYPE,
     ContentRecord,
+    Entry,
     Head,
     RecordBuilder,
     digest,
+    index_mime,
     record_bytes,
     record_head,
     record_id,
@@ -60,67 +62,55 @@ FindOriginal = Callable[[str], Original | None]
 """Gives the record in the archive that holds the payload of a digest, if one does."""
 
 
-class Exchange(NamedTuple):
-    """A response, and the request that it answers."""
+def exchange(
+    records: RecordBuilder,
+    capture: Capture,
+    key: str,
+    warcinfo_id: str,
+    *,
+    hop: int,
+    find: FindOriginal,
+    credentials: bool = False,
+    purpose: str | None = None,
+) -> tuple[ContentRecord, bytes]:
+    """Return the records of a capture with a fitting URL, of the response and of the request that it answers.
 
-    response: ContentRecord
-    request: bytes
+    ``hop`` captures lead from it to the page of ``key``; ids and dates are those of a RecordBuilder; ``credentials`` as
+    in request_head. ``purpose``: what it was asked for that is no page.
+    """
+    payload_digest = digest(capture.body)
+    original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
+    if original and len(original.url) + len(capture.url) > MAX_URI:
+        original = None  # the head would be too long for some readers
+    kind = "revisit" if original else "response"
+    identifier = record_id(records.crawl_id, _name(kind, hop), key)
+    url = safe_uri(capture.url)
+    date = records.date(capture.date)
+    network = _network(capture.ip_address, capture.protocol)
+    http_head, said = response_head(capture)
+    head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
+    if purpose:
+        head.append((PURPOSE_FIELD, purpose))
+    if original:
+        head += [
+            ("WARC-Profile", REVISIT_PROFILE),
+            ("WARC-Refers-To", original.id),
+            ("WARC-Refers-To-Target-URI", original.url),
+            ("WARC-Refers-To-Date", original.date),
+            ("WARC-Truncated", "length"),
+        ]
+    elif capture.truncated:
+        head.append(("WARC-Truncated", capture.truncated))
+    data = record_bytes(kind, head, RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head)
+    mime = REVISIT_MIME if original else _media_type(capture)
+    response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
 
-
-class ExchangeBuilder:
-    """Builder of captures' records, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
-
-    def __init__(self, records: RecordBuilder, *, credentials: bool = False) -> None:
-        self._records = records
-        self._credentials = credentials
-
-    def exchange(
-        self,
-        capture: Capture,
-        key: str,
-        warcinfo_id: str,
-        *,
-        hop: int,
-        find: FindOriginal,
-        purpose: str | None = None,
-    ) -> Exchange:
-        """Return the records of a capture with a fitting URL; ``hop`` captures lead from it to the page of ``key``.
-
-        ``purpose``: what it was asked for that is no page.
-        """
-        payload_digest = digest(capture.body)
-        original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
-        if original and len(original.url) + len(capture.url) > MAX_URI:
-            original = None  # the head would be too long for some readers
-        kind = "revisit" if original else "response"
-        identifier = record_id(self._records.crawl_id, _name(kind, hop), key)
-        url = safe_uri(capture.url)
-        date = self._records.date(capture.date)
-        network = _network(capture.ip_address, capture.protocol)
-        http_head, said = response_head(capture)
-        head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
-        if purpose:
-            head.append((PURPOSE_FIELD, purpose))
-        if original:
-            head += [
-                ("WARC-Profile", REVISIT_PROFILE),
-                ("WARC-Refers-To", original.id),
-                ("WARC-Refers-To-Target-URI", original.url),
-                ("WARC-Refers-To-Date", original.date),
-                ("WARC-Truncated", "length"),
-            ]
-        elif capture.truncated:
-            head.append(("WARC-Truncated", capture.truncated))
-        data = record_bytes(kind, head, RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head)
-        mime = REVISIT_MIME if original else _media_type(capture)
-        response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
-
-        http_head, said = request_head(capture, url, credentials=self._credentials)
-        request_id = record_id(self._records.crawl_id, _name("request", hop), key)
-        head = [*record_head(request_id, date, url, warcinfo_id), *network]
-        head += [("WARC-Concurrent-To", identifier), *_said(said)]
-        body = capture.request_body
-        return Exchange(response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head))
+    http_head, said = request_head(capture, url, credentials=credentials)
+    request_id = record_id(records.crawl_id, _name("request", hop), key)
+    head = [*record_head(request_id, date, url, warcinfo_id), *network]
+    head += [("WARC-Concurrent-To", identifier), *_said(said)]
+    body = capture.request_body
+    return response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head)
 
 
 def has_uri(capture: Capture) -> bool:

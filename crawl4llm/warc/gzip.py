@@ -8,24 +8,18 @@ are compressed as a whole are read through entry points.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import zlib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from crawl4llm.base.compression import GZIP_WBITS, largest_stored
+from crawl4llm.base.compression import GZIP_WBITS, InflateError, gunzip_pieces
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.files import writing
-from crawl4llm.base.inflating import InflateError, gunzip_pieces, inflate, plausible
-from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from crawl4llm.base.files import PreadFile, writing
+from crawl4llm.warc.records import RECORD_START, Frame, UnreadableFile, WholeFileCompressed, heads_or_none, read_packed
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
@@ -45,12 +39,7 @@ class GzipRecords:
         self._file = file
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        if most is not None and length > largest_stored(most):
-            raise too_large(self._file.path, offset)
-        try:
-            return inflate(self._file.read(length, offset), "gzip", plausible(length) if most is None else most)
-        except InflateError as error:
-            raise record_error(self._file.path, offset, error, most) from error
+        return read_packed(self._file, "gzip", offset, length, most)
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         starts = range(offset, offset + length, _NEXT_READ)
@@ -161,29 +150,28 @@ _BUFFER: Final = 1 << 16
 _READ_AHEAD: Final = 1 << 24
 
 
-class MissingPackage(Exception):
-    """indexed_gzip is not installed."""
-
-
 class WholeGzip:
     """The contents of a gzip file that is compressed as a whole, by position: a :class:`crawl4llm.warc.plain.Source`.
 
     Such a file, as ClueWeb09's are, can only be inflated from its start. indexed_gzip notes, every few megabytes, what
     it takes to go on from there (as zlib's ``examples/zran.c`` shows), and keeps that in a file of entry points.
 
-    ``points`` is the file of its entry points, made where it is not there yet. Raises MissingPackage, and InputError
-    where the file cannot be written.
+    ``points`` is the file of its entry points, made where it is not there yet. Raises UnreadableFile without that
+    package, and InputError where the file cannot be written.
     """
 
-    def __init__(self, file: PreadFile, points: Path) -> None:
-        self.path = file.path
+    def __init__(self, path: Path, points: Path) -> None:
+        self.path = path
         options: dict[str, Any] = {"index_file": str(points)} if points.exists() else {"spacing": _SPACING}
         try:
             package = import_module("indexed_gzip")
         except ImportError:
-            raise MissingPackage from None
+            raise UnreadableFile(
+                f"{path}: is compressed as a whole, not record by record; to read it: pip install indexed_gzip"
+            ) from None
         self._errors = (package.ZranError, package.NotCoveredError, OSError, EOFError)
-        self._contents = package.IndexedGzipFile(fileobj=_ForIndexedGzip(file), buffer_size=_BUFFER, **options)
+        # Each read opens the file anew: forks would share the place in an open one.
+        self._contents = package.IndexedGzipFile(str(path), drop_handles=True, buffer_size=_BUFFER, **options)
         if not points.exists():
             self._contents.build_full_index()
             temporary = points.with_name(f"{points.name}.{os.getpid()}.tmp")
@@ -214,28 +202,3 @@ class ReadAhead:
             self._start, start = position, 0
             self._data = self._source.read(max(size, _READ_AHEAD), position)
         return self._data[start : start + size]
-
-
-class _ForIndexedGzip(io.RawIOBase):
-    """The file as indexed_gzip wants it: with a position, which is the object's own and not shared with a fork."""
-
-    def __init__(self, file: PreadFile) -> None:
-        self._file = file
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._file.size}[whence]
-        return self._position
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer)
-        data = self._file.read(len(view), self._position)
-        view[: len(data)] = data
-        self._position += len(data)
-        return len(data)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from crawl4llm.base import charsets
 from crawl4llm.base.chunked import joined
+from crawl4llm.base.compression import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
-from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 

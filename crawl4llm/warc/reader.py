@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.charsets import Html
+from crawl4llm.base.compression import ZSTD_START, Damaged, inflate_start
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.files import ArchiveError
-from crawl4llm.base.inflating import ZSTD_START, Damaged, inflate_start
-from crawl4llm.base.input_files import PreadFile, keep_open, open_archive_file
+from crawl4llm.base.files import ArchiveError, PreadFile, keep_open
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.within import require_within
-from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
-from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
+from crawl4llm.warc.archive import OPEN_SUFFIX
+from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, read
+from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
-from crawl4llm.warc.page_records import digest
+from crawl4llm.warc.page_records import Entry, digest
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import (
@@ -28,13 +29,13 @@ from crawl4llm.warc.records import (
     HttpHead,
     Record,
     RecordFile,
+    UnreadableFile,
     Whole,
     WholeFileCompressed,
     field_name,
     parse_heads,
     too_large,
 )
-from crawl4llm.warc.series import OPEN_SUFFIX
 from crawl4llm.warc.zstd import ZstdRecords
 
 MAX_OPEN: Final = 256
@@ -48,17 +49,13 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Hashable)
 
 
-class UnreadableFile(Exception):
-    """A file of which no record can be read. The message is one line that names it and says what to do."""
-
-
 def open_records(path: Path, points: Path) -> RecordFile:
     """Open an archive file for look-ups; ``points`` has its entry points where it is compressed as a whole.
 
     Raises UnreadableFile, and OSError where the file cannot be opened.
     """
     file = open_archive_file(path)
-    return PlainRecords(_whole_gzip(file, points)) if points.exists() else _records(file)
+    return PlainRecords(WholeGzip(file.path, points)) if points.exists() else _records(file)
 
 
 def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T:
@@ -73,7 +70,7 @@ def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T
     except WholeFileCompressed:
         if not isinstance(records, GzipRecords):
             raise UnreadableFile(f"{path}: is compressed as a whole, not record by record; unpack it") from None
-    return collect(PlainRecords(ReadAhead(_whole_gzip(file, points))).frames())
+    return collect(PlainRecords(ReadAhead(WholeGzip(path, points))).frames())
 
 
 def _records(file: PreadFile) -> RecordFile:
@@ -89,15 +86,6 @@ def _records(file: PreadFile) -> RecordFile:
         return PlainRecords(file)
     fault = "is empty" if not start else "is neither a WARC nor an ARC file"
     raise UnreadableFile(f"{file.path}: {fault}; fetch it again or take it away")
-
-
-def _whole_gzip(file: PreadFile, points: Path) -> WholeGzip:
-    try:
-        return WholeGzip(file, points)
-    except MissingPackage:
-        raise UnreadableFile(
-            f"{file.path}: is compressed as a whole, not record by record; to read it: pip install indexed_gzip"
-        ) from None
 
 
 def begins_like_archive(path: Path) -> bool:

@@ -14,8 +14,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple, NewType, Protocol
 
-from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
-from crawl4llm.base.inflating import InflateError, TooMuch
+from crawl4llm.base.compression import InflateError, TooMuch, inflate, largest_stored, plausible, zstd
+from crawl4llm.base.errors import CorruptRecord, TooLarge
+from crawl4llm.base.files import PreadFile
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
@@ -67,7 +68,7 @@ class Fields:
         """Return the first field of a name; empty where there is none."""
         name_at = self._searched.find(name)
         if name_at < 0:
-            return self._missing(name)
+            return b""
         start = name_at + len(name)
         end = self._searched.find(b"\n", start)
         if end < 0:
@@ -88,10 +89,6 @@ class Fields:
             values.append(value)
             at = self._searched.find(name, end)
         return b", ".join(values)
-
-    def _missing(self, name: Name) -> bytes:
-        """Return a field that is not found as writers should have written it."""
-        return b""
 
     def _folded(self, start: int) -> tuple[bytes, int]:
         """Return the value that begins at a place, on several lines maybe, and where its last line ends."""
@@ -114,25 +111,6 @@ class Fields:
         head = _FOLD.sub(b" ", self._head) if b"\n " in self._head or b"\n\t" in self._head else self._head
         parts = (line.partition(b":") for line in head.split(b"\n")[1:])
         return [(name.strip(), value.strip()) for name, colon, value in parts if colon]
-
-
-class HttpFields(Fields):
-    """The fields of a HTTP head, with blanks behind their names where servers have put them (RFC 9112, 5.1)."""
-
-    __slots__ = ("_is_mended",)
-
-    def __init__(self, head: bytes) -> None:
-        super().__init__(head)
-        self._is_mended = False
-
-    def _missing(self, name: Name) -> bytes:
-        if self._is_mended:
-            return b""
-        self._is_mended = True  # only now, since it takes longer than a search
-        if b" :" in self._head or b"\t:" in self._head:
-            self._head = _PADDED_NAME.sub(rb"\1:", self._head)
-            self._searched = self._head.lower()
-        return self.get(name)
 
 
 class Record(NamedTuple):
@@ -196,7 +174,10 @@ def parse_http(data: bytes, start: int) -> HttpHead | None:
     end = HEAD_END.search(data, start)
     if end is None:
         return None
-    return HttpHead(int(status[1]), HttpFields(data[start : end.start()]), end.end())
+    head = data[start : end.start()]
+    if b" :" in head or b"\t:" in head:  # blanks behind names, where servers have put them (RFC 9112, 5.1)
+        head = _PADDED_NAME.sub(rb"\1:", head)
+    return HttpHead(int(status[1]), Fields(head), end.end())
 
 
 class Opening(Protocol):
@@ -303,16 +284,27 @@ class WholeFileCompressed(Exception):
     """A file is compressed as a whole, not record by record: there is no way into its middle."""
 
 
+class UnreadableFile(Exception):
+    """A file of which no record can be read. The message is one line that names it and says what to do."""
+
+
 def too_large(path: Path, offset: int) -> TooLarge:
     """Return the error for a record that is larger than is allowed."""
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
 
 
-def record_error(path: Path, offset: int, error: InflateError, most: int | None) -> PageError:
-    """Return the error for a record that cannot be unpacked to ``most`` bytes, if that was asked for."""
-    if most is not None and isinstance(error, TooMuch):
-        return too_large(path, offset)
-    return CorruptRecord(f"{path}: record at {offset}: {error}")
+def read_packed(
+    file: PreadFile, coding: str, offset: int, length: int, most: int | None, dictionary: zstd.ZstdDict | None = None
+) -> bytes:
+    """Return the bytes of a record that is compressed by itself. Raises as :meth:`RecordFile.read` does."""
+    if most is not None and length > largest_stored(most):
+        raise too_large(file.path, offset)
+    try:
+        return inflate(file.read(length, offset), coding, plausible(length) if most is None else most, dictionary)
+    except InflateError as error:
+        if most is not None and isinstance(error, TooMuch):
+            raise too_large(file.path, offset) from error
+        raise CorruptRecord(f"{file.path}: record at {offset}: {error}") from error
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from crawl4llm.base.compression import largest_stored, zstd
+from crawl4llm.base.compression import ZSTD_START, inflate, zstd
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.inflating import ZSTD_START, InflateError, inflate, plausible
-from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
+from crawl4llm.base.files import PreadFile
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, read_packed
 
 _FRAME_MAGIC, _DICTIONARY_MAGIC = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"
 _SKIPPABLE_HEAD: Final = 8
@@ -33,13 +32,7 @@ class ZstdRecords:
         self._dictionary = _read_dictionary(file)
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        if most is not None and length > largest_stored(most):
-            raise too_large(self._file.path, offset)
-        try:
-            data = self._file.read(length, offset)
-            return inflate(data, "zstd", plausible(length) if most is None else most, self._dictionary)
-        except InflateError as error:
-            raise record_error(self._file.path, offset, error, most) from error
+        return read_packed(self._file, "zstd", offset, length, most, self._dictionary)
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         yield self.read(offset, length)

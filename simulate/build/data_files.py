@@ -20,12 +20,12 @@ from struct import Struct
 from typing import Final
 
 from crawl4llm.base.errors import PageError
-from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
 from simulate.build.chunks import ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
 from simulate.clueweb22.opt_outs import opt_outs_line
-from simulate.clueweb22.record_parser import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
+from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
 from simulate.clueweb22.tree_writer import (
     DocumentHead,
     LinkEnd,

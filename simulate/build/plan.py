@@ -4,18 +4,16 @@ The plan is a folder of files, so that any number of processes share it and memo
 
 - ``plan.json``, written last: a plan without it is not whole;
 - ``keys/{file id}``: the pages of a data file to be, a line ``{record}<TAB>{key}`` each, in no particular order;
-- ``table``: sorted entries of 24 bytes, for a link's target: 16 bytes of BLAKE2b of the key, the number of the data
-  file and the record in it, four bytes each, big-endian;
+- ``hashes``, ``places``: a table for a link's target, by hashes of keys: the record, all records of all data files
+  being numbered;
 - ``manifest.tsv``: lines ``{key}<TAB>{id}`` in the order of the source, then those of ids whose pages have vanished.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import mmap
 import shutil
-from bisect import bisect_left
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -26,31 +24,11 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import input_lines, parse_json
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Corpus
-from simulate.clueweb22.record_parser import (
-    FILES_PER_SUBDIR,
-    RECORDS_PER_FILE,
-    SUBDIRS_PER_STREAM,
-    DocId,
-    format_id,
-    language_of,
-    split_id,
-)
-
-FIRST_ID: Final = DocId("en", 0, 0, 0, 0)
-_STREAMS: Final = 100
-
-
-def next_id(document: DocId) -> DocId:
-    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
-    language, stream, subdir, file, record = document
-    carry, record = divmod(record + 1, RECORDS_PER_FILE)
-    carry, file = divmod(file + carry, FILES_PER_SUBDIR)
-    carry, subdir = divmod(subdir + carry, SUBDIRS_PER_STREAM)
-    stream += carry
-    if stream == _STREAMS:
-        raise InputError(f"{document} is the last id that the layout has for language {language}")
-    return DocId(language, stream, subdir, file, record)
+from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
+from simulate.clueweb22.tree_writer import next_id
+from simulate.indexes import Code, Columns
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
@@ -116,9 +94,7 @@ def _is_possible(text: str) -> bool:
 DEFAULT_LANGUAGE: Final = "en"
 """The language folder of pages whose key does not name one."""
 
-_DIGEST_BYTES, _NUMBER_BYTES = 16, 4
-_ENTRY_BYTES: Final = _DIGEST_BYTES + 2 * _NUMBER_BYTES
-_SHARDS: Final = 256
+_COLUMNS: Final[Mapping[str, Code]] = {"hashes": "Q", "places": "Q"}
 _BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
 _CACHED_TARGETS: Final = 1 << 16
 
@@ -140,8 +116,7 @@ class Plan:
         self.documents: int = stored["documents"]
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
-        with (folder / "table").open("rb") as file:
-            self._table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._table = Columns(folder, _COLUMNS)
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
         """The new id of the page with a key of the source, None where the source does not hold it."""
 
@@ -159,16 +134,10 @@ class Plan:
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        wanted, table = _digest(key), self._table
-        entries = range(len(table) // _ENTRY_BYTES)
-        found = bisect_left(
-            entries, wanted, key=lambda at: table[at * _ENTRY_BYTES : at * _ENTRY_BYTES + _DIGEST_BYTES]
-        )
-        entry = table[found * _ENTRY_BYTES : (found + 1) * _ENTRY_BYTES]
-        if not entry.startswith(wanted):
+        place = next(self._table.found("hashes", "places", _hash(key)), None)
+        if place is None:
             return None
-        numbers = entry[_DIGEST_BYTES:]
-        file, record = (int.from_bytes(part, "big") for part in (numbers[:_NUMBER_BYTES], numbers[_NUMBER_BYTES:]))
+        file, record = divmod(place, RECORDS_PER_FILE)
         return format_id(self._file_ids[file], record)
 
 
@@ -183,7 +152,7 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    writer = _PlanWriter(folder)
+    writer = _PlanWriter(folder, len(source))
     missing = dict(previous)
     with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
         keys = Progress(source.keys(), "planning", len(source), unit=" pages")
@@ -206,22 +175,23 @@ def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tupl
         if kept is None:
             language = language_of(key) if split_id(key) else DEFAULT_LANGUAGE
             before = last.get(language)
-            last[language] = next_id(before) if before else FIRST_ID._replace(language=language)
+            last[language] = next_id(before) if before else DocId(language, 0, 0, 0, 0)
             kept = str(last[language])
         yield key, kept
 
 
 class _PlanWriter:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pages: int) -> None:
+        from simulate.tables import TableWriter  # here: NumPy takes time to load, and few processes make a plan
+
         self._folder = folder
-        self._shards = folder / "shards"
-        for made in (folder / "keys", self._shards):
-            made.mkdir()
+        (folder / "keys").mkdir()
         self._numbers: dict[str, int] = {}
         self._records: list[int] = []
         self.documents = 0
         self._lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._entries = [bytearray() for _ in range(_SHARDS)]
+        self._table = TableWriter(folder, pages, "Q")
+        self._hashes, self._places = array("Q"), array("Q")
 
     def add(self, key: str, new_id: str) -> None:
         place = split_id(new_id)
@@ -231,20 +201,17 @@ class _PlanWriter:
         if number == len(self._records):
             self._records.append(0)
         self._records[number] = max(self._records[number], record + 1)
-        digest = _digest(key)
         self._lines[file_id].append(f"{record}\t{key}\n")
-        self._entries[digest[0]] += digest + b"".join(n.to_bytes(_NUMBER_BYTES, "big") for n in (number, record))
+        self._hashes.append(_hash(key))
+        self._places.append(number * RECORDS_PER_FILE + record)
         self.documents += 1
         if not self.documents % _BUFFERED:
             self._flush()
 
     def finish(self) -> None:
         self._flush()
-        with (self._folder / "table").open("wb") as table:
-            for shard in sorted(self._shards.iterdir()):
-                body = shard.read_bytes()
-                table.writelines(sorted(body[at : at + _ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES)))
-        shutil.rmtree(self._shards)
+        with (self._folder / "hashes").open("wb") as hashes, (self._folder / "places").open("wb") as places:
+            self._table.write(hashes, places)
         files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
         with replacing(self._folder / "plan.json") as file:
@@ -255,11 +222,9 @@ class _PlanWriter:
             with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(lines)
         self._lines.clear()
-        for shard, entries in enumerate(self._entries):
-            with (self._shards / f"{shard:02x}").open("ab") as file:
-                file.write(entries)
-            entries.clear()
+        self._table.add(self._hashes, self._places)
+        self._hashes, self._places = array("Q"), array("Q")
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+def _hash(key: str) -> int:
+    return fingerprint(key.encode("utf-8", "surrogatepass"))

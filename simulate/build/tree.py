@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
@@ -30,12 +30,12 @@ from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
 from simulate.clueweb22.opt_outs import write_opt_outs
-from simulate.clueweb22.record_parser import INLINK, KINDS
+from simulate.clueweb22.records import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"
 
-_FORMAT: Final = 3  # to be raised with every change of what is written, also into the work folder
+_FORMAT: Final = 4  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
 _WORK: Final = ".build"
 _README: Final = """\
@@ -45,16 +45,12 @@ manifest.tsv has a line `key<TAB>id` for every id that has been given; opt_outs.
 """
 
 
-class BuildSummary(NamedTuple):
-    """Counts of what a tree holds."""
-
-    counts: Mapping[str, int]  # documents, links, and what could not be had, by reason
-
-
 def build_tree(
     source: Corpus, to: Path, options: BuildOptions, *, manifest: Path | None = None, jobs: int = 1
-) -> BuildSummary:
+) -> Mapping[str, int]:
     """Write the pages of ``source`` as a ClueWeb22 tree to ``to``, with ``jobs`` processes and progress bars.
+
+    Return what it holds: documents, links, and what could not be had, by reason.
 
     ``to`` must be absent, empty, or hold a build of the same source with the same options: one that is not finished
     goes on, one that is stays as it is. Ids of ``manifest``, which an earlier build wrote, are kept. The bytes are a
@@ -73,7 +69,8 @@ def build_tree(
             with _locked(paths):
                 state = _build(source, paths, options, manifest, jobs, identity)
         shutil.rmtree(paths.work, ignore_errors=True)
-    return BuildSummary(state["counts"])
+    counts: dict[str, int] = state["counts"]
+    return counts
 
 
 def _build(

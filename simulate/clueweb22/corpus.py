@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final
 
 from crawl4llm.base.command_lines import index_command
-from crawl4llm.base.compression import largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
-from crawl4llm.base.inflating import Damaged, TooMuch, inflate, inflate_start, plausible
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
-from simulate.clueweb22.record_parser import (
+from simulate.clueweb22.records import (
     FULL_ID_POSITION,
     HTML,
     INLINK,
@@ -26,29 +23,25 @@ from simulate.clueweb22.record_parser import (
     TXT,
     HtmlRecord,
     LinkRecord,
+    Record,
+    RecordFiles,
     TextRecord,
     data_path,
     format_id,
     language_of,
-    link_reader,
     parse_html,
     parse_links,
     parse_text,
     split_id,
     url_at_start,
 )
-
-if TYPE_CHECKING:
-    from simulate.clueweb22.url_index import UrlIndex
+from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
+from simulate.clueweb22.url_index import FileOfUrls, UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
-_START, _START_STORED = 512, 1024
-"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
 _LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
-
-Record = TypeVar("Record")
 
 
 class ClueWeb22Corpus:
@@ -59,7 +52,7 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
+    to count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index.
     Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
@@ -69,16 +62,10 @@ class ClueWeb22Corpus:
     name = "clueweb22"
 
     def __init__(
-        self,
-        root: str | Path,
-        *,
-        target_prefix: str = "",
-        url_index: Path | None = None,
-        largest: int | None = None,
+        self, root: str | Path, *, target_prefix: str = "", url_index: Path | None = None, largest: int | None = None
     ) -> None:
         self.root = Path(root)
-        self._target_prefix = target_prefix
-        self._url_index_folder = url_index
+        self._options: dict[str, Any] = {"target_prefix": target_prefix, "url_index": url_index, "largest": largest}
         self._largest = largest
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
@@ -86,20 +73,12 @@ class ClueWeb22Corpus:
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
         self._files = RecordFiles(self.root)
-        reader = link_reader(target_prefix)
         self._parse_links = {
-            kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
+            kind: partial(parse_links, field=name, target_prefix=target_prefix) for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
-        make = partial(
-            type(self),
-            self.root,
-            target_prefix=self._target_prefix,
-            url_index=self._url_index_folder,
-            largest=self._largest,
-        )
-        return make, ()
+        return partial(type(self), self.root, **self._options), ()
 
     # -- one document -------------------------------------------------------------------------------------------------
 
@@ -191,12 +170,12 @@ class ClueWeb22Corpus:
         """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
-        file_ids = list(self._records)
-        drawn = []
-        for number in random.Random(seed).sample(range(len(self)), n):
-            file = bisect_right(self._first_numbers, number) - 1
-            drawn.append(format_id(file_ids[file], number - self._first_numbers[file]))
-        return drawn
+        return list(map(self.key_at, random.Random(seed).sample(range(len(self)), n)))
+
+    def key_at(self, number: int) -> str:
+        """Return the id of a document by its number among all, in ascending order."""
+        file = bisect_right(self._first_numbers, number) - 1
+        return format_id(self._file_ids[file], number - self._first_numbers[file])
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the tree has the folder of each of ``parts`` (``text html outlinks inlinks``)."""
@@ -220,7 +199,7 @@ class ClueWeb22Corpus:
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
-        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._target_prefix)).encode())
+        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._options["target_prefix"])).encode())
         for kind, files in self._listing.items():
             for file_id, sizes in files.items():
                 digest.update(f"\n{data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())
@@ -237,29 +216,24 @@ class ClueWeb22Corpus:
     def resolve(self, url: str) -> str | None:
         """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""
         if self._url_index is None:
-            if self._url_index_folder is None:
-                raise InputError(f"CORPUS {self.root}: no URL index; make it: {index_command(self.root)}")
-            from simulate.clueweb22.url_index import UrlIndex
-
-            self._url_index = UrlIndex(self._url_index_folder, self, index_command(self.root))
+            make = index_command(self.root)
+            if (folder := self._options["url_index"]) is None:
+                raise InputError(f"CORPUS {self.root}: no URL index; make it: {make}")
+            self._url_index = UrlIndex(folder, self, make)
         return self._url_index.find(url)
 
-    def url_parts(self) -> list[tuple[str, str]]:
+    def url_files(self) -> list[FileOfUrls]:
         """Return the data files that hold documents; the signature of each is its sizes in every kind."""
         held = self._listing.items()
         return [
-            (file_id, " ".join(f"{kind}={files[file_id].data}" for kind, files in held if file_id in files))
-            for file_id in self._records
+            FileOfUrls(name, " ".join(f"{kind}={files[name].data}" for kind, files in held if name in files), records)
+            for name, records in self._records.items()
         ]
 
-    def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
+    def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
-        records = max(self._files.count(kind, part) for kind in self._document_kinds)
-        return ((record, self._url_or_none(format_id(part, record))) for record in range(records))
-
-    def key_at(self, part: str, item: int) -> str:
-        """Return the id of a file's record."""
-        return format_id(part, item)
+        records = max(self._files.count(kind, file) for kind in self._document_kinds)
+        return ((record, self._url_or_none(format_id(file, record))) for record in range(records))
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -282,6 +256,10 @@ class ClueWeb22Corpus:
         return dict(sorted(records.items()))
 
     @cached_property
+    def _file_ids(self) -> list[str]:
+        return list(self._records)
+
+    @cached_property
     def _first_numbers(self) -> list[int]:
         """For each file, the documents in the files before it; at the end, all documents."""
         return list(accumulate(self._records.values(), initial=0))
@@ -289,7 +267,7 @@ class ClueWeb22Corpus:
     def _html(self, key: str) -> HtmlRecord | None:
         record = self._record(HTML, key, parse_html)
         if record is not None and self._largest is not None and len(record.html) > self._largest:
-            raise self._too_large(HTML, key)
+            raise self._files.too_large(HTML, key)
         return record
 
     def _text(self, key: str) -> TextRecord | None:
@@ -318,35 +296,13 @@ class ClueWeb22Corpus:
 
     def _url_at_start(self, kind: str, key: str) -> str:
         """Return the URL that a record names at its beginning; empty where that tells none."""
-        place = split_id(key)
-        if place is None or kind not in self._kinds:
-            return ""
-        data = self._files.read(kind, *place, start=_START_STORED)
-        try:
-            return url_at_start(kind, inflate_start(data, "gzip", _START), key) if data else ""
-        except Damaged:
-            return ""
+        return url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
-        """Return a document's record of a kind; None where it has none, or an empty line in its place."""
-        place = split_id(key)
-        if place is None:
-            raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
-        if kind not in self._kinds:
+        """Return a document's record of a kind; None where it has none. Raises as :meth:`RecordFiles.read` does."""
+        if kind not in self._kinds and split_id(key) is not None:
             return None
-        most = self._most(kind)
-        data = self._files.read(kind, *place, None if most is None else largest_stored(most))
-        if data is None:
-            return None
-        try:
-            data = inflate(data, "gzip", plausible(len(data)) if most is None else most)
-            return parse(data, key) if data and not data.isspace() else None
-        except TooMuch as error:
-            if most is not None:
-                raise self._too_large(kind, key) from None
-            raise self._corrupt(kind, key, error) from None
-        except ValueError as error:
-            raise self._corrupt(kind, key, error) from error
+        return self._files.read(kind, key, parse, self._most(kind))
 
     def _most(self, kind: str) -> int | None:
         """Return how many bytes a record may have."""
@@ -355,12 +311,6 @@ class ClueWeb22Corpus:
         if kind == INLINK:
             return max(self._largest, _LARGEST_INLINKS)
         return self._largest + (_LARGEST_HEAD if kind == HTML else 0)
-
-    def _too_large(self, kind: str, key: str) -> TooLarge:
-        return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
-
-    def _corrupt(self, kind: str, key: str, error: ValueError) -> CorruptRecord:
-        return CorruptRecord(f"{data_path(self.root, kind, key[10:-6])}: record {key}: {error}")
 
     def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""

@@ -12,7 +12,9 @@ import json
 import mmap
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +24,7 @@ from crawl4llm.base.files import replacing
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.optouts.said import as_text, from_text
-from simulate.clueweb22.record_parser import split_id
+from simulate.clueweb22.records import split_id
 
 NAME: Final = "opt_outs.tsv"
 
@@ -75,35 +77,28 @@ class OptOuts:
     def of(self, key: str) -> str:
         """Return the signals of a page; empty if it has none."""
         wanted = key.encode("utf-8", "replace")
-        low, high = self._start, len(self._data)
-        while low < high:
-            middle = (low + high) // 2
-            start = self._data.rfind(b"\n", self._start - 1, middle) + 1
-            end = self._data.find(b"\n", start)
-            if end < 0:
-                return ""
-            found, _, signals = self._data[start : min(end, start + _LONGEST_LINE)].partition(b"\t")
-            if found == wanted:
-                return as_text(from_text(signals.decode("utf-8", "replace")))
-            low, high = (end + 1, high) if found < wanted else (low, start)
-        return ""
+        places = range(self._start, len(self._data))
+        place = bisect_left(places, wanted, key=lambda place: self._line_at(place)[0])
+        found, signals = self._line_at(places[place]) if place < len(places) else (b"", b"")
+        return as_text(from_text(signals.decode("utf-8", "replace"))) if found == wanted else ""
+
+    def _line_at(self, place: int) -> tuple[bytes, bytes]:
+        """Return key and signals of the line that a byte is of."""
+        start = self._data.rfind(b"\n", self._start - 1, place) + 1
+        end = self._data.find(b"\n", place, start + _LONGEST_LINE)
+        key, _, signals = self._data[start : end if end >= 0 else start + _LONGEST_LINE].partition(b"\t")
+        return key, signals
 
     def check(self) -> None:
         """Raise InputError if a line is malformed or out of order: :meth:`of` would not find it."""
         before = ""
-        for number, line in enumerate(self._lines(), 2):
-            key, _, signals = line.rstrip("\n").partition("\t")
-            if not line.endswith("\n") or split_id(key) is None or key <= before or not from_text(signals):
-                raise self._damaged(f"line {number} is no page with its signals, or not in order")
-            before = key
-
-    def _lines(self) -> Iterator[str]:
-        at = self._start
-        while at < len(self._data):
-            end = self._data.find(b"\n", at, at + _LONGEST_LINE)
-            end = end + 1 if end >= 0 else min(at + _LONGEST_LINE, len(self._data))
-            yield self._data[at:end].decode("utf-8", "replace")
-            at = end
+        with open_input(self._path) as file:
+            file.seek(self._start)
+            for number, line in enumerate(iter(partial(file.readline, _LONGEST_LINE), b""), 2):
+                key, _, signals = line.decode("utf-8", "replace").rstrip("\n").partition("\t")
+                if not line.endswith(b"\n") or split_id(key) is None or key <= before or not from_text(signals):
+                    raise self._damaged(f"line {number} is no page with its signals, or not in order")
+                before = key
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")

@@ -22,20 +22,20 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.compression import compress_with_zlib
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
-from simulate.clueweb22.record_parser import (
+from simulate.clueweb22.records import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,
     SUBDIRS_PER_STREAM,
     DocId,
-    counts_path,
     data_path,
-    offset_line,
     offset_path,
-    version_path,
 )
 
 _COMPRESSION_LEVEL: Final = 6
+_STREAMS: Final = 100
+_OFFSET_LINE: Final = b"%010d\n"
 _NO_LINKS: Final = b"\n"  # what stands in the place of a record for a page without links (format page, quirk 4)
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
 
@@ -63,21 +63,26 @@ def url_hash(url: str) -> str:
     return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
 
 
-def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
-    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
+def next_id(document: DocId, records_per_file: int = RECORDS_PER_FILE) -> DocId:
+    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
+    language, stream, subdir, file, record = document
+    carry, record = divmod(record + 1, records_per_file)
+    carry, file = divmod(file + carry, FILES_PER_SUBDIR)
+    carry, subdir = divmod(subdir + carry, SUBDIRS_PER_STREAM)
+    if stream + carry == _STREAMS:
+        raise InputError(f"{document} is the last id that the layout has for language {language}")
+    return DocId(language, stream + carry, subdir, file, record)
 
-    Raises ValueError for more pages of a language than the 100 streams of the layout hold.
-    """
-    given: defaultdict[str, int] = defaultdict(int)
+
+def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
+    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file. Raises
+    InputError as :func:`next_id` does."""
+    last: dict[str, DocId] = {}
     ids = []
     for language in languages:
-        file_number, record = divmod(given[language], records_per_file)
-        subdir_number, file = divmod(file_number, FILES_PER_SUBDIR)
-        stream, subdir = divmod(subdir_number, SUBDIRS_PER_STREAM)
-        if stream > 99:
-            raise ValueError(f"more pages in language {language} than ids")
-        ids.append(str(DocId(language, stream, subdir, file, record)))
-        given[language] += 1
+        before = last.get(language)
+        last[language] = next_id(before, records_per_file) if before else DocId(language, 0, 0, 0, 0)
+        ids.append(str(last[language]))
     return ids
 
 
@@ -137,11 +142,11 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
     """
     data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
-    lines = [offset_line(0)]
+    lines = [_OFFSET_LINE % 0]
     with _whole(data) as file:
         for record in records:
             file.write(compress_with_zlib(record, _COMPRESSION_LEVEL))
-            lines.append(offset_line(file.tell()))
+            lines.append(_OFFSET_LINE % file.tell())
         with _whole(offsets) as offset_file:
             offset_file.writelines(lines)
     return len(lines) - 1
@@ -151,7 +156,7 @@ def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, 
     """Write what describes the tree: README, version file, and record counts by kind and file id."""
     root.mkdir(parents=True, exist_ok=True)
     _write(root / "README.txt", readme)
-    _write(version_path(root, subset), "")
+    _write(root / f"version_{subset}_1.0", "")  # names the category (``A``, ``B``, ``L``) and version of the tree
     for kind, files in counts.items():
         streams = defaultdict(list)
         for file_id, count in sorted(files.items()):
@@ -160,7 +165,7 @@ def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, 
                 raise ValueError(f"not a file id: {file_id}")
             streams[first.language, first.stream].append(f"{file_id},{count}\n")
         for (language, stream), lines in streams.items():
-            _write(counts_path(root, kind, language, stream), "".join(lines))
+            _write(root / f"record_counts/record_counts/{kind}/{language}{stream:02d}_counts.csv", "".join(lines))
 
 
 def _json_line(record: Mapping[str, object]) -> bytes:

@@ -2,6 +2,6 @@
 
 - ``words``: the words of the texts; ``text``: what is written on a page, as text and as HTML
 - ``sites``: the sites and their pages, and how good they are; ``web``: the links between them
-- ``model``: the fastText model, trained on a web of its own; ``traits``: the figures of a web
-- ``write``: the files, made by several processes; ``demo``: where a demo web lies, and building it once
+- ``write``: the files, made by several processes, and the fastText model, trained on a web of its own
+- ``demo``: where a demo web lies, and building it once
 """

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import whole_folder, writing
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ def build_demo(
 
     What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
     """
-    from simulate.demo.sites import SMALLEST_SITE
-    from simulate.demo.write import Plan, write_web
+    from simulate.demo.sites import SMALLEST_SITE  # once, and not where the web is there already
+    from simulate.demo.write import Plan, write_web  # likewise
 
     if hosts < _FEWEST_HOSTS:
         raise InputError(f"--hosts {hosts}: a demo web has at least {_FEWEST_HOSTS} hosts")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from simulate.demo.text import Sentences
-from simulate.demo.words import LANGUAGES, SUBJECTS
+from simulate.demo.words import LANGUAGES, SUBJECTS, Sentences
 
 SMALLEST_SITE, PAGES_LISTED = 4, 25  # pages of a site at least; entries of an index page
 _SIZE_EXPONENT: Final = 0.9  # sizes fall as a power of the rank, as those of real hosts do
@@ -47,6 +47,28 @@ class Page:
     text_of: int  # the page whose text it shows: its own number unless it is a copy
     article: bool = False
     altered: bool = False  # whether a copy differs in a paragraph
+
+
+class Link(NamedTuple):
+    """A link of a page."""
+
+    target: int | None  # number of the page it leads to; None where that is not in the web
+    url: str
+    anchor: str
+
+
+class PageLinks(NamedTuple):
+    """The links of a page by the place where they stand; no target occurs twice."""
+
+    header: Sequence[Link]
+    text: Sequence[Link]
+    listing: Sequence[Link]
+    aside: Sequence[Link]
+    footer: Sequence[Link]
+
+    def in_order(self) -> Iterator[tuple[Link, bool]]:
+        """Yield all links in page order, each with whether it stands in the header or footer."""
+        return ((link, part is self.header or part is self.footer) for part in self for link in part)
 
 
 class Section(NamedTuple):

@@ -8,35 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from simulate.demo.words import LANGUAGES, SUBJECTS
-
-if TYPE_CHECKING:
-    from simulate.demo.sites import Page, Site
-    from simulate.demo.web import Link, PageLinks
+from simulate.demo.sites import Link, Page, PageLinks, Site
+from simulate.demo.words import LANGUAGES, SUBJECTS, Sentences
 
 _PLAIN_SHARE, _LEAST_SHARE = 0.35, 0.04
 """Weight of plain paragraphs beside the others, and the least weight of these: no page is of one style by rule."""
-
-
-class Sentences(dict[str, str]):
-    """Fills patterns; each name not given is drawn anew wherever it occurs."""
-
-    def __init__(self, random: Random, subject: int, **given: str) -> None:
-        super().__init__(given)
-        self._random = random
-        self._words = SUBJECTS[subject].words
-
-    def __missing__(self, name: str) -> str:
-        words = self._words[name]
-        return words[int(self._random.random() * len(words))]
-
-    def fill(self, pattern: str) -> str:
-        """Return one sentence, with a capital at its start."""
-        sentence = pattern.format_map(self)
-        return sentence[0].upper() + sentence[1:]
 
 
 class Block(NamedTuple):
@@ -94,27 +74,7 @@ def clean_text(blocks: Iterable[Block]) -> str:
     return "\n".join(block.plain() for block in blocks)
 
 
-_HTML: Final = """\
-<!DOCTYPE html>
-<html lang="{language}">
-<head><meta charset="utf-8"><title>{title} - {site}</title></head>
-<body>
-<header class="site-header"><div class="site-name">{site}</div>
-<nav>{header}</nav>
-</header>
-<main><article>
-{main}
-</article></main>
-<aside class="sidebar"><h3>Related</h3>
-{aside}
-</aside>
-<div class="cookie-banner"><p>This website uses cookies.</p><button>Accept</button></div>
-<footer class="site-footer"><p>&copy; {site}. All rights reserved.</p>
-{footer}
-</footer>
-</body>
-</html>
-"""
+_HTML: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
 def page_html(page: Page, site: Site, blocks: Sequence[Block], links: PageLinks) -> str:

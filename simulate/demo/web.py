@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
-from simulate.demo.sites import PAGES_LISTED, Page, Site, plan_pages, plan_sites, slug, stream
+from simulate.demo.sites import PAGES_LISTED, Link, Page, PageLinks, Site, plan_pages, plan_sites, slug, stream
 from simulate.demo.text import Block, Writer
 
 _TAIL: Final = 1.15  # exponent of the popularity's Pareto distribution
@@ -25,28 +25,6 @@ _SPREAD: Final = 0.15  # standard deviation of a target's quality rank from its 
 _TEXT_LINKS, _RELATED = (0, 0, 1, 1, 2, 3), (2, 7)  # numbers of links in a text, to choose from; least and most beside
 _IN_TEXT, _BESIDE = (43, 16, 11, 30), (88, 0, 0, 12)
 """Percentage of them that lead into the page's site, its subject, the rest of its language, and nowhere."""
-
-
-class Link(NamedTuple):
-    """A link of a page."""
-
-    target: int | None  # number of the page it leads to; None where that is not in the web
-    url: str
-    anchor: str
-
-
-class PageLinks(NamedTuple):
-    """The links of a page by the place where they stand; no target occurs twice."""
-
-    header: Sequence[Link]
-    text: Sequence[Link]
-    listing: Sequence[Link]
-    aside: Sequence[Link]
-    footer: Sequence[Link]
-
-    def in_order(self) -> Iterator[tuple[Link, bool]]:
-        """Yield all links in page order, each with whether it stands in the header or footer."""
-        return ((link, part is self.header or part is self.footer) for part in self for link in part)
 
 
 class Web:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -10,13 +12,15 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.processes import run_jobs
 from simulate.clueweb22 import tree_writer as writer
-from simulate.clueweb22.record_parser import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
+from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.model import train_model
-from simulate.demo.sites import Page, plan_sites, stream
+from simulate.demo.sites import Link, Page, plan_sites, stream
 from simulate.demo.text import clean_text, page_html
-from simulate.demo.web import Link, Web
+from simulate.demo.web import Web
 
+LABEL, OTHER_LABEL = "__label__hq", "__label__cc"
+_PAGES, _HOSTS = 2_500, 50  # of the small web; there are as many good documents
+_GOOD_QUALITY: Final = (6.0, 1.8)  # parameters of the Beta distribution of quality
 _RECORDS_PER_FILE: Final = 500  # fewer than the dataset has, so that the files can be written in parallel
 _KILLED: Final = "a process of the build was killed; if memory ran out, use fewer --jobs"
 _README: Final = """\
@@ -109,3 +113,28 @@ class _Tree:
 
 
 _tree = cache(_Tree)  # each process plans the whole web anew, which takes less time than handing it over
+
+
+def train_model(path: Path, seed: int) -> None:
+    """Train a fastText model on the spot by DCLM's recipe and write it to ``path``. Equal seeds give equal bytes.
+
+    Source of the recipe: Li et al. 2024, DataComp-LM, section 4.4: documents known to be good against a sample of the
+    crawl, supervised fastText with word bigrams. The crawl is a small web of its own; the good documents are its
+    articles, written anew with more quality. They overlap, so that the scores spread.
+    """
+    import fasttext  # for the one process of a build that trains the model
+
+    random, web = stream(seed, "model"), Web(_PAGES, _HOSTS, f"model of {seed}")
+    articles = [page for page in web.pages if page.article and web.sites[page.site].language == "en"]
+
+    def example(label: str, page: Page) -> str:
+        return f"{label} {' '.join(clean_text(web.blocks(page)).split())}\n"
+
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "train.txt").open("w", encoding="utf-8") as file:
+        for page in web.pages:
+            good = replace(random.choice(articles), quality=random.betavariate(*_GOOD_QUALITY))
+            file.writelines([example(LABEL, replace(good, text_of=good.number)), example(OTHER_LABEL, page)])
+        file.flush()
+        options = {"wordNgrams": 2, "dim": 8, "bucket": 50_000, "minCount": 2, "epoch": 5, "lr": 1.2}
+        model = fasttext.train_supervised(file.name, **options, thread=1, seed=1, verbose=0)
+    model.save_model(str(path))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
 from operator import not_
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import BinaryIO, Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Final
 
 from crawl4llm.optouts.heard import Heard
 from crawl4llm.optouts.said import as_text
-from simulate.warcs.index import FINAL_COLUMNS, Columns
+from simulate.indexes import Columns, StoredPart
+from simulate.tables import TableWriter
+from simulate.warcs.index import FINAL_COLUMNS
 from simulate.warcs.opt_outs import date_of
-from simulate.warcs.part import DOCUMENT_COLUMNS, FAILED, HTML, LINK_COLUMNS, REVISITED, TEXT, TEXT_COLUMNS, StoredPart
+from simulate.warcs.part import DOCUMENT_COLUMNS, FAILED, HTML, LINK_COLUMNS, REVISITED, TEXT, TEXT_COLUMNS
 from simulate.warcs.scan import REVISIT, REVISIT_BY_DIGEST
 
 _COPIED: Final = (*DOCUMENT_COLUMNS, "keys", "aliases", "targets")
@@ -28,22 +25,12 @@ _ENDS: Final = {"key_ends": "key_lengths", "alias_ends": "alias_lengths", "targe
 """Columns of ends, and the parts' columns of lengths that they are made of."""
 
 
-class Merged(NamedTuple):
-    """Counts of the columns."""
-
-    documents: int
-    duplicates: int
-    """Documents left out because another one has their key."""
-    texts: int
-    """Documents whose text is held besides."""
-    counts: Counter[str]
-    """Records by kind, or by the reason why they are left out."""
-    opt_outs_unknown: int
-    """Documents of which the files do not tell what was said of their uses."""
-
-
-def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> Merged:
+def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> dict[str, Any]:
     """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
+
+    Return what the manifest says of them: documents, those left out because another one has their key, records by kind
+    or by the reason why they are left out, documents of which the files do not tell what was said of their uses; and as
+    ``texts``, documents whose text is held besides.
 
     Of documents with one key the first is held; but one with HTML in any case, and a text rather than none. The text of
     a page that is held as HTML can be found by the page.
@@ -53,13 +40,19 @@ def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard
     unknown = 0
     for part in parts():
         items.update(part.items)
-        counts.update(part.counts)
-        unknown += part.opt_outs_unknown
+        counts.update(part.facts["counts"])
+        unknown += part.facts["opt_outs_unknown"]
     writer = _Writer(folder, items, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
     for part in parts():
         writer.add(part)
     chosen = writer.finish(parts() if heard else (), heard)
-    return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts, unknown)
+    return {
+        "documents": items["offsets"] - sum(chosen.dropped),
+        "duplicates": chosen.count - chosen.texts,
+        "counts": dict(sorted(counts.items())),
+        "opt_outs_unknown": unknown,
+        "texts": chosen.texts,
+    }
 
 
 class _Writer:
@@ -105,7 +98,7 @@ class _Writer:
         array("Q", [self._documents]).tofile(self._files["file_starts"])
         for name in (*_COPIED, "key_ends"):
             self._files[name].flush()
-        duplicates = _Duplicates(Columns(self._folder), self._documents)
+        duplicates = _Duplicates(Columns(self._folder, FINAL_COLUMNS), self._documents)
         self._forms.write(self._files["forms"], self._files["form_documents"], duplicates.choose)
         self._names.write(self._files["names"], self._files["name_documents"])
         self._alias_forms.write(self._files["alias_forms"], self._files["alias_numbers"])
@@ -114,10 +107,8 @@ class _Writer:
             held = compress(range(self._documents), map(not_, duplicates.dropped))
             array("I", held).tofile(self._files["held"])
         duplicates.text_numbers.tofile(self._files["texts"])
-        self._write_signals(parts, heard, Columns(self._folder), duplicates.dropped)
+        self._write_signals(parts, heard, Columns(self._folder, FINAL_COLUMNS), duplicates.dropped)
         for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
             file.close()
         return duplicates
 
@@ -181,54 +172,3 @@ class _Duplicates:
         while number >= 0:
             self.dropped[number] = True
             number = kinds.find(FAILED, number + 1)
-
-
-SORTED_AT_ONCE: Final = 1 << 21
-"""Entries, about, that are sorted in memory, where they take some 50 bytes each."""
-_ENTRY: Final = np.dtype([("hash", np.uint64), ("number", np.uint32)])
-
-Choose = Callable[[Sequence[int]], Iterable[int]]
-"""Returns which of several numbers under one hash stay; both are in ascending order."""
-
-
-class TableWriter:
-    """A writer of one table of ``expected`` entries: two columns, sorted by hash and then by number, of any length.
-
-    Entries are spread by the first bits of their hashes over files, in ``folder`` but without a name, that are small
-    enough to be sorted in memory, and are then written one after the other.
-    """
-
-    def __init__(self, folder: Path, expected: int, sorted_at_once: int = SORTED_AT_ONCE) -> None:
-        bits = (expected // sorted_at_once).bit_length()
-        self._last_of_bucket = (np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)) - np.uint64(1)
-        self._buckets = [TemporaryFile(dir=folder) for _ in range(1 << bits)]  # noqa: SIM115 - until written
-
-    def add(self, hashes: array[int], numbers: Sequence[int]) -> None:
-        """Add entries; over all calls, numbers must ascend."""
-        entries = np.empty(len(hashes), _ENTRY)
-        entries["hash"], entries["number"] = hashes, numbers
-        buckets = np.searchsorted(self._last_of_bucket, entries["hash"])
-        for bucket in np.unique(buckets):
-            entries[buckets == bucket].tofile(self._buckets[bucket])
-
-    def write(self, hashes: BinaryIO, numbers: BinaryIO, choose: Choose | None = None) -> None:
-        """Write the columns; ``choose`` is asked wherever numbers share a hash."""
-        for bucket in self._buckets:
-            with bucket:
-                bucket.seek(0)
-                entries = np.fromfile(bucket, _ENTRY)
-            entries = entries[np.argsort(entries["hash"], kind="stable")]
-            if choose is not None:
-                entries = _chosen(entries, choose)
-            for name, file in (("hash", hashes), ("number", numbers)):
-                entries[name].tofile(file)
-
-
-def _chosen(entries: NDArray[np.void], choose: Choose) -> NDArray[np.void]:
-    hashes, stays = entries["hash"], np.ones(len(entries), bool)
-    starts = np.concatenate(([0], np.flatnonzero(hashes[1:] != hashes[:-1]) + 1, [len(entries)]))
-    for run in np.flatnonzero(np.diff(starts) > 1):
-        place = slice(starts[run], starts[run + 1])
-        group = entries["number"][place].tolist()
-        stays[place] = np.isin(group, list(choose(group)))
-    return entries[stays]

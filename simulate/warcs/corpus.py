@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.optouts.html_meta import said_in_tree
@@ -26,7 +27,7 @@ from crawl4llm.warc.records import PAYLOAD_DIGEST, TARGET_URI, Name, field_name
 from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
-from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
+from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end
 from simulate.warcs.scan import PAGE, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
@@ -83,8 +84,11 @@ class WarcCorpus:
         self._largest = largest
         self._reader = RecordReader(partial(_locate, root, index), largest, f"; run {self._make}")
 
-    def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
-        return partial(_reopened, type(self), *self._opened_with), ()
+    def __getstate__(self) -> tuple[str, Path, Path, IndexOptions, int | None]:
+        return self._opened_with
+
+    def __setstate__(self, state: tuple[str, Path, Path, IndexOptions, int | None]) -> None:
+        self._open(*state)
 
     # -- one document -------------------------------------------------------------------------------------------------
 
@@ -96,14 +100,13 @@ class WarcCorpus:
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
         said = from_text(self._index.signals(number))
         with reading(stored.at):
+            page.outlinks = self._wat_links(number, key)
             if self._index.kind(number) == TEXT:
                 page.text = _text(stored)
-                page.outlinks = self._wat_links(number, key)
             else:
                 html = self._html(number, stored)
                 page.html, tree = html.data, HtmlTree(html.data)
                 said += said_in_tree(tree, "")
-                page.outlinks = self._wat_links(number, key)
                 if page.outlinks is None:
                     page.outlinks = self._resolved(html_links(tree, key, html.charset), key)
         page.opt_outs = as_text(said) if said else ""
@@ -225,7 +228,7 @@ class WarcCorpus:
         """
         if "://" in url:
             return self._at(normalise_url(url))
-        named = self._named(hash64(url.encode()), url, TREC_ID)
+        named = self._named(fingerprint(url.encode()), url, TREC_ID)
         return named or self._follow(normalise_url(f"http://{url}"))
 
     def _at(self, key: str) -> str | None:
@@ -323,14 +326,6 @@ class WarcCorpus:
     def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
-
-
-def _reopened(
-    kind: type[WarcCorpus], given: str, root: Path, index: Path, options: IndexOptions, largest: int | None
-) -> WarcCorpus:
-    corpus = kind.__new__(kind)
-    corpus._open(given, root, index, options, largest)
-    return corpus
 
 
 def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why
-from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, given_path, input_lines, open_input, parse_json
+from crawl4llm.base.files import PreadFile
+from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url

@@ -1,29 +1,22 @@
 """The index of a collection of archive files, opened for look-ups: from a URL to the document at it.
 
-The index is a folder: ``index.json``, and a folder of columns as plain arrays, which are mapped into memory, so that
-neither the number of documents nor that of processes costs memory of their own. Documents are numbered in corpus order:
-files by name, records by offset. Three tables of sorted hashes lead to documents by the lookup forms of their keys, to
-documents by other names (a WARC-TREC-ID), and to aliases. :mod:`simulate.warcs.index_build` writes it.
+:mod:`simulate.indexes` says what an index is. Documents are numbered in corpus order: files by name, records by offset.
+Three tables of sorted hashes lead to documents by the lookup forms of their keys, to documents by other names (a
+WARC-TREC-ID), and to aliases. :mod:`simulate.warcs.index_build` writes it.
 """
 
 from __future__ import annotations
 
-import json
-import mmap
-import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.urls import lookup_form
-from crawl4llm.base.within import within
-from simulate.warcs.part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS, Code, hash64
+from simulate.indexes import MAKE, Code, open_columns, read_manifest
+from simulate.warcs.part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS
 
-MANIFEST: Final = "index.json"
 FINAL_COLUMNS: Final[Mapping[str, Code]] = {
     **DOCUMENT_COLUMNS,
     **TEXT_COLUMNS,
@@ -60,47 +53,6 @@ class Place(NamedTuple):
     """0 for a record that is not there."""
 
 
-MAKE: Final = "scrapy corpus index"
-"""The command that makes an index, for callers that do not know its corpus."""
-
-
-class Columns:
-    """A folder of columns, each mapped when it is first asked for."""
-
-    def __init__(self, folder: Path, make: str = MAKE) -> None:
-        self._folder, self._make = folder, make
-        self._mapped: dict[str, memoryview[int]] = {}
-
-    def __getitem__(self, name: str) -> memoryview[int]:
-        if name not in self._mapped:
-            path = self._folder / name
-            try:
-                with open_input(path) as file:
-                    # A mapping cannot be empty.
-                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
-            except FileNotFoundError:
-                raise InputError(f"{path}: missing from the index; make it anew: {self._make}") from None
-            self._mapped[name] = memoryview(data).cast(FINAL_COLUMNS[name])
-        return self._mapped[name]
-
-    def close(self) -> None:
-        """Release all mappings; a column that is asked for is mapped again."""
-        self._mapped.clear()
-
-    def text(self, texts: str, ends: str, number: int) -> str:
-        """Return an item of a column of texts that lie one after the other."""
-        start = self[ends][number - 1] if number else 0
-        return bytes(self[texts][start : self[ends][number]]).decode()
-
-    def found(self, hashes: str, numbers: str, wanted: int) -> Iterator[int]:
-        """Yield the numbers under a hash in a table, in ascending order."""
-        table = self[hashes]
-        for at in range(bisect_left(table, wanted), len(table)):
-            if table[at] != wanted:
-                return
-            yield self[numbers][at]
-
-
 class _Table(NamedTuple):
     """The columns of a look-up by key."""
 
@@ -128,8 +80,8 @@ class WarcIndex:
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
         self.folder = folder
-        self.manifest = read_manifest(folder, make)
-        self._columns = Columns(within(folder, self.manifest["columns"], folder / MANIFEST), make)
+        self.manifest = read_manifest(folder, FORMAT, make)
+        self._columns = open_columns(folder, self.manifest, FINAL_COLUMNS, make)
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]
@@ -209,7 +161,7 @@ class WarcIndex:
         if not len(self._columns[table.hashes]):
             return _NOTHING
         first = None
-        for number in self._columns.found(table.hashes, table.numbers, hash64(form.encode())):
+        for number in self._columns.found(table.hashes, table.numbers, fingerprint(form.encode())):
             text = self._columns.text(table.texts, table.ends, number)
             if text == key:
                 return _Choice(number, number)
@@ -225,23 +177,3 @@ class WarcIndex:
         if not len(self._columns[offsets]):
             return Place(file, 0, 0)
         return Place(file, self._columns[offsets][number], self._columns[lengths][number])
-
-
-def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
-    """Return the manifest of an index. Raises InputError if the folder holds no index of this format; it names the
-    command to ``make`` one."""
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: there is no index of the corpus; make it: {make}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        manifest = None
-    if not isinstance(manifest, dict):
-        manifest = {}
-    require_format(path, manifest.get("format"), FORMAT, make)
-    if manifest.get("byteorder") != sys.byteorder:
-        raise InputError(f"{path}: an index of a machine with another byte order; run {make}")
-    return manifest

@@ -1,32 +1,27 @@
 """The build of a collection's index: a part for each archive file, in parallel, then columns over all of them.
 
-Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
-the parts that are missing or stale are made. See :mod:`simulate.warcs.index` for the result.
+See :mod:`simulate.warcs.index` for the result.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
-from crawl4llm.base.within import is_within
+from crawl4llm.base.files import write_whole, writing
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.optouts.heard import LARGEST_FILE, Heard, OfPage, OfSite
-from crawl4llm.warc.reader import RecordReader, UnreadableFile
+from crawl4llm.warc.reader import RecordReader
+from crawl4llm.warc.records import UnreadableFile
+from simulate.indexes import PartIdentity, PartJob, StoredPart, build_index, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
-from simulate.warcs.index import MANIFEST, read_manifest
 from simulate.warcs.opt_outs import heard_of
-from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
+from simulate.warcs.part import COLUMNS, FORMAT
 from simulate.warcs.scan import DAMAGED, PAGE, Source, scan_part
 
 
@@ -87,35 +82,47 @@ def build_warc_index(
     Files are read in the tasks of ``executor``. Raises InputError where the folder cannot be written, a file cannot be
     read, or no document is found.
     """
-    with locked(folder):
-        with writing(folder):
-            remove_temporary(folder)
-            (folder / "parts").mkdir(exist_ok=True)
-        jobs = [_PartJob(collection.root, file, folder, options.canonical_links) for file in collection.files]
-        missing = [job for job in jobs if job.stored() is None]
-        digest = state_digest(collection, options)
-        shards = Shards(partial(map, _make_part), jobs, _PartJob.is_done, folder / "tasks" / digest[:16])
-        done = run_shards(shards, executor, processes, "B", _killed(collection, options))
-        unreadable = {job.file.name: fault for job, fault in done if fault}
-        manifest = _current_manifest(folder, collection, digest)
-        if manifest is None or len(unreadable) < len(missing):
-            made = [job for job in jobs if job.file.name not in unreadable]
-            manifest = _write_index(folder, made, digest) | {
-                "replay": collection.replay,
-                "unreadable": [unreadable[name] for name in sorted(unreadable)],
-            }
-            if not manifest["documents"]:
-                raise InputError(_no_documents(collection, manifest))
-            write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
-        _remove_stale(folder, jobs, manifest)
+    digest = state_digest(collection, options)
+    jobs = [
+        PartJob(
+            _Files(collection.root, file, folder, options.canonical_links),
+            folder / "parts" / file_name(file.name),
+            PartIdentity(file.name, f"{file.signature} {options.canonical_links}", FORMAT),
+            COLUMNS,
+            file.size,
+        )
+        for file in collection.files
+    ]
+
+    def write(faults: Mapping[Path, str]) -> dict[str, Any]:
+        made = [job for job in jobs if job.path not in faults]
+        unreadable = [faults[job.path] for job in sorted(jobs, key=lambda job: job.of.file.name) if job.path in faults]
+        manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
+        if not manifest["documents"]:
+            raise InputError(_no_documents(collection, manifest))
+        return manifest
+
+    manifest, read = build_index(
+        folder,
+        jobs,
+        _make_part,
+        digest,
+        lambda: _current_manifest(folder, collection, digest),
+        write,
+        executor=executor,
+        processes=processes,
+        unit="B",
+        killed=_killed(collection, options),
+        beside=[points_path(folder, name) for file in collection.files for name in file.names],
+    )
     return IndexSummary(
         manifest["documents"],
         manifest["duplicates"],
         manifest["counts"],
-        files_read=len(missing),
-        files_kept=len(jobs) - len(missing),
+        files_read=read,
+        files_kept=len(jobs) - read,
         unreadable=manifest["unreadable"],
-        damaged=[job.file.name for job in jobs if manifest["counts"].get(DAMAGED) and job.is_damaged()],
+        damaged=[job.of.file.name for job in jobs if manifest["counts"].get(DAMAGED) and _is_damaged(job)],
     )
 
 
@@ -133,31 +140,19 @@ def state_digest(collection: Collection, options: IndexOptions) -> str:
 
 def points_path(folder: Path, name: str) -> Path:
     """Return the path of the entry points into a file that is compressed as a whole."""
-    return folder / "points" / _file_name(name)
+    return folder / "points" / file_name(name)
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
 
 
-class _PartJob(NamedTuple):
-    """An archive file that is to be a part of the index."""
+class _Files(NamedTuple):
+    """An archive file that is to be a part of the index, with those beside it."""
 
     root: Path
     file: WarcFile
     folder: Path
     canonical_links: bool
-
-    @property
-    def size(self) -> int:
-        return self.file.size
-
-    @property
-    def path(self) -> Path:
-        return self.folder / "parts" / _file_name(self.file.name)
-
-    @property
-    def identity(self) -> PartIdentity:
-        return PartIdentity(self.file.name, f"{self.file.signature} {self.canonical_links}")
 
     def source(self, name: str) -> Source:
         """Return a file of the part, without entry points from an earlier state of it."""
@@ -167,34 +162,25 @@ class _PartJob(NamedTuple):
             points.unlink(missing_ok=True)
         return Source(self.root / name, points)
 
-    def is_done(self) -> bool:
-        return self.stored() is not None
 
-    def is_damaged(self) -> bool:
-        """Return whether records of the file are left out as damaged."""
-        return bool((part := self.stored()) and part.counts.get(DAMAGED))
-
-    def stored(self) -> StoredPart | None:
-        """Return the part, if it has been made and is not stale."""
-        try:
-            return StoredPart(self.path, self.identity)
-        except (FileNotFoundError, ValueError):
-            return None
+Job: TypeAlias = PartJob[_Files]
 
 
-def _file_name(name: str) -> str:
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+def _is_damaged(job: Job) -> bool:
+    """Return whether records of the file are left out as damaged."""
+    return bool((part := job.stored()) and part.facts["counts"].get(DAMAGED))
 
 
-def _make_part(job: _PartJob) -> str | None:
+def _make_part(job: Job) -> str | None:
     """Make a part; returns the fault of a file of which nothing can be read."""
-    wet, wat = (job.source(name) if name else None for name in (job.file.wet, job.file.wat))
-    main = job.source(job.file.name)
+    file = job.of.file
+    wet, wat = (job.of.source(name) if name else None for name in (file.wet, file.wat))
+    main = job.of.source(file.name)
     try:
-        if is_failures(job.file.name):
-            write_whole(job.path, scan_failures(main.path).to_bytes(job.identity))
-            return None
-        part = scan_part(main, wet, wat, canonical_links=job.canonical_links)
+        if is_failures(file.name):
+            part = scan_failures(main.path)
+        else:
+            part = scan_part(main, wet, wat, canonical_links=job.of.canonical_links)
     except UnreadableFile as error:
         return str(error)
     except OSError as error:
@@ -208,76 +194,42 @@ def _make_part(job: _PartJob) -> str | None:
 
 def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
     """Return the manifest of the index, if it is of this state of the collection and names no other files."""
-    try:
-        manifest = read_manifest(folder)
-    except InputError:
-        return None
-    if manifest["digest"] != digest or not is_within(manifest["columns"]):
-        return None
+    manifest = current_manifest(folder, FORMAT, digest)
     ours = {json.dumps([file.name, file.wet, file.wat, file.size]) for file in collection.files}
-    whole = ours.issuperset(map(json.dumps, manifest["files"])) and (folder / manifest["columns"]).is_dir()
-    return manifest if whole else None
+    return manifest if manifest and ours.issuperset(map(json.dumps, manifest["files"])) else None
 
 
-def _write_index(folder: Path, jobs: Sequence[_PartJob], digest: str) -> dict[str, Any]:
+def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, Any]:
     """Write the columns over the parts, and return the manifest."""
 
     def parts() -> Iterator[StoredPart]:
-        return (StoredPart(job.path, job.identity) for job in jobs)
+        return (StoredPart(job.path, job.identity, job.codes) for job in jobs)
 
     from simulate.warcs.columns import write_columns  # here: NumPy takes time to load, and few crawls make an index
 
-    files = [(job.file.name, job.file.wet, job.file.wat, job.file.size) for job in jobs]
-    columns = folder / f"columns-{hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()[:16]}"
-    temporary = columns.with_suffix(".tmp")
-    with writing(columns):
-        temporary.mkdir()
-        merged = write_columns(temporary, parts, _heard(folder, jobs))
-        shutil.rmtree(columns, ignore_errors=True)
-        temporary.replace(columns)
-    pages = (job.file for job, part in zip(jobs, parts(), strict=True) if part.counts.get(PAGE))
+    files = [(file.name, file.wet, file.wat, file.size) for file in (job.of.file for job in jobs)]
+    with new_columns(folder, hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()) as columns:
+        merged = write_columns(columns, parts, _heard(folder, jobs))
+    pages = (job.of.file for job, part in zip(jobs, parts(), strict=True) if part.facts["counts"].get(PAGE))
     without_text = (file.name for file in pages if file.wet is None)
-    return {
-        "format": FORMAT,
-        "byteorder": sys.byteorder,
-        "digest": digest,
-        "columns": columns.name,
-        "documents": merged.documents,
-        "duplicates": merged.duplicates,
-        "counts": dict(sorted(merged.counts.items())),
-        "opt_outs_unknown": merged.opt_outs_unknown,
-        "without_text": None if merged.texts else next(without_text, None),
-        "files": files,
-    }
+    merged["without_text"] = None if merged.pop("texts") else next(without_text, None)
+    return {"format": FORMAT, "columns": columns.stem, "files": files, **merged}
 
 
-def _heard(folder: Path, jobs: Sequence[_PartJob]) -> Heard:
+def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
     """Return what all files have heard of opt-outs."""
-    by_name = {job.file.name: job for job in jobs}
-    reader = RecordReader[str](lambda name: (by_name[name].root / name, points_path(folder, name)), LARGEST_FILE)
+    roots = {job.of.file.name: job.of.root for job in jobs}
+    reader = RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)
 
     def noted() -> Iterator[OfPage | OfSite]:
         for job in jobs:
-            lines = StoredPart(job.path, job.identity).column("opt_outs").tobytes().splitlines()
-            yield from heard_of(job.file.name, lines, reader.read)
+            lines = StoredPart(job.path, job.identity, job.codes).column("opt_outs").tobytes().splitlines()
+            yield from heard_of(job.of.file.name, lines, reader.read)
 
     try:
         return Heard(noted())
     finally:
         reader.close()
-
-
-def _remove_stale(folder: Path, jobs: Sequence[_PartJob], manifest: Mapping[str, Any]) -> None:
-    """Remove all that belongs to earlier states of the collection."""
-    with writing(folder):
-        wanted = {job.path for job in jobs}
-        wanted |= {points_path(folder, name) for job in jobs for name in job.file.names}
-        for path in (*(folder / "parts").iterdir(), *(folder / "points").glob("*")):
-            if path not in wanted:
-                path.unlink()
-        for path in folder.glob("columns-*"):
-            if path.name != manifest["columns"]:
-                shutil.rmtree(path)
 
 
 def _no_documents(collection: Collection, manifest: Mapping[str, Any]) -> str:

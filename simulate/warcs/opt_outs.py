@@ -19,17 +19,16 @@ from typing import Final
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.pages import HeaderFields
 from crawl4llm.base.urls import normalise_url, site_of
-from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite, of_site
 from crawl4llm.optouts.robots_rules import product_token
 from crawl4llm.optouts.said import as_text, from_text, is_known
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 from crawl4llm.optouts.tdmrep import PATH
-from crawl4llm.optouts.values import FIELDS
+from crawl4llm.optouts.values import FIELDS, said_in_head
 from crawl4llm.warc.cdxj import SIGNALS, SITE
 from crawl4llm.warc.payload import decoded, entity
 from crawl4llm.warc.reader import StoredRecord
-from crawl4llm.warc.records import Frame, HttpHead, Record, field_name
+from crawl4llm.warc.records import Fields, Frame, HttpHead, Record, field_name
 
 _PATHS: Final = {"/robots.txt": ROBOTS_TXT, PATH: TDMREP}
 """The files of a site by their paths."""
@@ -37,6 +36,8 @@ SITE_FILES: Final = tuple(_PATHS)
 _SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in FIELDS))
 _LOCATION, _RECORD_ID = field_name("Location"), field_name("WARC-Record-ID")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
+_OPT_OUT, _USER_AGENT = field_name("opt-out"), field_name("http-header-user-agent")
+_SITE, _SIGNALS = field_name(SITE), field_name(SIGNALS)
 _LARGEST_BLOCK: Final = 1 << 16
 """Bytes of a record of fields that are read."""
 _ALWAYS: Final = "9999-12-31T23:59:59Z"
@@ -76,8 +77,8 @@ class Notes:
         self._ours, self._is_known, self._crawler = ours, True, ""
         if ours:
             block = _block(frame, record)
-            self._is_known = is_known(_field(block, "opt-out"))
-            self._crawler = product_token(_field(block, "http-header-user-agent"))
+            self._is_known = is_known(block.text(_OPT_OUT))
+            self._crawler = product_token(block.text(_USER_AGENT))
 
     def document(self, record: Record, http: HttpHead | None, key: str) -> None:
         """Take the head of a document."""
@@ -109,9 +110,9 @@ class Notes:
         """Take a record of an archive of ours about another one."""
         block = _block(frame, record)
         if note := self._files.pop(record.fields.get(_CONCURRENT_TO), None):
-            note[1] = _field(block, SITE) or note[1]
+            note[1] = block.text(_SITE) or note[1]
             self._add(*note)
-        elif signals := as_text(from_text(_field(block, SIGNALS))):
+        elif signals := as_text(from_text(block.text(_SIGNALS))):
             self._add(normalise_url(record.url), record.date or "", signals)
 
     def _add(self, *note: object) -> None:
@@ -144,17 +145,8 @@ def read_site_file(stored: StoredRecord, purpose: str, site: str, date: str, cra
     return of_site(purpose, site, date, http.status, http.fields.text(_LOCATION), body, crawler)
 
 
-def _block(frame: Frame, record: Record) -> bytes:
-    """Return the block of a record of fields, with a line end before it."""
+def _block(frame: Frame, record: Record) -> Fields:
+    """Return the fields in the block of a record."""
     while len(frame.opening.data) < min(record.size or 0, _LARGEST_BLOCK) and frame.opening.grow():
         pass
-    return b"\r\n" + record.block(frame.opening.data)
-
-
-def _field(block: bytes, name: str) -> str:
-    start = block.find(f"\r\n{name}: ".encode())
-    if start < 0:
-        return ""
-    start += len(name) + 4
-    end = block.find(b"\r\n", start)
-    return block[start : end if end >= 0 else None].decode("utf-8", "replace")
+    return Fields(b"\n" + record.block(frame.opening.data))

@@ -1,21 +1,15 @@
-"""A part of an index, of one archive file: columns, in memory while it is scanned, then in a file of their own.
-
-The file is a line of JSON (what it was made from, counts, the length of each column), then the columns.
-"""
+"""A part of an index, of one archive file: columns, in memory while it is scanned."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
-from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
+from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.urls import lookup_form
+from simulate.indexes import Code, PartIdentity, part_bytes
 
 FORMAT: Final = 4
 """Version of all files of the index; one of another version is made anew."""
@@ -23,8 +17,6 @@ HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
 """Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own
 revisits), documents that a crawl could not have."""
 
-Code = Literal["B", "I", "Q"]
-"""An item's type: unsigned, of 1, 4 and 8 bytes, as :mod:`array` has it."""
 DOCUMENT_COLUMNS: Final[Mapping[str, Code]] = {"offsets": "Q", "lengths": "Q", "kinds": "B"}
 TEXT_COLUMNS: Final[Mapping[str, Code]] = {"text_offsets": "Q", "text_lengths": "Q"}
 """Where the text of each document lies in the WET file."""
@@ -51,11 +43,6 @@ COLUMNS: Final[Mapping[str, Code]] = {
 """Columns by name, and the types of their items."""
 
 
-def hash64(text: bytes) -> int:
-    """Return the number under which a lookup form or name is filed."""
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
-
-
 def digest_end(digest: bytes) -> int:
     """Return the number under which a payload digest is filed: its last characters differ like a hash's."""
     return int.from_bytes(digest[-8:], "little")
@@ -79,19 +66,19 @@ class PartColumns:
         """Add a document; ``digest`` and ``name`` may be empty."""
         columns = self.columns
         if name:
-            columns["names"].append(hash64(name))
+            columns["names"].append(fingerprint(name))
             columns["named"].append(len(self))
         columns["offsets"].append(place[0])
         columns["lengths"].append(place[1])
         columns["kinds"].append(kind)
         columns["dates"].append(date)
         columns["digests"].append(digest_end(digest))
-        columns["forms"].append(hash64(lookup_form(key).encode()))
+        columns["forms"].append(fingerprint(lookup_form(key).encode()))
         self._add_text("key_lengths", "keys", key)
 
     def add_alias(self, key: str, target: str) -> None:
         """Add a URL that leads to another one, or to a payload digest."""
-        self.columns["alias_forms"].append(hash64(lookup_form(key).encode()))
+        self.columns["alias_forms"].append(fingerprint(lookup_form(key).encode()))
         self._add_text("alias_lengths", "aliases", key)
         self._add_text("target_lengths", "targets", target)
 
@@ -107,55 +94,5 @@ class PartColumns:
 
     def to_bytes(self, identity: PartIdentity) -> bytes:
         """Return the part's file."""
-        head = {
-            **identity._asdict(),
-            "counts": dict(sorted(self.counts.items())),
-            "opt_outs_unknown": self.opt_outs_unknown,
-            "items": {name: len(column) for name, column in self.columns.items()},
-        }
-        return b"".join([json.dumps(head).encode(), b"\n", *(column.tobytes() for column in self.columns.values())])
-
-
-class PartIdentity(NamedTuple):
-    """The files that a part was made from: where it differs, the part is another."""
-
-    name: str
-    signature: str
-    """Changes when the files of the part may have."""
-    format: int = FORMAT
-    byteorder: str = sys.byteorder
-
-
-class StoredPart:
-    """A part in its file, whose columns are read when they are asked for.
-
-    Raises ValueError where the file is cut short or of another part, FileNotFoundError where there is none.
-    """
-
-    def __init__(self, path: Path, identity: PartIdentity) -> None:
-        self._path = path
-        with path.open("rb") as file:
-            line = file.readline()
-            head = json.loads(line)
-            size = os.fstat(file.fileno()).st_size
-        if not isinstance(head, dict) or not head.items() >= identity._asdict().items():
-            raise ValueError("another part")
-        self.counts: dict[str, int] = head["counts"]
-        self.opt_outs_unknown: int = head["opt_outs_unknown"]
-        self.items: dict[str, int] = head["items"]
-        """The length of each column."""
-        self._places: dict[str, int] = {}
-        end = len(line)
-        for name, items in self.items.items():
-            self._places[name] = end
-            end += items * array(COLUMNS[name]).itemsize
-        if end != size:
-            raise ValueError("cut short")
-
-    def column(self, name: str) -> array[int]:
-        """Return a column."""
-        column = array(COLUMNS[name])
-        with self._path.open("rb") as file:
-            file.seek(self._places[name])
-            column.fromfile(file, self.items[name])
-        return column
+        counts = dict(sorted(self.counts.items()))
+        return part_bytes(identity, self.columns, counts=counts, opt_outs_unknown=self.opt_outs_unknown)

@@ -16,8 +16,7 @@ from html import unescape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import lookup_form, normalise_url
+from crawl4llm.base.urls import BaseUrl, lookup_form, normalise_url
 from crawl4llm.warc.exchanges import PURPOSE_FIELD
 from crawl4llm.warc.payload import is_html, media_type
 from crawl4llm.warc.reader import scan

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import Answer, Asked, LengthScorer, Site, page, serve, train_model
 from crawl_helpers import PROJECT
+from documented import is_documented
 from model_helpers import patched
 from scrapy.settings import Settings, default_settings
 from warcio.archiveiterator import ArchiveIterator
@@ -28,10 +29,9 @@ from crawl4llm.addon import Addon
 from crawl4llm.addon.middlewares import LinkScoring, PageRecording
 from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.stats import is_documented
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.live.wire import WireHandler
-from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, influence_task
 from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 
@@ -501,7 +501,7 @@ def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.Monkey
     monkeypatch.setitem(EXTRACTORS, "trafilatura", extractor)
     with PageWorkers(PageRater(LiveCorpus(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0) as workers:
         workers.start()
-        html = PageTasks(workers, html_task(text=False, signature=False))
+        html = PageTasks(workers, influence_task(text=False, signature=False))
         ratings = [asyncio.run(html.run(HtmlPage("http://a/", page))) for page in (b"good", b"bad", b"better")]
     assert ratings == [Rating(4.0), Rating(None, how), Rating(6.0)]
 

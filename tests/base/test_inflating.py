@@ -11,9 +11,8 @@ import brotli
 import pytest
 from memory_helpers import little_memory
 
-from crawl4llm.base import inflating
-from crawl4llm.base.compression import zstd
-from crawl4llm.base.inflating import (
+from crawl4llm.base import compression
+from crawl4llm.base.compression import (
     CODINGS,
     Damaged,
     InflateError,
@@ -21,6 +20,7 @@ from crawl4llm.base.inflating import (
     gunzip_pieces,
     inflate,
     inflate_start,
+    zstd,
 )
 
 HUGE = 1 << 30
@@ -161,7 +161,7 @@ def test_of_a_body_what_follows_and_is_no_member_is_left_out(coding: str, code: 
 
 
 def test_brotli_is_needed_for_its_own_coding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflating, "_brotli", None)
+    monkeypatch.setattr(compression, "_brotli", None)
     with pytest.raises(InflateError, match="needs the package brotli"):
         inflate(CODE["br"](b"abc"), "br", 3)
     assert inflate(member(b"abc"), "gzip", 3) == b"abc"

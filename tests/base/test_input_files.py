@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.base.input_files import given_path, input_lines, open_regular, read_input, read_json
+from crawl4llm.base.files import open_regular
+from crawl4llm.base.input_files import given_path, input_lines, read_input, read_json
 
 READERS: list[Callable[[Path], Any]] = [
     open_regular,

@@ -21,7 +21,7 @@ from warc_helpers import page, url_of, write
 from worker_tasks import RATER, hoard
 
 from crawl4llm.base.errors import MachineError
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.scoring.rating import rate_all
 from crawl4llm.scoring.workers import PageWorkers
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawl4llm.base.references import BaseUrl, redirect_target
-from crawl4llm.base.urls import host_of, normalise_url, parse_url
+from crawl4llm.base.urls import BaseUrl, host_of, normalise_url, parse_url, redirect_target
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from crawl4llm.base import series
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.base.series import FIELDS, MOST, Scores, SeriesFile, read_series
 
 HEAD = '{"format": 1}\n'

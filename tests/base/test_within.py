@@ -34,12 +34,12 @@ from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.archive_source import read_values
 from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
 from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
+from crawl4llm.warc.archive import SeriesPosition
 from crawl4llm.warc.reader import read_record
-from crawl4llm.warc.series import SeriesPosition
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import UrlIndex, build_url_index
+from simulate.indexes import MANIFEST
 from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.index import MANIFEST
 
 ACTIONS = (("finish",), ("repair",), ("purge", "two.example"))
 SECRET = b"what is mine\n"
@@ -384,7 +384,7 @@ def test_a_url_index_names_its_own_folder(tmp_path: Path) -> None:
     build_url_index(corpus, tmp_path / "index")
     path = tmp_path / "index/index.json"
     before = path.read_bytes()
-    change_json(path, lambda manifest: manifest.update(shards="../index/" + manifest["shards"]))
+    change_json(path, lambda manifest: manifest.update(columns="../index/" + manifest["columns"]))
     with pytest.raises(InputError, match=r"index.json names"):
         UrlIndex(tmp_path / "index", corpus)
     build_url_index(corpus, tmp_path / "index")

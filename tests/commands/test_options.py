@@ -11,12 +11,17 @@ from scrapy.settings import Settings, default_settings
 
 from crawl4llm.addon.run import _WENT, _read_options
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.scrapy_settings import misspelt
-from crawl4llm.options import GROUPS, WENT, Options, cores, read_options, setting_name
+from crawl4llm.base.processes import cores
+from crawl4llm.cluster_options import MOST_PARTITIONS
+from crawl4llm.engine.settings import misspelt
+from crawl4llm.options import GROUPS, WENT, Options, meanings, read_options, setting_name
+from crawl4llm.parts.scope import FILE_TYPES
+from crawl4llm.parts.url_traps.rules import RULES
 from crawl4llm.policies import known_policies
 from crawl4llm.scoring.text import EXTRACTORS
 
 OPTIONS = {option.name: option for option in fields(Options)}
+MEANINGS = meanings(Options)
 
 GOOD: dict[str, list[tuple[object, object]]] = {
     "corpus": [("/a b/ä", "/a b/ä"), (Path("/corpus"), "/corpus"), ("", None)],
@@ -249,7 +254,7 @@ def read(name: str, value: object) -> Any:
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS.keys())
 def test_default_and_meaning(option: Field[Any]) -> None:
     assert option.default is None or option.metadata["check"](option.default) == option.default
-    meaning = option.metadata["meaning"]
+    meaning = MEANINGS.get(option.name, "")
     assert meaning.endswith(".") or option.name == "own_settings", "which only a run records"
     assert "\n" not in meaning
     assert "|" not in meaning, "it stands in a table"
@@ -300,7 +305,14 @@ def test_settings_are_the_fields_in_upper_case() -> None:
 def test_each_setting_is_in_one_group() -> None:
     grouped = [option for owner in GROUPS.values() for option in fields(owner)]
     assert sorted(option.name for option in grouped) == sorted(OPTIONS)
-    assert len([option for option in grouped if option.metadata["meaning"]]) <= 75
+    assert len(MEANINGS) <= 75
+
+
+def test_what_a_meaning_names_is_what_there_is() -> None:
+    """A docstring cannot be made of a table."""
+    assert f"{MOST_PARTITIONS:,} at most. 0: {Options(storage='file:///x').partitions}." in MEANINGS["crawl_partitions"]
+    assert ", ".join(f"`{name}`" for name in RULES) in MEANINGS["url_traps"]
+    assert ", ".join(f"`{name}`" for name in FILE_TYPES) in MEANINGS["scope_skipped_types"]
 
 
 @pytest.mark.parametrize("name", WENT)

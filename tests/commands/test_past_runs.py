@@ -16,10 +16,11 @@ from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.crawl.web import load_scorers
+from crawl4llm.engine.settings import take_over
 from crawl4llm.options import Options, read_options, setting_name
 from crawl4llm.policies import load_policy
-from crawl4llm.scoring import load_scorer, load_scorers
+from crawl4llm.scoring import load_scorer
 from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated
 from crawl4llm.tools.evaluate.evaluate import evaluate
 from crawl4llm.tools.explain import explain

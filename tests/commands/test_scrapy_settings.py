@@ -18,7 +18,7 @@ from scrapy.addons import AddonManager
 from scrapy.settings import Settings, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.scrapy_settings import NO, REFUSED, TABLE, check_mode, check_values
+from crawl4llm.engine.settings import NO, REFUSED, TABLE, check_mode, check_values
 
 ODD: Mapping[str, Any] = {
     **dict.fromkeys(["DEPTH_PRIORITY", "RETRY_PRIORITY_ADJUST", "REDIRECT_PRIORITY_ADJUST"], 7),

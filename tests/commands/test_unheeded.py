@@ -8,7 +8,7 @@ import pytest
 from crawl_helpers import Web, crawl
 from scrapy.settings import Settings
 
-from crawl4llm.engine.unheeded import _GROUPS, unheeded
+from crawl4llm.engine.settings import groups, unheeded
 from crawl4llm.options import read_options
 
 
@@ -54,8 +54,9 @@ def test_what_is_heeded(given: dict[str, object], profile: str) -> None:
 
 
 def test_all_names_are_settings() -> None:
-    known = {name.upper() for name in vars(read_options(Settings()))}
-    assert {name for group in _GROUPS for name in group.names} <= known
+    options = read_options(Settings())
+    known = {name.upper() for name in vars(options)}
+    assert {name for names, *_ in groups(options, "live", has_jobdir=False) for name in names} <= known
 
 
 def test_a_crawl_says_so(demo_web: Web, tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from archive_helpers import INFO, index
+from documented import is_documented
 from driven_crawl import Driven, NotingPolicy, pages_at_once, scored
 from graph_corpus import URL, GraphCorpus
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.base.stats import is_documented
 from crawl4llm.crawl import reorder_buffer
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.policies import Candidate, Rating

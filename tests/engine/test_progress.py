@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from documented import is_documented
 from terminal_helpers import on_a_terminal
-
-from crawl4llm.base.stats import is_documented
 
 
 @pytest.mark.parametrize("columns", [160, 80])

@@ -15,7 +15,8 @@ from fastwarc.warc import ArchiveIterator
 
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.warc import ArchiveInfo, ArchiveWriter
-from crawl4llm.warc.cdxj import Entry, read
+from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.page_records import Entry
 
 INFO = ArchiveInfo(
     crawl_id=UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8"),

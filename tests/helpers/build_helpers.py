@@ -8,7 +8,7 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from warc_helpers import page, redirect, response, url_of, warcinfo, write
 from crawl4llm.base.pages import Corpus, PageRecord
 from simulate.build.chunks import TextOptions
 from simulate.build.pool import BuildOptions
-from simulate.build.tree import BuildSummary, build_tree
+from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 
@@ -26,7 +26,9 @@ OPTIONS = BuildOptions(TextOptions("trafilatura", always_extract=False), "2022-0
 SUFFIXES = {"html": (".warc.gz", ".warc.offset")}
 
 
-def build(source: Corpus, to: Path, *, jobs: int = 1, manifest: Path | None = None, **changed: Any) -> BuildSummary:
+def build(
+    source: Corpus, to: Path, *, jobs: int = 1, manifest: Path | None = None, **changed: Any
+) -> Mapping[str, int]:
     """A build with the usual options but for those given."""
     return build_tree(source, to, OPTIONS._replace(**changed), jobs=jobs, manifest=manifest)
 

@@ -19,8 +19,8 @@ from warc_helpers import arc, arc_head, clueweb09, html_of, http, page, record, 
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
 from crawl4llm.warc.payload import entity
-from crawl4llm.warc.reader import UnreadableFile, open_records, scan
-from crawl4llm.warc.records import Frame
+from crawl4llm.warc.reader import open_records, scan
+from crawl4llm.warc.records import Frame, UnreadableFile
 
 if sys.version_info >= (3, 14):
     from compression import zstd

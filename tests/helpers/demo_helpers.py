@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from simulate.demo.traits import Graph
+from demo_traits import Graph
 
 PROJECT = Path(__file__).resolve().parents[2]
 

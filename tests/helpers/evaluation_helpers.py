@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 from crawl4llm.tools.evaluate.figures import Report, Table
 
 FACTS: Mapping[str, Any] = {
@@ -71,7 +71,7 @@ class ConstantScorer:
     digest = "5" * 64
 
     @classmethod
-    def from_options(cls, options: Options) -> ConstantScorer:
+    def from_options(cls, options: ScoringOptions) -> ConstantScorer:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

@@ -244,7 +244,6 @@ class Opened:
         """Close it; what a store holds is sound."""
         if self.kind.stored:
             self.reopen().verify()
-        self.frontier.close()
         if self.store is not None:
             self.store.close()
         self._temporary.cleanup()

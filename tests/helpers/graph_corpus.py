@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 
 URL = "http://graph.example/"
 """A document's URL is this and its key."""
@@ -128,7 +128,7 @@ class NumberScorer:
     digest = "0" * 64
 
     @classmethod
-    def from_options(cls, options: Options) -> NumberScorer:
+    def from_options(cls, options: ScoringOptions) -> NumberScorer:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

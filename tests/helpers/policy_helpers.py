@@ -13,11 +13,11 @@ from driven_crawl import Driven
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.crawl.web import load_scorers
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
 

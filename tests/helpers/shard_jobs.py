@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shard_tasks import Executor, Shards, run_shards
-from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 
 OPTIONS = {"partition": "cpu", "time": "1:00:00"}
 
@@ -58,7 +58,7 @@ class KillingScorer:
     digest = "6" * 64
 
     @classmethod
-    def from_options(cls, options: Options) -> KillingScorer:
+    def from_options(cls, options: ScoringOptions) -> KillingScorer:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

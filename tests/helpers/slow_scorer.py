@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from crawl4llm.options import Options
+from crawl4llm.scoring import ScoringOptions
 
 SECONDS = 3.0
 
@@ -16,7 +16,7 @@ class SlowScorer:
     digest = "7" * 64
 
     @classmethod
-    def from_options(cls, options: Options) -> SlowScorer:
+    def from_options(cls, options: ScoringOptions) -> SlowScorer:
         return cls()
 
     def score(self, texts: Sequence[str]) -> list[float]:

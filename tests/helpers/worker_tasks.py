@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile
 from crawl4llm.scoring.rating import PageRater, Rating
 
 GOOD = [f"page{number}" for number in range(40)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.settings import networks
 from crawl4llm.live.addresses import Rules, is_public, read_hosts, system_addresses, written_addresses
-from crawl4llm.option_checks import networks
 from crawl4llm.options import Options
 
 PUBLIC = """

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import serve
 from crawl_helpers import crawl_log, scrapy, stats
+from documented import is_documented
 from live_helpers import DEAD, LATIN, RAW_BODY, USER_AGENT, Crawled, crawl_live, crawled_once, small_web, text_page
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 from warcio.recordloader import ArcWarcRecord
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.stats import is_documented
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.engine.run import Run
 from crawl4llm.scoring.text import EXTRACTORS

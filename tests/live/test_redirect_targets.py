@@ -11,7 +11,7 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from crawl4llm.crawl.fetched_web import LiveCorpus
-from crawl4llm.live.middlewares import Redirecting
+from crawl4llm.live.fetching import Redirecting
 from crawl4llm.live.sitemap_files import read_sitemap
 from crawl4llm.optouts.heard import of_site
 from crawl4llm.optouts.patterns import Pattern, path_of

@@ -67,7 +67,7 @@ def copies(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Iter
 
         found.of = anew  # type: ignore[method-assign]
     yield found
-    found.close()
+    found.store.close()
 
 
 def may(copies: Copies) -> bool | None:
@@ -182,11 +182,11 @@ def test_the_cache_is_bounded() -> None:
     rules = b"user-agent: *\n" + b"".join(b"disallow: /%d\n" % number for number in range(10))
     for number in range(1000):
         copies.answered(f"http://{number}.example", rules)
-        assert copies.size <= 100_000
+        assert copies.known.size <= 100_000
         assert copies.of("http://0.example").rules is not None, "what is asked about stays"
     assert copies.of("http://1.example").rules is None
     held = sum(copies.of(f"http://{number}.example").rules is not None for number in range(990, 1000))
-    assert held == 0 or copies.size <= 100_000
+    assert held == 0 or copies.known.size <= 100_000
 
     large = b"user-agent: *\n" + b"".join(b"disallow: /%d\n" % number for number in range(1000))
     copies.answered("http://large.example", large)
@@ -201,7 +201,7 @@ def test_memory_of_the_cache_is_not_underestimated() -> None:
         copies.answered(f"http://{number}.example", None)
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert copies.size / 4 < taken < copies.size
+    assert copies.known.size / 4 < taken < copies.known.size
 
 
 # -- on disk ----------------------------------------------------------------------------------------------------------
@@ -211,14 +211,14 @@ def stored(folder: Path, crawler: str = "foo", site: str = SITE) -> bool | None:
     """Whether the private page may be fetched, by a new process."""
     copies = Copies(crawler, RobotsStore(folder))
     rules = copies.of(site).rules_at(copies.now())
-    copies.close()
+    copies.store.close()
     return None if rules is None else rules.allows(f"{site}/private/a")
 
 
 def keep(folder: Path, body: bytes | None = FILE) -> None:
     copies = Copies("foo", RobotsStore(folder))
     copies.answered(SITE, body)
-    copies.close()
+    copies.store.close()
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -234,7 +234,7 @@ def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None
     copies.failed(SITE, "robots_unknown")
     if commits:
         store.committed()
-    copies.close()
+    copies.store.close()
     store = RobotsStore(tmp_path)
     store.wait_for_commits()
     again = Copies("foo", store)
@@ -243,7 +243,7 @@ def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None
     assert known.must_ask(again.now() + HOUR) is not commits
     assert known.crawl_delay_at(again.now()) == 7
     assert (known.failures, known.source) == (1, "sha1:A 2026-11-23T12:00:00Z" if commits else None)
-    again.close()
+    again.store.close()
 
 
 def test_what_was_kept_is_for_its_owner(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_failures_that_cannot_be_true(tmp_path: Path) -> None:
     known, now = copies.of(SITE), copies.now()
     assert known.reason == "robots_unknown"
     assert 0 < (known.waits_until(now) or 0) - now <= DAY
-    copies.close()
+    copies.store.close()
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -446,7 +446,7 @@ def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     copies.answered(SITE, FILE)
     assert ["is not used any more" in line for line in caplog.messages] == [True]
     assert may(copies) is False
-    copies.close()
+    copies.store.close()
 
 
 @pytest.mark.parametrize(("now", "left"), [(1030.0, 30.0), (1e12, 0.0), (-1e12, 60.0)])

@@ -10,7 +10,7 @@ from driven_crawl import Driven, scored
 from scrapy.http import Response
 
 from crawl4llm.frontier.opening import memory_frontier
-from crawl4llm.live.retry_after import retry_after
+from crawl4llm.live.places import retry_after
 from crawl4llm.live.stalls import Stalls
 
 DAY = 86_400

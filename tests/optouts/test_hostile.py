@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.robots_rules import LIMIT as ROBOTS_LIMIT
 from crawl4llm.optouts.robots_rules import parse
 from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.optouts.tdmrep import TdmRules
+from crawl4llm.optouts.values import said_in_head
 
 URL = "http://h/" + "ab" * 1000
 NOAI = b'<meta name="robots" content="noai">'

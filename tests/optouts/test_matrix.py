@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from crawl4llm.optouts.decision import decide
-from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.robots_rules import parse
-from crawl4llm.optouts.said import Said, as_text, from_text
+from crawl4llm.optouts.said import Said, as_text, decide, from_text
 from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, Action
 from crawl4llm.optouts.tdmrep import TdmRules
+from crawl4llm.optouts.values import said_in_head
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/opt-outs.md"
 URL = "http://example.com/part/page?q=1"

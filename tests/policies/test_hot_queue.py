@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_helpers import Web, new_crawl
 
-from crawl4llm.policies._ordering import kept, lifted, original
+from crawl4llm.policies._wrappers import kept, lifted, original
 
 ON_TOPIC = "0.5" + " cheese" * 10
 OFF_TOPIC = "0.5" + " cheese" * 9

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from policy_helpers import Told, page
 
+from crawl4llm.base.shapes import is_of
 from crawl4llm.policies import _learning as learner
 from crawl4llm.policies import link
 from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._learner import NUMBERS, Learner, packed
-from crawl4llm.policies._learning import Lessons, RunningMeans, Waiting, worst_of
+from crawl4llm.policies._learning import PAGE, Lessons, RunningMeans, Waiting, turn_of, worst_of
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
@@ -232,8 +233,8 @@ def test_pages_are_learnt_together_once_many_are_known(monkeypatch: pytest.Monke
     ],
 )
 def test_a_piece_that_is_no_document_is_refused(text: str) -> None:
-    assert Lessons.is_valid([5, [as_text(documents(1)[0][0]), 0.5]])
-    assert not Lessons.is_valid([5, [text, 0.5]])
+    assert is_of(turn_of(PAGE))([5, [as_text(documents(1)[0][0]), 0.5]])
+    assert not is_of(turn_of(PAGE))([5, [text, 0.5]])
 
 
 # -- the policy -------------------------------------------------------------------------------------------------------

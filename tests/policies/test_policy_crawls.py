@@ -14,8 +14,7 @@ from scrapy.settings import Settings
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import host_of
-from crawl4llm.engine.past_runs import take_over
-from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.engine.settings import misspelt, take_over
 from crawl4llm.options import read_options
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import DocId
+from simulate.clueweb22.records import DocId
 
 SAMPLE = Path(__file__).resolve().parents[3] / "shared" / "clueweb22-sample"
 ROWS: list[dict[str, str]] = []

@@ -13,9 +13,9 @@ from fastwarc.warc import ArchiveIterator
 from warc_helpers import url_of
 
 from crawl4llm.base.errors import InputError
-from simulate.build.plan import next_id
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.record_parser import DocId
+from simulate.clueweb22.records import DocId
+from simulate.clueweb22.tree_writer import next_id
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 

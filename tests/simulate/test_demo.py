@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 from demo_helpers import gain
+from demo_traits import Graph, Traits, read_graph, share_between, spearman, tail_exponent, traits_of
 from lxml import html as lxml_html
 
 from crawl4llm.base.pages import PageRecord
@@ -16,7 +17,6 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.demo import DemoPaths, build_demo
-from simulate.demo.traits import Graph, Traits, describe, read_graph, share_between, spearman, tail_exponent, traits_of
 
 PAGES, HOSTS = 3000, 100
 
@@ -190,12 +190,6 @@ def test_traits_at_full_size(tmp_path: Path) -> None:
     graph = read_graph(corpus, FastTextScorer(paths.model, "__label__hq"))
     check_traits(traits_of(graph), tolerance=0.07)
     assert min(gain(graph, number) for number in range(3)) > 2.2
-
-
-def test_lines_are_aligned(paths: DemoPaths, traits: Traits) -> None:
-    lines = describe(*paths)
-    assert lines[0] == f"pages{'':35}3,000"
-    assert [line[:40].rstrip() for line in lines] == list(traits)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------

@@ -154,9 +154,6 @@ def test_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     paths = demo_paths(tmp_path / "web")
     assert done.stdout.startswith(f"corpus  {paths.corpus}\nmodel   {paths.model}\nNext: scrapy crawl influence ")
-    described = _command(tmp_path, "--to", "web", "--describe")
-    assert described.returncode == 0
-    assert "\nin-degree exponent  " in described.stdout
     again = _command(tmp_path, "--to", "web")
     assert again.returncode == 1
     assert again.stderr.count("\n") == 1

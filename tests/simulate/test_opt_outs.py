@@ -14,7 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.optouts.said import from_text
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.opt_outs import NAME, OptOuts, opt_outs_line, write_opt_outs
-from simulate.clueweb22.record_parser import format_id
+from simulate.clueweb22.records import format_id
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.index_build import IndexOptions
 

@@ -20,7 +20,7 @@ from clueweb22_helpers import key_of, member, paths, text_record, url_of, write_
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked
-from simulate.clueweb22 import url_index as url_index_build
+from simulate import tables
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import build_url_index, filed_form
 
@@ -111,14 +111,12 @@ def test_the_index_is_the_same_whatever_the_number_of_jobs(tmp_path: Path) -> No
     assert index_files(tmp_path / "1") == index_files(tmp_path / "3")
 
 
-def test_many_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(url_index_build, "_SHARD_ENTRIES", 8)
-    monkeypatch.setattr(url_index_build, "_BUFFERED_ENTRIES", 30)
+def test_many_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "SORTED_AT_ONCE", 8)
     corpus = corpus_of(tmp_path, files=5, records=40)
     build_url_index(corpus, tmp_path / "index")
-    shards = [path.stat().st_size // 16 for path in sorted((tmp_path / "index").glob("shards-*/*"))]
-    assert len(shards) == 32
-    assert sum(shards) == 200
+    (columns,) = (tmp_path / "index").glob("columns-*")
+    assert {path.name: path.stat().st_size for path in columns.iterdir()} == {"forms": 1600, "documents": 1600}
     assert [corpus.resolve(url_of(key)) for key in list(corpus.keys())] == list(corpus.keys())
     assert corpus.resolve("https://en.example/none") is None
 
@@ -160,7 +158,7 @@ def test_a_folder_of_links_that_was_added_makes_the_files_stale(tmp_path: Path) 
     assert build_url_index(corpus, tmp_path / "index") == (12, 0, 0, 1, 2)
 
 
-def test_parts_and_shards_that_were_cut_short_are_made_again(tmp_path: Path) -> None:
+def test_parts_and_columns_that_were_cut_short_are_made_again(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path)
     build_url_index(corpus, tmp_path / "index")
     before = index_files(tmp_path / "index")
@@ -168,10 +166,10 @@ def test_parts_and_shards_that_were_cut_short_are_made_again(tmp_path: Path) -> 
     os.truncate(part, part.stat().st_size - 1)
     assert build_url_index(corpus, tmp_path / "index").parts_read == 1
     assert index_files(tmp_path / "index") == before
-    (shard,) = (tmp_path / "index").glob("shards-*/*")
-    os.truncate(shard, 16)
-    assert build_url_index(corpus, tmp_path / "index").parts_read == 0
-    assert index_files(tmp_path / "index") == before
+    for column in (tmp_path / "index").glob("columns-*/*"):
+        os.truncate(column, 16)
+        assert build_url_index(corpus, tmp_path / "index").parts_read == 0
+        assert index_files(tmp_path / "index") == before
 
 
 def test_a_hit_whose_page_has_another_url_is_no_hit(tmp_path: Path) -> None:
@@ -208,10 +206,10 @@ def test_an_index_of_another_version(tmp_path: Path, content: str) -> None:
     assert corpus.resolve(url_of(key_of("en0000-00", 0))) == key_of("en0000-00", 0)
 
 
-def test_a_shard_that_vanished(tmp_path: Path) -> None:
+def test_columns_that_vanished(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path)
     build_url_index(corpus, tmp_path / "index")
-    shutil.rmtree(next((tmp_path / "index").glob("shards-*")))
+    shutil.rmtree(next((tmp_path / "index").glob("columns-*")))
     with pytest.raises(InputError, match=r"missing.*scrapy corpus index"):
         corpus.resolve("https://en.example/")
 

@@ -19,9 +19,10 @@ import pytest
 from warc_helpers import build, clueweb09, html_of, http, keys, page, record, redirect, response, url_of, write
 
 from crawl4llm.base.errors import InputError
-from simulate.warcs.columns import TableWriter
+from simulate import tables
+from simulate.indexes import MANIFEST
 from simulate.warcs.files import list_files
-from simulate.warcs.index import MANIFEST, WarcIndex
+from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
 from simulate.warcs.part import HTML, TEXT
 
@@ -228,12 +229,13 @@ def test_urls_that_lookups_forgive_are_documents_of_their_own(tmp_path: Path, in
     assert opened.find("http://h.example/a/") is None
 
 
-def test_tables_do_not_depend_on_how_much_is_sorted_at_once(tmp_path: Path) -> None:
+def test_tables_do_not_depend_on_how_much_is_sorted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = range(20_000)
     hashes = array("Q", (random.Random(number // 3).getrandbits(64) for number in numbers))
     written = []
     for at_once in (100, 7000, 1 << 20):
-        table = TableWriter(tmp_path, len(hashes), at_once)
+        monkeypatch.setattr(tables, "SORTED_AT_ONCE", at_once)
+        table = tables.TableWriter(tmp_path, len(hashes))
         for start in range(0, len(hashes), 900):
             table.add(hashes[start : start + 900], numbers[start : start + 900])
         with (tmp_path / "hashes").open("wb") as hash_file, (tmp_path / "numbers").open("wb") as number_file:

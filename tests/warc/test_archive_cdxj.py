@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.warc.cdxj import Entry, read, timestamp, urlkey
-from crawl4llm.warc.page_records import safe_uri
+from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.page_records import Entry, safe_uri, timestamp, urlkey
 
 ENTRY = Entry(
     url="https://www.example.org/A?b=%C3%A9",

@@ -23,13 +23,13 @@ from archive_helpers import (
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter, cdxj
 from crawl4llm.warc.http_messages import MAX_HEAD
-from crawl4llm.warc.page_records import digest
+from crawl4llm.warc.page_records import Entry, digest
 from crawl4llm.warc.reader import read_record, read_stored
 
 ZIPPED = gzip.compress(b"<p>zipped", mtime=0)
 
 
-def archive_of(directory: Path, *pages: PageRecord, **form: Any) -> list[cdxj.Entry]:
+def archive_of(directory: Path, *pages: PageRecord, **form: Any) -> list[Entry]:
     """Archive pages, each with its key as the only field; the entries of the index, redirects' too."""
     archive = ArchiveWriter(directory, INFO, 10**9, form=ArchiveFormat(**form))
     for one in pages:

@@ -19,9 +19,10 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.archive import open_archive
 from crawl4llm.options import Options
 from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj
-from crawl4llm.warc import series as names
+from crawl4llm.warc import writer as names
+from crawl4llm.warc.archive import host_name
 from crawl4llm.warc.reader import open_records, read_record
-from crawl4llm.warc.series import FileNames, host_name
+from crawl4llm.warc.writer import FileNames
 
 if sys.version_info >= (3, 14):
     from compression import zstd

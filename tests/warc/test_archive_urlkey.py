@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.warc.cdxj import urlkey
+from crawl4llm.warc.page_records import urlkey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 CLUEWEB22 = Path(__file__).resolve().parents[3] / "shared" / "clueweb22-real"

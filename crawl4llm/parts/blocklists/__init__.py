@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawl4llm.base.reasons import BLOCKLIST
-from crawl4llm.option_checks import files, option
+from crawl4llm.base.settings import files, option
 from crawl4llm.parts.part import Declaration
 
 
@@ -14,12 +14,9 @@ from crawl4llm.parts.part import Declaration
 class Settings:
     """Its settings."""
 
-    blocklists: tuple[str, ...] = option(
-        (),
-        files,
-        "Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` "
-        "read them again when they change ([scope.md](scope.md#block-lists)).",
-    )
+    blocklists: tuple[str, ...] = option((), files)
+    """Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` read
+    them again when they change ([scope.md](scope.md#block-lists))."""
 
 
 DECLARED: Final = Declaration(

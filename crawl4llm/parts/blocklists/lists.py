@@ -46,7 +46,7 @@ class Blocklists:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         """Read the lists. Raises InputError that names the one which cannot be used."""
         self.hold([DomainList(Path(path), NAME) for path in paths])
-        self._stamps = [_stamp(one.path) for one in self.lists]
+        self._stamps = [file_stamp(one.path) for one in self.lists]
 
     def __bool__(self) -> bool:
         return bool(self.lists)
@@ -65,7 +65,7 @@ class Blocklists:
         returned once."""
         places = []
         for place, one in enumerate(self.lists):
-            stamp = _stamp(one.path)
+            stamp = file_stamp(one.path)
             settled = stamp is None or abs(time.time() - stamp[0] / 1e9) >= _SETTLED
             if asked or (stamp != self._stamps[place] and settled):
                 self._stamps[place] = stamp
@@ -126,7 +126,7 @@ def _digests(content: Any) -> Iterator[str]:
         yield one["sha256"]
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int, int] | None:
     """Return what changes with a file, its time of change in nanoseconds first; None where there is none."""
     try:
         status = path.stat()

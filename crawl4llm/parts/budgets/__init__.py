@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import fixed, whole
+from crawl4llm.base.settings import fixed, whole
 from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 BUDGETS_SPENT: Final = "budgets_spent"
@@ -16,12 +16,9 @@ BUDGETS_SPENT: Final = "budgets_spent"
 class Settings:
     """Its settings."""
 
-    url_budget: int = fixed(
-        0,
-        whole(0),
-        "Fetches with which each owner and each URL prefix starts; more must be earned by good pages "
-        "([live.md](live.md#budgets)). 0: any number.",
-    )
+    url_budget: int = fixed(0, whole(0))
+    """Fetches with which each owner and each URL prefix starts; more must be earned by good pages
+    ([live.md](live.md#budgets)). 0: any number."""
 
 
 DECLARED: Final = Declaration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import option, optional_text
+from crawl4llm.base.settings import option, optional_text
 from crawl4llm.parts.part import ALONE, Declaration
 
 ALL_KNOWN: Final = "all_known"
@@ -18,13 +18,9 @@ KNOWN_AT_FIRST: Final = 1000
 class Settings:
     """Its settings."""
 
-    known_texts: str | None = option(
-        None,
-        optional_text,
-        "Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or "
-        "nearly, are counted and noted; the crawl visits places with such pages last "
-        "([novelty.md](novelty.md#known-texts)).",
-    )
+    known_texts: str | None = option(None, optional_text)
+    """Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or nearly,
+    are counted and noted; the crawl visits places with such pages last ([novelty.md](novelty.md#known-texts))."""
 
 
 DECLARED: Final = Declaration(

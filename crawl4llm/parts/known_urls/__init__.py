@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawl4llm.base.reasons import KNOWN_URL
-from crawl4llm.option_checks import files, option
+from crawl4llm.base.settings import files, option
 from crawl4llm.parts.part import Declaration
 
 
@@ -14,12 +14,9 @@ from crawl4llm.parts.part import Declaration
 class Settings:
     """Its settings."""
 
-    known_urls: tuple[str, ...] = option(
-        (),
-        files,
-        "Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is "
-        "dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not.",
-    )
+    known_urls: tuple[str, ...] = option((), files)
+    """Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is
+    dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not."""
 
 
 DECLARED: Final = Declaration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import option, optional_text
+from crawl4llm.base.settings import option, optional_text
 from crawl4llm.parts.part import ALONE, Declaration
 
 
@@ -13,12 +13,9 @@ from crawl4llm.parts.part import ALONE, Declaration
 class Settings:
     """Its settings."""
 
-    mixture: str | None = option(
-        None,
-        optional_text,
-        "Path of a JSON file with classifiers of texts, and the wanted share of each of their classes among the pages. "
-        "The class furthest below its share is crawled next ([mixture.md](mixture.md)).",
-    )
+    mixture: str | None = option(None, optional_text)
+    """Path of a JSON file with classifiers of texts, and the wanted share of each of their classes among the pages. The
+    class furthest below its share is crawled next ([mixture.md](mixture.md))."""
 
 
 DECLARED: Final = Declaration(

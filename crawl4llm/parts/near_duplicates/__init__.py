@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import fixed, one_of
+from crawl4llm.base.settings import fixed, one_of
 from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
@@ -15,13 +15,10 @@ OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 class Settings:
     """Its settings."""
 
-    near_duplicates: str = fixed(
-        OFF,
-        one_of(OFF, FOLLOW, LEAVE),
-        "Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an "
-        "earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`) "
-        "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
-    )
+    near_duplicates: str = fixed(OFF, one_of(OFF, FOLLOW, LEAVE))
+    """Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an
+    earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`)
+    ([traps.md](traps.md#near-duplicates)). The live profile has `follow`."""
 
 
 DECLARED: Final = Declaration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.option_checks import fixed, optional_number
+from crawl4llm.base.settings import fixed, optional_number
 from crawl4llm.parts.part import Declaration
 
 
@@ -13,13 +13,10 @@ from crawl4llm.parts.part import Declaration
 class Settings:
     """Its settings."""
 
-    quality_threshold: float | None = fixed(
-        None,
-        optional_number,
-        "Influence from which a page is a quality document, for the figure of new quality documents per 1,000 fetches "
-        "([novelty.md](novelty.md#what-is-counted)). Not set: the figure is left out, but `scrapy evaluate` takes that "
-        "of the corpus's best tenth.",
-    )
+    quality_threshold: float | None = fixed(None, optional_number)
+    """Influence from which a page is a quality document, for the figure of new quality documents per 1,000 fetches
+    ([novelty.md](novelty.md#what-is-counted)). Not set: the figure is left out, but `scrapy evaluate` takes that of the
+    corpus's best tenth."""
 
 
 DECLARED: Final = Declaration(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import OFF_SCOPE
-from crawl4llm.option_checks import fixed, flag, one_of, text, words
+from crawl4llm.base.settings import fixed, flag, one_of, text, words
 from crawl4llm.parts.part import Declaration
 
 FILE_TYPES: Final = {
@@ -50,25 +50,17 @@ def _file_types(value: Any) -> tuple[str, ...]:
 class Settings:
     """Its settings."""
 
-    crawl_scope: str = fixed(
-        "web",
-        one_of("web", "domain"),
-        "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
-        "that no seed's crawl leaves its domain.",
-    )
-    scope_domains: tuple[str, ...] = fixed(
-        (),
-        _domains,
-        "Domains, with all below them, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with "
-        "a slash: `./domains.txt`), divided by commas: nothing else is crawled ([scope.md](scope.md)). Empty: all.",
-    )
-    scope_https_only: bool = fixed(False, flag, "Whether only `https` is crawled.")
-    scope_skipped_types: tuple[str, ...] = fixed(
-        (),
-        _file_types,
-        "Kinds of files that are not crawled, by the ending of their names, divided by commas: "
-        f"{', '.join(f'`{name}`' for name in FILE_TYPES)}, and endings like `.pdf` ([scope.md](scope.md#file-types)).",
-    )
+    crawl_scope: str = fixed("web", one_of("web", "domain"))
+    """Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so that
+    no seed's crawl leaves its domain."""
+    scope_domains: tuple[str, ...] = fixed((), _domains)
+    """Domains, with all below them, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with a
+    slash: `./domains.txt`), divided by commas: nothing else is crawled ([scope.md](scope.md)). Empty: all."""
+    scope_https_only: bool = fixed(False, flag)
+    """Whether only `https` is crawled."""
+    scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
+    """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
+    `archives`, `documents`, `programs`, `assets`, and endings like `.pdf` ([scope.md](scope.md#file-types))."""
 
 
 def has_rules(options: Settings) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawl4llm.base.reasons import TRAP
-from crawl4llm.option_checks import fixed, some_of
+from crawl4llm.base.settings import fixed, some_of
 from crawl4llm.parts.part import Declaration
 from crawl4llm.parts.url_traps.rules import RULES
 
@@ -15,13 +15,10 @@ from crawl4llm.parts.url_traps.rules import RULES
 class Settings:
     """Its settings."""
 
-    url_traps: tuple[str, ...] = fixed(
-        (),
-        some_of(*RULES),
-        "Rules by which links and redirects are dropped as `trap`, divided by commas: "
-        f"{', '.join(f'`{name}`' for name in RULES)} ([traps.md](traps.md#rules)). Seeds are not. Empty: none. The "
-        "live profile has all of them.",
-    )
+    url_traps: tuple[str, ...] = fixed((), some_of(*RULES))
+    """Rules by which links and redirects are dropped as `trap`, divided by commas: `cgi_bin`, `repeated_path`,
+    `calendar`, `session_id`, `deep_path`, `many_parameters` ([traps.md](traps.md#rules)). Seeds are not. Empty: none.
+    The live profile has all of them."""
 
 
 DECLARED: Final = Declaration(

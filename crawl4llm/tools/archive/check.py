@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
-from crawl4llm.options import cores, read_options
+from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.archive.changes import is_unfinished

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
+from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import positive_integer
-from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5

@@ -17,13 +17,14 @@ from crawl4llm.crawl.commits import move_output
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._storage_view import refuse_storage
+from crawl4llm.warc.archive import OPEN_SUFFIX
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.series import OPEN_SUFFIX, FileNames
+from crawl4llm.warc.writer import FileNames
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.warc.series import SeriesPosition
+    from crawl4llm.warc.archive import SeriesPosition
 
 
 SORTED_INDEX = "sorted.cdxj"

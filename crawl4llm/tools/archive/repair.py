@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.options import cores
+from crawl4llm.base.processes import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, Facts

@@ -22,9 +22,8 @@ from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import Entry, index_mime, parse_index_line, timestamp
-from crawl4llm.warc.page_records import one_line, record_bytes
+from crawl4llm.warc.cdxj import parse_index_line
+from crawl4llm.warc.page_records import Entry, index_mime, one_line, record_bytes, timestamp
 from crawl4llm.warc.reader import WarcReader, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE, DATE
 
@@ -81,7 +80,7 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
                 made += 1
                 of_metadata = json.loads(about) if about else None
                 place = length, offset, name
-                entry = cdxj.Entry(url, timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
+                entry = Entry(url, timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
                 out.write(entry.line())
     return made, unknown
 

@@ -14,15 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from crawl4llm import __version__
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.input_files import open_archive_file
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
+from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.warc.cdxj import ABOUT, index_mime
-from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
+from crawl4llm.warc.cdxj import ABOUT
+from crawl4llm.warc.page_records import index_mime
+from crawl4llm.warc.reader import Stretch, WarcReader
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, UnreadableFile, field_name
 from simulate.open import data_dir
 
 _RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")

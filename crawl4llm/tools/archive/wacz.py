@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError, reading
 from crawl4llm.base.files import check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
+from crawl4llm.base.version import __version__
 from crawl4llm.scoring.text import title_of
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
-from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from simulate.open import (
     FULL_ID_POSITION,
@@ -20,8 +20,6 @@ from simulate.open import (
     build_corpus,
     build_demo,
     data_dir,
-    demo_paths,
-    describe,
     ensure_demo,
     index_corpus,
 )
@@ -49,26 +47,15 @@ def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--hosts", type=positive_integer, default=HOSTS, metavar="N", help=f"how many hosts (default: {HOSTS})"
     )
-    parser.add_argument(
-        "--describe", action="store_true", help="print the web's traits; with --to DIR, of the one already built there"
-    )
 
 
 def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Build the demo web unless it is only described; yield its paths, or its traits."""
+    """Build the demo web; yield its paths."""
     size = {"pages": opts.pages, "hosts": opts.hosts, "seed": opts.seed, "jobs": opts.jobs}
-    if opts.to is None:
-        paths = ensure_demo(data_dir(), **size)
-    elif opts.describe and opts.to.exists():
-        paths = demo_paths(opts.to)
-    else:
-        paths = build_demo(opts.to, **size)
+    paths = ensure_demo(data_dir(), **size) if opts.to is None else build_demo(opts.to, **size)
     yield Fact("corpus", paths.corpus, width=8)
     yield Fact("model", paths.model, width=8)
-    if opts.describe:
-        yield from describe(*paths)
-    else:
-        yield f"Next: {command('crawl', 'influence', simulation=True, CORPUS=paths.corpus, SCORER_MODEL=paths.model)}"
+    yield f"Next: {command('crawl', 'influence', simulation=True, CORPUS=paths.corpus, SCORER_MODEL=paths.model)}"
 
 
 def _add_build_options(parser: argparse._ArgumentGroup) -> None:
@@ -110,7 +97,7 @@ INDEX = Action(
     add_options=_add_index_options,
 )
 DEMO = Action(
-    "Build the demo web and its model in a folder (also takes --seed and --jobs), or describe it.",
+    "Build the demo web and its model in a folder (also takes --seed and --jobs).",
     _demo,
     add_options=_add_demo_options,
 )

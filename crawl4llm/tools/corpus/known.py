@@ -24,10 +24,10 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
-from crawl4llm.options import cores, read_options
+from crawl4llm.options import read_options
 from crawl4llm.parts.known_texts.texts import record_of
 from crawl4llm.parts.known_urls.urls import url_fingerprint
 from crawl4llm.scoring.signatures import require_library

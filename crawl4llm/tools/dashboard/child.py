@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
-from crawl4llm.base.input_files import PreadFile, parse_json
+from crawl4llm.base.files import PreadFile
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.processes import end_with, python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
 
 if TYPE_CHECKING:
-    from crawl4llm.warc.cdxj import Entry
+    from crawl4llm.warc.page_records import Entry
 
 _SECONDS: Final = 60.0
 _LONGEST_TEXT: Final = 20_000

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from crawl4llm.base import crawl_log, series
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import is_written
-from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.files import PreadFile, is_written
 from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.options import read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.model_rules import follow_rules

@@ -21,6 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SEEDS
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options
 from crawl4llm.scoring.passes import Arrays, Pages, Task, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
@@ -201,8 +202,9 @@ class Survey:
         }
 
     def _run(self, task: Task[Any], rater: PageRater) -> Iterator[Arrays]:
+        show = wants_bar(self.options.progress_bar)
         for part in self._parts:
-            yield from run_pass(task, part, rater, self.options, self._cache, self._executor)
+            yield from run_pass(task, part, rater, self.options.workers, self._cache, self._executor, show=show)
 
 
 def _listed(name: str, keys: Sequence[str]) -> Pages:

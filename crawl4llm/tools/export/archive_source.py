@@ -1,4 +1,4 @@
-"""The source of documents in our own archives: nothing but their index and the crawl log is read."""
+"""The source of documents in our own archives: nothing but their index and the crawl log is read. Opens others too."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawl4llm.base import crawl_log
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import open_archive_file, open_input
+from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
+from crawl4llm.base.received import Given
+from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.control import read_blocked
 from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite
 from crawl4llm.optouts.robots_rules import product_token
 from crawl4llm.parts.blocklists.lists import Blocklists, published
 from crawl4llm.tools._alongside import Alongside
+from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import locate
 from crawl4llm.tools.export.rows import Row, load_all
-from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file, warcinfo_of
+from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
+from crawl4llm.warc.archive import OPEN_SUFFIX
 from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_NAME, parse_many
-from crawl4llm.warc.reader import RecordReader, UnreadableFile, scan
-from crawl4llm.warc.records import Frame, Record, field_name
-from crawl4llm.warc.series import OPEN_SUFFIX
+from crawl4llm.warc.reader import RecordReader, scan
+from crawl4llm.warc.records import Frame, Record, UnreadableFile, field_name
 from simulate.open import read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
@@ -344,3 +350,39 @@ def _find_fault(
             parse([line])
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(f"{path} line {number}: {fault(error)}") from None
+
+
+def open_source(given: str, settings: Given, processes: int, executor: Executor = UNDIVIDED) -> Source:
+    """Open a source by its name; ``processes``, or the tasks of ``executor``, index it where it has no index.
+
+    Raises InputError.
+    """
+    path = run_folder(given, settings)
+    if (path / crawl_log.NAME).is_file():
+        if not (path / WARC / INDEX_NAME).is_file():
+            raise InputError(f"{given}: {_without_index(path)}")
+        return ArchiveSource(given, path / WARC, path)
+    if _is_ours(path / INDEX_NAME):
+        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
+        return ArchiveSource(given, path, path.parent if is_of_run else None)
+    return WarcSource(given, processes, executor)
+
+
+def _is_ours(index: Path) -> bool:
+    """Return whether a file is an index as our archives have them: its lines name documents."""
+    try:
+        with open_input(index) as lines:
+            line = lines.readline(LONGEST_LINE)
+    except OSError:
+        return False
+    try:
+        return not line or "id" in parse_json(line.split(b" ", 2)[2])
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+def _without_index(run: Path) -> str:
+    folder = run / WARC
+    if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
+        return f"{WARC}/{INDEX_NAME} is missing; make it anew: {command('archive', 'repair', run)}"
+    return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
@@ -21,7 +20,8 @@ from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.base.version import __version__
+from crawl4llm.engine.settings import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts.heard import Heard
 from crawl4llm.scoring import Scorer, load_scorer
@@ -29,7 +29,7 @@ from crawl4llm.scoring.languages import FastTextLanguages
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.tools.evaluate.documents import Integers
-from crawl4llm.tools.export.archive_source import ArchiveSource
+from crawl4llm.tools.export.archive_source import ArchiveSource, open_source
 from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest, report
 from crawl4llm.tools.export.formats import PARQUET, require_package
@@ -58,7 +58,7 @@ from crawl4llm.tools.export.rows import (
 )
 from crawl4llm.tools.export.selecting import INFLUENCE, TableInMemory, Wanted, oracle_threshold, unknown_language
 from crawl4llm.tools.export.shards import PLAN, ShardFacts, ShardJob, Written, write_shard
-from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
+from crawl4llm.tools.export.sources import Source, changed_file, opt_out_notes
 from crawl4llm.tools.export.tokens import Tokenizer
 from simulate.open import largest_page
 

@@ -22,7 +22,7 @@ from crawl4llm.options import Options
 from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.said import from_text
 from crawl4llm.scoring import Scorer, signatures
-from crawl4llm.scoring.languages import LanguageIdentifier
+from crawl4llm.scoring.languages import FastTextLanguages
 from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
@@ -95,7 +95,7 @@ class Preparer:
     """Whether pages without influence are wanted."""
     largest: int | None
     """As for Reader."""
-    languages: LanguageIdentifier | None = None
+    languages: FastTextLanguages | None = None
     """Tells the languages of pages whose archive does not."""
     known: KnownTexts | None = None
     """Texts that are left out."""

@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from crawl4llm.base.compression import InflateError, inflate, plausible
 from crawl4llm.base.errors import CorruptRecord, MissingRecord, reading
+from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.inflating import InflateError, inflate, plausible
-from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.optouts.html_meta import may_say, said_in_tree
 from crawl4llm.optouts.said import Said
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path

@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import harmless
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.rows import Rows, Table
 

@@ -10,23 +10,18 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from crawl4llm.base import crawl_log
-from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import LONGEST_LINE, given_path, open_input, parse_json
-from crawl4llm.base.received import Given
-from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.base.input_files import given_path
+from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.optouts.heard import OfPage, OfSite
 from crawl4llm.optouts.said import is_known
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.selecting import DUPLICATE_ID
-from crawl4llm.warc.cdxj import INDEX_NAME
-from crawl4llm.warc.reader import UnreadableFile, scan
-from crawl4llm.warc.records import Frame
+from crawl4llm.warc.reader import scan
+from crawl4llm.warc.records import Frame, UnreadableFile
 from simulate.open import (
     DAMAGED,
     DEFAULTS,
@@ -92,44 +87,6 @@ class Source(Protocol):
     def knows_opt_outs(self) -> bool:
         """True if it tells the opt-outs of all its pages: those in heads of responses and in files of sites."""
         return is_known(opt_out_notes(self).get("opt-out"))
-
-
-def open_source(given: str, settings: Given, processes: int, executor: Executor = UNDIVIDED) -> Source:
-    """Open a source by its name; ``processes``, or the tasks of ``executor``, index it where it has no index.
-
-    Raises InputError.
-    """
-    from crawl4llm.tools.export.archive_source import ArchiveSource
-
-    path = run_folder(given, settings)
-    if (path / crawl_log.NAME).is_file():
-        if not (path / WARC / INDEX_NAME).is_file():
-            raise InputError(f"{given}: {_without_index(path)}")
-        return ArchiveSource(given, path / WARC, path)
-    if _is_ours(path / INDEX_NAME):
-        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
-        return ArchiveSource(given, path, path.parent if is_of_run else None)
-    return WarcSource(given, processes, executor)
-
-
-def _is_ours(index: Path) -> bool:
-    """Return whether a file is an index as our archives have them: its lines name documents."""
-    try:
-        with open_input(index) as lines:
-            line = lines.readline(LONGEST_LINE)
-    except OSError:
-        return False
-    try:
-        return not line or "id" in parse_json(line.split(b" ", 2)[2])
-    except (LookupError, TypeError, ValueError):
-        return False
-
-
-def _without_index(run: Path) -> str:
-    folder = run / WARC
-    if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
-        return f"{WARC}/{INDEX_NAME} is missing; make it anew: {command('archive', 'repair', run)}"
-    return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
 
 
 def opt_out_notes(source: Source) -> dict[str, str]:

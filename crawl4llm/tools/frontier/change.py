@@ -18,7 +18,7 @@ from crawl4llm.crawl.commits import add_seeds
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.engine.past_runs import take_over
+from crawl4llm.engine.settings import take_over
 from crawl4llm.frontier.store import put_in_place
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action

@@ -19,8 +19,8 @@ from crawl4llm.base.within import within
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._action import Action
 from crawl4llm.warc import cdxj
+from crawl4llm.warc.archive import OPEN_SUFFIX, SeriesPosition
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.series import OPEN_SUFFIX, SeriesPosition
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -20,9 +20,8 @@ from crawl4llm.base.errors import InputError, NoPage
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, read_options
-from crawl4llm.optouts.decision import reason_against_training
 from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import from_text
+from crawl4llm.optouts.said import from_text, reason_against_training
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text

@@ -18,13 +18,13 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import RatePages
+from crawl4llm.crawl.web import load_scorers
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater, Rating, T, influence
 from crawl4llm.scoring.workers import P, PageWorkers, rate_by_key
 from crawl4llm.tools.evaluate.contest.web import FetchedPages

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, read_input
-from crawl4llm.option_checks import own_settings
-from crawl4llm.options import Options
+from crawl4llm.options import Options, own_settings
 from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
 
 if TYPE_CHECKING:

@@ -1,25 +1,26 @@
-"""Scrapy's own settings: which of them hold in which kind of crawl, and a check before Scrapy itself trips over one."""
+"""Settings, Scrapy's and ours: which of them hold in which kind of crawl, with checks before Scrapy trips over one; and
+the settings of a past run, for commands that look at it again."""
 
 from __future__ import annotations
 
 import codecs
 import difflib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.json_log import JSON
-from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
+from crawl4llm.base.received import refuse_code
+from crawl4llm.base.run_folder import SETTINGS
+from crawl4llm.base.settings import Check, flag, is_dotted, one_of, real_number, whole
+from crawl4llm.engine.logs import JSON
+from crawl4llm.live_options import LiveOptions
 from crawl4llm.options import Options, setting_name
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +41,7 @@ TABLE: Final = (
     Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
     Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
     Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
-    Holds(
-        "USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live, they must [say who runs the crawl](live.md#identity)"
-    ),
+    Holds("USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say who runs the crawl](live.md#identity)"),
     Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
     Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
     Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN", NO, YES, YES),
@@ -55,10 +54,7 @@ TABLE: Final = (
     Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
     Holds("AUTOTHROTTLE_TARGET_CONCURRENCY AUTOTHROTTLE_DEBUG", NO, YES, YES),
     Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
-    Holds(
-        *("DOWNLOAD_MAXSIZE", YES, YES, YES),
-        "pages beyond are dropped as `too_large`; live, they are [cut](live.md#what-is-taken-of-an-answer)",
-    ),
+    Holds("DOWNLOAD_MAXSIZE", YES, YES, YES, "beyond: `too_large`; live: [a cut](live.md#what-is-taken-of-an-answer)"),
     Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
     Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
     Holds("DOWNLOAD_BIND_ADDRESS", NO, YES, YES),
@@ -100,11 +96,16 @@ _PROFILE: Final = {
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
+def _is_commanded(settings: BaseSettings, name: str) -> bool:
+    """Return whether a setting was given on the command line."""
+    return (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+
+
 def asks_for_log(settings: BaseSettings) -> bool:
     """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
     at its start then belongs there."""
-    asked = (settings.getpriority("LOG_LEVEL") or 0) >= SETTINGS_PRIORITIES["cmdline"]
-    return bool(settings.get("LOG_FILE")) or (asked and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10})
+    asked = _is_commanded(settings, "LOG_LEVEL") and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10}
+    return bool(settings.get("LOG_FILE")) or asked
 
 
 def check_values(settings: BaseSettings) -> None:
@@ -172,7 +173,7 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
             value = settings.get(name)
             if holds == REFUSED and value not in _PROFILE:
                 raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
-            if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
+            if holds == NO and _is_commanded(settings, name):
                 logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")
 
 
@@ -195,10 +196,75 @@ def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, 
             found[name] = [meant]
             continue
         close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
-        given = settings.getpriority(name) or 0
-        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+        if close and ("_" in close[0] or close[0] in names or _is_commanded(settings, name)):
             found[name] = forms[close[0]]
     return found
+
+
+_LIVE_ONLY: Final = (*(entry.name.upper() for entry in fields(LiveOptions)), "WARC_REVISITS")
+_SIMULATION_ONLY: Final = (
+    *("CORPUS_CANONICAL_LINKS", "CLUEWEB22_TARGET_PREFIX"),
+    *("SIMULATION_TEXT", "SIMULATION_OWNER_DELAY", "SIMULATION_CAPACITY", "SCORE_CACHE"),
+    "CRAWL_SEEDS",
+)
+_LASTING_ONLY: Final = ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERVAL_SECONDS", "COMMIT_FSYNC")
+
+
+def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tuple[Sequence[str], str, bool]]:
+    """Return settings that hold in some crawls only, with the name of these crawls, and whether this is one of them."""
+    policy = options.url_policy
+    is_own = is_dotted(policy)  # a policy of somebody else may take over the settings of ours
+    return (
+        (_LIVE_ONLY, "live crawls", profile == "live"),
+        (_SIMULATION_ONLY, "simulations", profile == "simulation"),
+        (["SIMULATION_CAPACITY"], "SIMULATION_OWNER_DELAY", options.simulation_owner_delay > 0),
+        (["CRAWL_PARTITIONS"], "crawls with STORAGE", options.storage is not None),
+        (["CLUSTER_LEASE"], "crawls with CLUSTER", options.cluster is not None),
+        (_LASTING_ONLY, "crawls with JOBDIR or STORAGE", has_jobdir or options.storage is not None),
+        (["HARMONIC_RANKS"], "URL_POLICY=harmonic", is_own or policy == "harmonic"),
+        (["ENSEMBLE_WEIGHTS"], "URL_POLICY=ensemble", is_own or policy == "ensemble"),
+    )
+
+
+def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
+    """Yield a line for each setting on the command line that a crawl of these settings does not heed.
+
+    Settings in a settings file may be for other crawls, and are passed over.
+    """
+    told: set[str] = set()
+    for names, hold_in, holds in groups(options, profile, has_jobdir=bool(settings.get("JOBDIR"))):
+        for name in () if holds else names:
+            if _is_commanded(settings, name) and name not in told and settings.get(name) not in (None, ""):
+                told.add(name)
+                yield f"{name} does not hold here: it is for {hold_in}"
+
+
+_OF_THIS_PROCESS = {
+    *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),
+    *("EXECUTOR", "CRAWL_PARTS"),
+}
+"""Settings that do not say what a page is or what it scores."""
+
+
+def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> None:
+    """Set what a run's ``settings.json`` holds, except what was given on the command line; ``run`` names the run.
+
+    A run's folder may come from anybody, so nothing that it names is imported: a dotted path counts only where the
+    command line or the user's own settings have it too. Raises InputError that says so.
+    """
+    values = facts.get("settings", {})
+    if not isinstance(values, dict):
+        raise InputError(f"{run}: {SETTINGS} is damaged: its settings are no JSON object")
+    for option in fields(Options):
+        name = setting_name(option)
+        value = values.get(name)
+        overruled = (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["spider"]  # on the command line
+        if value is None or name in _OF_THIS_PROCESS or overruled:
+            continue
+        imports = option.metadata["imports"]
+        if imports is not None and imports(value):
+            refuse_code(run, SETTINGS, name, value, settings.get(name))
+        settings.set(name, value, priority="spider")
 
 
 def reference() -> str:

@@ -1,4 +1,4 @@
-"""The traits of a web: the figures that ``scrapy corpus demo --describe`` prints."""
+"""The traits of the demo web: its figures, for tests of what it is like."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from statistics import correlation, fmean
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -15,7 +14,6 @@ import numpy as np
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.model import LABEL
 
 Traits = dict[str, int | float | None]  # figures by their names; a correlation is None where it is undefined
 
@@ -29,18 +27,6 @@ class Graph(NamedTuple):
     influence: Sequence[float]
     outlinks: Sequence[Sequence[int]]  # those in the web
     dead_links: int  # links to pages that the web lacks
-
-
-def describe(root: Path, model: Path) -> list[str]:
-    """Return the traits of the web in a ClueWeb22 tree, one a line, influence being that of a fastText model.
-
-    The tree is read into memory. Raises InputError for an unusable tree or model, PageError for a damaged record.
-    """
-    corpus = ClueWeb22Corpus(root)
-    corpus.check()
-    corpus.require("text", "outlinks")
-    traits = traits_of(read_graph(corpus, FastTextScorer(model, LABEL)))
-    return [f"{name:<40}{'undefined' if value is None else f'{round(value, 3):,}'}" for name, value in traits.items()]
 
 
 def read_graph(corpus: ClueWeb22Corpus, scorer: FastTextScorer) -> Graph:

@@ -1,84 +1,27 @@
-"""The data files of a ClueWeb22 tree: which it holds, whether they are whole, and their records by number.
+"""The data files of a ClueWeb22 tree: which it holds, and whether they are whole.
 
-A look-up takes two ``pread`` calls on handles that are kept open. A full category is some 32,000 files a kind: folders
-are read by a few threads, so that a slow disk's waits overlap, and only sizes are looked at.
+A full category is some 32,000 files a kind: folders are read by a few threads, so that a slow disk's waits overlap, and
+only sizes are looked at.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.errors import CorruptRecord, InputError, TooLarge
-from crawl4llm.base.input_files import PreadFile, keep_open
-from simulate.clueweb22.record_parser import (
-    DATA_SUFFIX,
-    KINDS,
-    OFFSET_SUFFIX,
-    OFFSET_WIDTH,
-    data_path,
-    format_id,
-    is_file_id,
-    offset_path,
-)
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import PreadFile
+from simulate.clueweb22.records import DATA_SUFFIX, KINDS, OFFSET_SUFFIX, OFFSET_WIDTH, data_path, offset_path
 
-MAX_OPEN = 256
-"""Data files kept open at most, each with its offset file."""
 _THREADS = 8
 _BATCH = 500  # files that a thread checks in one go
-
-
-class RecordFiles:
-    """The compressed records of a ClueWeb22 tree, by kind, file and number."""
-
-    def __init__(self, root: Path, max_open: int = MAX_OPEN) -> None:
-        # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
-        self._opened = lru_cache(maxsize=-(-keep_open(2 * max_open) // 2))(partial(_open, root))
-
-    def read(
-        self, kind: str, file_id: str, record: int, most: int | None = None, *, start: int | None = None
-    ) -> bytes | None:
-        """Return a record as it lies in the file, or no more than ``start`` bytes of it; None where file or record does
-        not exist.
-
-        Raises CorruptRecord where the offsets make no sense or point past the end of the data, and TooLarge where it
-        has more than ``most`` bytes.
-        """
-        try:
-            data, offsets = self._opened(kind, file_id)
-        except FileNotFoundError:
-            return None
-        lines = offsets.read(2 * OFFSET_WIDTH, record * OFFSET_WIDTH)
-        if len(lines) <= OFFSET_WIDTH:
-            return None
-        try:
-            at, end = int(lines[:OFFSET_WIDTH]), int(lines[OFFSET_WIDTH:])
-        except ValueError:
-            at, end = -1, -1
-        if not 0 <= at <= end <= data.size:
-            raise CorruptRecord(f"{offsets.path}: broken offsets of {format_id(file_id, record)}")
-        if most is not None and end - at > most:
-            raise TooLarge(f"{data.path}: record {format_id(file_id, record)}: larger than DOWNLOAD_MAXSIZE")
-        return data.read(end - at if start is None else min(end - at, start), at)
-
-    def count(self, kind: str, file_id: str) -> int:
-        """Return how many records a file has; 0 where there is no such file."""
-        try:
-            return max(0, self._opened(kind, file_id)[1].size // OFFSET_WIDTH - 1)
-        except FileNotFoundError:
-            return 0
-
-    def close(self) -> None:
-        """Close every file that is not being read; the next look-up opens its file again."""
-        self._opened.cache_clear()
-
-
-def _open(root: Path, kind: str, file_id: str) -> tuple[PreadFile, PreadFile]:
-    return PreadFile(data_path(root, kind, file_id)), PreadFile(offset_path(root, kind, file_id))
+_FILE_ID = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{4}-[0-9]{2}")
+"""Shape of a file id: ``en0041-36``, ``zh_chs0012-00``."""
 
 
 class FileSizes(NamedTuple):
@@ -148,7 +91,8 @@ def check_files(root: Path, listing: Listing) -> None:
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
-            fault = next(filter(None, threads.map(lambda batch: _first_fault(root, batch), batches)), None)
+            found = threads.map(lambda batch: [_fault(root, *file) for file in batch], batches)
+            fault = next(filter(None, chain.from_iterable(found)), None)
         except OSError as error:
             raise _unreadable(root, error) from None
     if fault:
@@ -171,13 +115,9 @@ def _files_of(subdir: Path, kind: str) -> list[tuple[str, FileSizes]]:
         for entry in entries:
             for suffix in suffixes:
                 file_id = entry.name.removesuffix(suffix)
-                if file_id != entry.name and is_file_id(file_id) and file_id[:-3] == subdir.name:
+                if file_id != entry.name and _FILE_ID.fullmatch(file_id) and file_id[:-3] == subdir.name:
                     sizes.setdefault(file_id, {})[suffix] = entry.stat().st_size
     return [(file_id, FileSizes(*map(found.get, suffixes))) for file_id, found in sizes.items()]
-
-
-def _first_fault(root: Path, files: Iterable[tuple[str, str, FileSizes]]) -> str | None:
-    return next(filter(None, (_fault(root, *file) for file in files)), None)
 
 
 def _fault(root: Path, kind: str, file_id: str, sizes: FileSizes) -> str | None:

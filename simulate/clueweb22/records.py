@@ -1,7 +1,7 @@
-"""The parser of ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
+"""The records of a ClueWeb22 tree: what their ids say, where they lie, and the text, links and HTML that they hold.
 
-Shapes are those of the dataset's documentation (``clueweb22-format.md``, "Records"). A record of another shape raises
-MalformedRecordError with a short reason; the caller knows its file.
+A look-up takes two ``pread`` calls on handles that are kept open. Shapes are those of the dataset's documentation
+(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short reason.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
+from crawl4llm.base.compression import Damaged, TooMuch, inflate, inflate_start, largest_stored, plausible
+from crawl4llm.base.errors import CorruptRecord, MissingRecord, TooLarge
+from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.pages import Link
 
@@ -31,7 +35,6 @@ OFFSET_WIDTH: Final = 11
 DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
 OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
 _ID = re.compile(r"clueweb22-([a-z]+(?:_[a-z]+)*)([0-9]{2})([0-9]{2})-([0-9]{2})-([0-9]{5})")
-_FILE_ID = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{4}-[0-9]{2}")
 
 
 class DocId(NamedTuple):
@@ -77,11 +80,6 @@ def file_id_of(key: str) -> str:
     return key[10:-6]
 
 
-def is_file_id(text: str) -> bool:
-    """Return whether ``text`` has the shape of a file id (``en0041-36``, ``zh_chs0012-00``)."""
-    return _FILE_ID.fullmatch(text) is not None
-
-
 def language_of(key: str) -> str:
     """Return the language in a ClueWeb22-ID: ``zh_chs`` of ``clueweb22-zh_chs0012-00-00000``."""
     return key[10:-13]
@@ -97,24 +95,98 @@ def offset_path(root: Path, kind: str, file_id: str) -> Path:
     return _path_in(root, kind, file_id, OFFSET_SUFFIX[kind])
 
 
-def counts_path(root: Path, kind: str, language: str, stream: int) -> Path:
-    """Return where a stream's record counts lie: lines ``{file id},{records}``."""
-    return root / "record_counts" / "record_counts" / kind / f"{language}{stream:02d}_counts.csv"
-
-
-def version_path(root: Path, subset: str, version: str = "1.0") -> Path:
-    """Return the path of the empty file that names the category (``A``, ``B``, ``L``) and version of a tree."""
-    return root / f"version_{subset}_{version}"
-
-
-def offset_line(offset: int) -> bytes:
-    """Return one line of an offset file."""
-    return b"%010d\n" % offset
-
-
 def _path_in(root: Path, kind: str, file_id: str, suffix: str) -> Path:
     # One join: a tree has tens of thousands of files, and joining is most of what it takes to check one.
     return root / f"{kind}/{file_id[:-7]}/{file_id[:-5]}/{file_id[:-3]}/{file_id}{suffix}"
+
+
+MAX_OPEN: Final = 256
+"""Data files kept open at most, each with its offset file."""
+_START, _START_STORED = 512, 1024
+"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
+
+Record = TypeVar("Record")
+
+
+class RecordFiles:
+    """The records of a tree, by kind and document."""
+
+    def __init__(self, root: Path, max_open: int = MAX_OPEN) -> None:
+        self._root = root
+        # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
+        self._opened = lru_cache(maxsize=-(-keep_open(2 * max_open) // 2))(partial(_open, root))
+
+    def read(
+        self, kind: str, key: str, parse: Callable[[bytes, str], Record], most: int | None = None
+    ) -> Record | None:
+        """Return what ``parse`` makes of a document's record; None where it has none, or an empty line in its place.
+
+        Raises MissingRecord for a key that is no id, CorruptRecord, and TooLarge for a record of more than ``most``
+        bytes.
+        """
+        stored = self._stored(kind, key, None if most is None else largest_stored(most))
+        if stored is None:
+            return None
+        try:
+            data = inflate(stored, "gzip", plausible(len(stored)) if most is None else most)
+            return parse(data, key) if data and not data.isspace() else None
+        except ValueError as error:
+            if most is not None and isinstance(error, TooMuch):
+                raise self.too_large(kind, key) from None
+            raise CorruptRecord(f"{self._named(kind, key)}: {error}") from error
+
+    def start(self, kind: str, key: str) -> bytes:
+        """Return the first bytes of a document's record, uncompressed; none where they cannot be read."""
+        stored = self._stored(kind, key, start=_START_STORED)
+        try:
+            return inflate_start(stored, "gzip", _START) if stored else b""
+        except Damaged:
+            return b""
+
+    def _stored(self, kind: str, key: str, most: int | None = None, *, start: int | None = None) -> bytes | None:
+        """Return a record as it lies in the file, or no more than ``start`` bytes of it; None where file or record does
+        not exist. Raises CorruptRecord where the offsets make no sense or point past the end of the data."""
+        place = split_id(key)
+        if place is None:
+            raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
+        try:
+            data, offsets = self._opened(kind, place[0])
+        except FileNotFoundError:
+            return None
+        lines = offsets.read(2 * OFFSET_WIDTH, place[1] * OFFSET_WIDTH)
+        if len(lines) <= OFFSET_WIDTH:
+            return None
+        try:
+            at, end = int(lines[:OFFSET_WIDTH]), int(lines[OFFSET_WIDTH:])
+        except ValueError:
+            at, end = -1, -1
+        if not 0 <= at <= end <= data.size:
+            raise CorruptRecord(f"{offsets.path}: broken offsets of {key}")
+        if most is not None and end - at > most:
+            raise self.too_large(kind, key)
+        return data.read(end - at if start is None else min(end - at, start), at)
+
+    def count(self, kind: str, file_id: str) -> int:
+        """Return how many records a file has; 0 where there is no such file."""
+        try:
+            return max(0, self._opened(kind, file_id)[1].size // OFFSET_WIDTH - 1)
+        except FileNotFoundError:
+            return 0
+
+    def too_large(self, kind: str, key: str) -> TooLarge:
+        """Return the error for a record that is larger than is allowed."""
+        return TooLarge(f"{self._named(kind, key)}: larger than DOWNLOAD_MAXSIZE")
+
+    def _named(self, kind: str, key: str) -> str:
+        return f"{data_path(self._root, kind, file_id_of(key))}: record {key}"
+
+    def close(self) -> None:
+        """Close every file that is not being read; the next look-up opens its file again."""
+        self._opened.cache_clear()
+
+
+def _open(root: Path, kind: str, file_id: str) -> tuple[PreadFile, PreadFile]:
+    return PreadFile(data_path(root, kind, file_id)), PreadFile(offset_path(root, kind, file_id))
 
 
 FULL_ID_POSITION = 5
@@ -157,9 +229,6 @@ class HtmlRecord(NamedTuple):
     html: bytes
 
 
-LinkReader = Callable[[list[Any]], list[Link]]
-
-
 def parse_text(data: bytes, key: str) -> TextRecord:
     """Read a ``txt`` record of the document ``key``."""
     record = _json_record(data, key)
@@ -169,45 +238,29 @@ def parse_text(data: bytes, key: str) -> TextRecord:
     return TextRecord(_string(record, "URL").strip(), _string(record, "Language"), text)
 
 
-def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRecord:
-    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``."""
-    record = _json_record(data, key)
-    links = record.get(field)
-    if not isinstance(links, list):
-        raise MalformedRecordError(f"no list {field}")
-    try:
-        read = reader(links)
-    except (LookupError, TypeError, ValueError) as error:
-        raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
-    first = next((link.key for link in read if link.key is not None), None)
-    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
-        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
-    return LinkRecord(_string(record, "url"), _string(record, "language"), read)
-
-
-def link_reader(target_prefix: str) -> LinkReader:
-    """Return a function that reads a record's list of links.
+def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> LinkRecord:
+    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
     of a slimmed copy, which the published implementation reads by default: the id comes first, and URL and anchor are
     read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
-
-    def read(links: list[Any]) -> list[Link]:
-        if links and len(links[0]) <= FULL_ID_POSITION:
-            return _checked([_new_tuple(Link, ("", link[0], "", False)) for link in links])
-        return _read_full(links)
-
-    if not target_prefix:
-        return read
-
-    def read_filtered(links: list[Any]) -> list[Link]:
-        return [
-            link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None)
-            for link in read(links)
+    record = _json_record(data, key)
+    links = record.get(field)
+    if not isinstance(links, list):
+        raise MalformedRecordError(f"no list {field}")
+    try:
+        read = _read_links(links)
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
+    if target_prefix:
+        read = [
+            link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None) for link in read
         ]
-
-    return read_filtered
+    first = next((link.key for link in read if link.key is not None), None)
+    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
+        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
+    return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
 
 def parse_html(data: bytes, key: str) -> HtmlRecord:
@@ -243,18 +296,20 @@ def url_at_start(kind: str, start: bytes, key: str) -> str:
         return ""
 
 
-def _read_full(links: list[Any]) -> list[Link]:
+def _read_links(fields: list[Any]) -> list[Link]:
+    if not fields:
+        return []
     # Runs once for every crawled page, over some 30 links: no call for each link.
-    return _checked(
-        [_new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE)) for url, _, anchor, flag, _, key in links]
-    )
-
-
-def _checked(links: list[Link]) -> list[Link]:
-    if links:
-        urls, keys, anchors, _ = zip(*links, strict=True)
-        if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
-            raise TypeError("a field is not a string")
+    if len(fields[0]) <= FULL_ID_POSITION:
+        links = [_new_tuple(Link, ("", link[0], "", False)) for link in fields]
+    else:
+        links = [
+            _new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE))
+            for url, _, anchor, flag, _, key in fields
+        ]
+    urls, keys, anchors, _ = zip(*links, strict=True)
+    if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
+        raise TypeError("a field is not a string")
     return links
 
 

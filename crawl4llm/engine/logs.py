@@ -1,16 +1,23 @@
-"""The error log: unanticipated errors in full, in a file of the run; the log has one line of each."""
+"""The log of a crawl: unanticipated errors in full in a file of the run, with one line of each in the log; and lines of
+JSON, tracebacks included (LOG_FORMAT=json)."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from scrapy.settings import BaseSettings
 
 from crawl4llm.base.terminal import harmless
 
+JSON: Final = "json"
+"""The value of Scrapy's LOG_FORMAT."""
 _MOST: Final = 16 << 20
 """Bytes of the file; of later errors there is only their line in the log."""
 _LONGEST: Final = 64 << 10
@@ -66,3 +73,26 @@ class _ToFile(logging.Handler):
         except OSError:
             return False
         return True
+
+
+def log_in_json(settings: BaseSettings) -> None:
+    """Let the log be such lines, if LOG_FORMAT asks for it; to be called before Scrapy sets up the log."""
+    if settings["LOG_FORMAT"] == JSON:
+        settings.set("LOG_FORMAT", "%(message)s", priority="cmdline")
+        logging.getLogger().handlers.insert(0, _ToJson(settings["LOG_LEVEL"]))
+
+
+class _ToJson(logging.Handler):
+    """Makes the message of a record a JSON object, with time, level, logger, message, and the traceback if there is
+    one. Scrapy puts a new handler in place of its own again and again; this one stands before it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Change the record that the other handlers find."""
+        when = datetime.fromtimestamp(record.created, tz=timezone.utc).isoformat(timespec="milliseconds")
+        message = record.getMessage()
+        line: dict[str, Any] = {"time": when, "level": record.levelname, "logger": record.name, "message": message}
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if traceback := record.exc_text or getattr(record, "traceback", None):  # _ToFile has taken it out
+            line["traceback"] = traceback
+        record.msg, record.args, record.exc_info, record.exc_text = json.dumps(line), (), None, None

@@ -1,0 +1,237 @@
+"""How a setting is declared: its default, its meaning and its check.
+
+A check is a function from a value as Scrapy has it to the one that is used. It raises ValueError for a wrong value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from crawl4llm.base.input_files import given_path, parse_json
+from crawl4llm.base.shapes import LONGEST_PART, is_name_part
+
+Check = Callable[[Any], Any]
+
+
+def option(
+    default: Any,
+    check: Check,
+    *,
+    fixed: bool = False,
+    imports: Callable[[Any], bool] | None = None,
+    shown: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Return the field of a setting, whose docstring says what it means. A ``fixed`` one may not change when a crawl is
+    resumed.
+
+    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.settings).
+    ``shown``: what an error says of a value that may hold a password.
+    """
+    facts = {"check": check, "fixed": fixed, "imports": imports, "shown": shown or (lambda v: v)}
+    return field(default=default, metadata=facts)
+
+
+fixed = partial(option, fixed=True)
+
+_DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_LOOPBACK = "127.0.0.1"
+
+
+def text(value: Any) -> str:
+    """Take any non-empty string or path."""
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError("must be a string")  # noqa: TRY004 - the one kind of error that checks raise
+    if not str(value).strip():
+        raise ValueError("must not be empty")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:  # lone surrogates, which JSON can hold
+        raise ValueError("must be text") from None
+    return str(value)
+
+
+def optional_text(value: Any) -> str | None:
+    """Take a string or path, or None where it is not set."""
+    return None if value is None or value == "" else text(value)
+
+
+def text_or_empty(value: Any) -> str:
+    """Take a string or path, which may be empty."""
+    return "" if value == "" else text(value)
+
+
+def file_name_part(value: Any) -> str:
+    """Take a string that can stand in a file name, and leaves room for the rest of it."""
+    if len(text(value).encode()) > LONGEST_PART:
+        raise ValueError(f"must be {LONGEST_PART} bytes at most, to leave room for the rest of file names")
+    if not is_name_part(text(value)):
+        raise ValueError("must be part of a file name, without slashes and control characters")
+    return text(value)
+
+
+def _several(value: Any, wanted: str, kind: type = object) -> Sequence[Any]:
+    """Return the parts of a text divided by commas, or a sequence of values of a kind."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not (isinstance(given, list | tuple) and all(isinstance(one, kind) for one in given)):
+        raise ValueError(f"must be {wanted}")
+    return given
+
+
+def networks(value: Any) -> tuple[str, ...]:
+    """Take networks like ``10.1.0.0/16`` or ``fd00::/8``, and addresses, divided by commas, or a sequence of them."""
+    found = []
+    for network in filter(
+        None, map(str.strip, _several(value, "networks, divided by commas, such as 127.0.0.1/32", str))
+    ):
+        try:
+            found.append(str(ip_network(network)))
+        except ValueError:
+            fault = f"{network!r} is not one"
+            raise ValueError(f"must be networks like 127.0.0.1/32, with no bits behind the prefix; {fault}") from None
+    return tuple(dict.fromkeys(found))
+
+
+def address(value: Any) -> str | None:
+    """Take a port of the loopback interface, or an IP address and a port; None, or nothing, where it is not set. Return
+    both, with a colon between."""
+    if value is None or value == "":
+        return None
+    host, _, port = str(value).rpartition(":")
+    try:
+        number = int(port)
+        ip_address(host.strip("[]") or _LOOPBACK)
+    except ValueError:
+        number = 0
+    if not 0 < number < 1 << 16:
+        raise ValueError("must be a port from 1 to 65535, or an IP address and a port, such as 0.0.0.0:9410")
+    return f"{host.strip('[]') or _LOOPBACK}:{number}"
+
+
+def flag(value: Any) -> bool:
+    """Take a boolean, spelt as for Scrapy's ``getbool``."""
+    spelt = {"1": True, "true": True, "0": False, "false": False}.get(str(value).strip().lower())
+    if spelt is None:
+        raise ValueError("must be True or False (or 1 or 0)")
+    return spelt
+
+
+def whole(minimum: int, most: int | None = None) -> Check:
+    """Return the check of a whole number of at least ``minimum``, and of ``most`` at most."""
+
+    def check(value: Any) -> int:
+        try:
+            number = int(str(value).replace("_", ""))
+        except ValueError:
+            number = minimum - 1
+        if number < minimum:
+            wanted = {0: "0 or a positive integer", 1: "a positive integer"}.get(minimum, f"an integer >= {minimum}")
+            raise ValueError(f"must be {wanted}")
+        if most is not None and number > most:
+            raise ValueError(f"must be {most:,} at most")
+        return number
+
+    return check
+
+
+def _number(value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
+    """Return a number for which something holds, as NaN does not."""
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        number = math.nan
+    if not holds(number):
+        raise ValueError(f"must be {wanted}")
+    return number
+
+
+def seconds(value: Any) -> float:
+    """Take a positive number of seconds."""
+    return _number(value, "a positive number of seconds", lambda number: 0 < number < math.inf)
+
+
+def waits(value: Any) -> tuple[float, ...]:
+    """Take one positive number of seconds or several, divided by commas, or a sequence of them."""
+    if not (given := _several(value, wanted := "numbers of seconds, divided by commas")):
+        raise ValueError(f"must be {wanted}")
+    return tuple(map(seconds, given))
+
+
+def optional_number(value: Any) -> float | None:
+    """Take a finite number, or None where it is not set."""
+    return None if value is None or value == "" else _number(value, "a number", math.isfinite)
+
+
+def share(value: Any) -> float:
+    """Take a number from 0 to 1."""
+    return _number(value, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+
+
+def real_number(minimum: float, below: float = math.inf) -> Check:
+    """Return the check of a number from ``minimum`` on, and below ``below``."""
+    wanted = f"of at least {minimum:g}" if below == math.inf else f"from {minimum:g} to below {below:g}"
+    return lambda value: _number(value, f"a number {wanted}", lambda number: minimum <= number < below)
+
+
+def words(value: Any) -> list[str]:
+    """Take the parts of a text divided by commas, or of a sequence."""
+    return [word for one in _several(value, "a list, divided by commas") if (word := str(one).strip())]
+
+
+def files(value: Any) -> tuple[str, ...]:
+    """Take paths of files, divided by commas, or a sequence of them."""
+    return tuple(dict.fromkeys(str(given_path(text(one))) for one in words(value)))
+
+
+def terms(value: Any) -> tuple[str, ...]:
+    """Take words or phrases, divided by commas, or a sequence of them; none where it is empty."""
+    given = _several(value, "words or phrases, divided by commas", str)
+    return tuple(" ".join(term.split()) for term in given if term.strip())
+
+
+def one_of(*known: str) -> Check:
+    """Return the check of one of some words."""
+
+    def check(value: Any) -> str:
+        if str(value) not in known:
+            raise ValueError(f"is not known; known are: {', '.join(known)}")
+        return str(value)
+
+    return check
+
+
+def some_of(*known: str) -> Check:
+    """Return the check of some of a few words, divided by commas, or a sequence of them; none where it is empty."""
+
+    def check(value: Any) -> tuple[str, ...]:
+        words = dict.fromkeys(str(word).strip() for word in _several(value, "words, divided by commas"))
+        return tuple(one_of(*known)(word) for word in words if word)
+
+    return check
+
+
+def is_dotted(value: Any) -> bool:
+    """Return whether the name of a policy or scorer is a dotted path, which is imported."""
+    return "." in str(value)
+
+
+def is_corpus_class(value: Any) -> bool:
+    """Return whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
+    return bool(_DOTTED_NAMES.fullmatch(str(value))) and not os.path.lexists(str(value))
+
+
+def settings_object(value: Any) -> dict[str, Any]:
+    """Take settings by name, or a JSON object of them."""
+    try:
+        given = parse_json(value) if isinstance(value, str) else value
+    except ValueError:
+        given = None
+    if not isinstance(given, Mapping):
+        raise ValueError("must be a JSON object")  # noqa: TRY004 - the one kind of error that checks raise
+    return dict(given)

@@ -1,0 +1,259 @@
+"""What a policy is, how one is loaded, and the settings of policies."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.settings import fixed, is_dotted, one_of, optional_text, terms
+from crawl4llm.base.shapes import fits
+from crawl4llm.scoring.rating import Rating as Rating  # noqa: PLC0414 - a policy's answer for one candidate
+from crawl4llm.scoring.scorer import parse_weights, scorer_name
+
+if TYPE_CHECKING:
+    from crawl4llm.base.pages import Link
+    from crawl4llm.frontier import Entry
+    from crawl4llm.scoring.rating import PageRater
+    from crawl4llm.scoring.workers import PageWorkers
+
+V = TypeVar("V")
+
+
+class Candidate(NamedTuple):
+    """A document that was just discovered: what is known of it before its fetch."""
+
+    key: str
+    url: str
+    depth: int
+    """Links from the nearest seed along which it was found."""
+    parent: str | None
+    """Key of the page it was first seen on; None for a seed."""
+    anchor: str = ""
+
+
+class CrawledPage(NamedTuple):
+    """A page that was crawled, as a policy is told of it."""
+
+    entry: Entry
+    """The document as it left the frontier; its URL is the page's own, for seeds too."""
+    influence: float | None
+    """Its influence score; None where that could not be computed."""
+    links: Sequence[Link]
+    """All its outlinks in page order: also those without a key, and those to documents visited before."""
+    novel: bool | None = None
+    """Whether its text is new: neither known nor a near duplicate of an earlier page's; None where it has none, or none
+    are compared."""
+    classes: tuple[int, ...] | None = None
+    """MIXTURE: the number of its class by each classifier; None where it has no text, or there are none."""
+
+
+SCORER_PREFIX = "scorer:"
+"""``scorer:NAME`` is the policy that looks ahead by a scorer of that name or dotted path."""
+
+
+def known_policies() -> list[str]:
+    """Return the names of the policies that come with the project."""
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def _policy_name(value: Any) -> str:
+    """Take one of the known policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
+    if str(value).startswith(SCORER_PREFIX):
+        return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
+    return str(value) if is_dotted(value) else str(one_of(*known_policies())(value))
+
+
+def _scorer_weights(value: Any) -> str:
+    """Take scorers and their weights; see :func:`crawl4llm.scoring.parse_weights`. May be empty."""
+    if value != "":
+        parse_weights(str(value))
+    return str(value)
+
+
+def _weighs_dotted(value: Any) -> bool:
+    """Return whether one of some scorers with weights is a dotted path."""
+    return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))
+
+
+class _OfOthers(Protocol):
+    """What policies read of the settings of others; :class:`crawl4llm.options.Options` has it."""
+
+    @property
+    def crawl_seed(self) -> int: ...
+    @property
+    def corpus(self) -> str | None: ...
+    @property
+    def known_texts(self) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(_OfOthers):
+    """The checked values of settings for the order in which documents are crawled."""
+
+    url_policy: str = fixed("influence", _policy_name, imports=is_dotted)
+    """The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer as
+    `SCORER` takes it. Such a scorer rates each page before it is crawled."""
+    order: str = fixed("desc", one_of("desc", "asc"))
+    """Whether the highest scores come first, or (`asc`) the lowest."""
+    hot_queue_topic: tuple[str, ...] = fixed((), terms)
+    """Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, whatever
+    the policy. So do documents within 3 links of a page that speaks of one. Empty: none."""
+    harmonic_ranks: str | None = fixed(None, optional_text)
+    """`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its value,
+    as `scrapy corpus ranks` writes them; gzip or not."""
+    ensemble_weights: str = fixed("", _scorer_weights, imports=_weighs_dotted)
+    """`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`."""
+
+
+class Policy(Protocol):
+    """Score_URL: what the frontier orders by. :class:`BasePolicy` has what most policies share."""
+
+    name: str
+    looks_ahead: bool
+    """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
+    fetches are all documents it discovers, and its failures are final."""
+    scores_influence: bool
+    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
+    reranks: bool
+    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
+    corpus_parts: tuple[str, ...]
+    """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
+    partitioned: str
+    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
+    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
+    only those. Classes that lack this are NO."""
+
+    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
+        """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
+        same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
+
+    @classmethod
+    def scorers(cls, options: PolicyOptions) -> Sequence[str]:
+        """Return the names of scorers it needs besides SCORER, as that setting has them. Raises InputError."""
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the settings and digests of files that decide its scores; they are part of the crawl's identity."""
+
+    def crawled(self, page: CrawledPage) -> None:
+        """Learn of a page. Called in crawl order, before the page's new outlinks are scored; not for pages that end the
+        crawl, whose links are not followed."""
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        """Note what left the frontier, in that order."""
+
+    def save(self) -> bytes:
+        """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
+
+    def load(self, state: bytes) -> None:
+        """Go on, in a new policy, from what :meth:`save` gave.
+
+        For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
+        """
+
+
+class Pieces(Protocol):
+    """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
+
+    def mapping(
+        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
+    ) -> MutableMapping[str, Any]:
+        """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
+        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged. ``of_documents``:
+        the names in it are the keys of documents queued, whose scores change when their values do. ``seldom_read``: the
+        policy has in memory what it needs of them, so that they need not stay there when they are written."""
+
+
+NO, EACH, COUNTED = "no", "each", "counted"
+"""Of :attr:`Policy.partitioned`. EACH: all scores come out as with one policy for the whole crawl. COUNTED: they do if
+it is also given, in the place of each document that another partition has found, NOT_OURS to score."""
+NOT_OURS = Candidate("", "", 0, None)
+
+
+class BasePolicy:
+    """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
+
+    looks_ahead = False
+    scores_influence = False
+    reranks = False
+    corpus_parts: tuple[str, ...] = ()
+    partitioned = NO
+
+    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
+        self._workers = workers
+        self._options = options
+
+    @classmethod
+    def scorers(cls, options: PolicyOptions) -> Sequence[str]:
+        return ()
+
+    def identity(self) -> Mapping[str, object]:
+        return {}
+
+    def crawled(self, page: CrawledPage) -> None:
+        """See :meth:`Policy.crawled`."""
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        return ()
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        """See :meth:`Policy.dequeued`."""
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
+        policy without this method keeps everything itself."""
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, state: bytes) -> None:
+        """See :meth:`Policy.load`."""
+
+
+def saved_state(state: bytes, shape: Any) -> Any:
+    """Return what a policy saved as JSON. Raises ValueError if it has another shape: anybody may have made a JOBDIR."""
+    found = parse_json(state)
+    if not fits([found], shape):
+        raise ValueError("the state of another policy")
+    return found
+
+
+def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
+    """Return the part of a mapping for :meth:`Policy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
+    return mapping if isinstance(mapping, dict) else {}
+
+
+_PARTS = (
+    *("name", "looks_ahead", "scores_influence", "reranks", "corpus_parts"),
+    *("scorers", "identity", "crawled", "score", "reranked", "dequeued", "save", "load"),
+)
+"""Attributes that a policy class must have."""
+
+
+def load_policy(name: str) -> type[Policy]:
+    """Return the class of a policy by its name or dotted path. Raises InputError where there is none."""
+    if name.startswith(SCORER_PREFIX):
+        dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
+    else:
+        dotted = name if "." in name else f"crawl4llm.policies.{name}.Policy"
+    path, _, attribute = dotted.rpartition(".")
+    found, why = None, "it is no policy class"
+    try:
+        found = getattr(import_module(path), attribute)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        why = str(error)
+    if isinstance(found, type) and all(hasattr(found, part) for part in _PARTS):
+        return found
+    raise InputError(f"URL_POLICY = {name!r} cannot be loaded ({why}); known are: {', '.join(known_policies())}")

@@ -1,0 +1,215 @@
+"""Settings that change what any policy's scores mean, as wrappers of it: ORDER and HOT_QUEUE_TOPIC."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from crawl4llm.base.shapes import whole
+from crawl4llm.policies._policy import NO, BasePolicy, Candidate, CrawledPage, Pieces, Policy, Rating, saved_state
+from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
+from crawl4llm.policies._seen_links import targets_of
+from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier import Entry
+    from crawl4llm.scoring.rating import PageRater
+    from crawl4llm.scoring.workers import PageWorkers
+
+
+def _bits(number: float) -> int:
+    """Return the bits of a positive double; larger numbers have larger ones."""
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+def _number(bits: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+_BOUND: Final = 2.0**128
+_LEAST: Final = _bits(1 / _BOUND)
+_RANGE: Final = _bits(_BOUND) - _LEAST
+_ZERO: Final = _bits(_BOUND) + 1 + _RANGE
+"""Where 0 is lifted to: the lowest lifted score is next to the bound."""
+
+
+def kept(score: float) -> float:
+    """Return a score that is not lifted."""
+    return min(max(score, -_BOUND), _BOUND) if math.isfinite(score) else score
+
+
+def lifted(score: float) -> float:
+    """Return a score above all that are not lifted."""
+    if not math.isfinite(score):
+        return score
+    magnitude = max(_bits(min(abs(score), _BOUND)) - _LEAST, 0)
+    return _number(_ZERO + magnitude if score > 0 else _ZERO - magnitude)
+
+
+def original(score: float) -> float:
+    """Return the score that was lifted, or kept."""
+    if score <= _BOUND:
+        return score
+    magnitude = _bits(score) - _ZERO
+    return math.copysign(_number(abs(magnitude) + _LEAST), magnitude) if magnitude else 0.0
+
+
+class Wrapper(BasePolicy):
+    """Passes every call on. The inner policy only ever sees scores of its own, and names its own scorers."""
+
+    def __init__(self, inner: Policy, name: str) -> None:
+        self.name = f"{name}({inner.name})"
+        self.looks_ahead = inner.looks_ahead
+        self.reranks = inner.reranks
+        self.corpus_parts = inner.corpus_parts
+        self._inner = inner
+
+    @abstractmethod
+    def _outer_score(self, key: str, score: float) -> float:
+        """Return what the frontier orders a document by that the inner policy scored so."""
+
+    @abstractmethod
+    def _inner_score(self, key: str, score: float) -> float:
+        """Return the inner policy's score of a document by what the frontier orders it by."""
+
+    def identity(self) -> Mapping[str, object]:
+        return self._inner.identity()
+
+    def crawled(self, page: CrawledPage) -> None:
+        self._inner.crawled(page._replace(entry=self._inner_entry(page.entry)))
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return self._outer(candidates, await self._inner.score(candidates))
+
+    def _outer(self, candidates: Sequence[Candidate], ratings: Sequence[Rating]) -> list[Rating]:
+        """Return the ratings of the inner policy with the scores that the frontier orders by."""
+        return [
+            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
+            for candidate, rated in zip(candidates, ratings, strict=True)
+        ]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """See :meth:`BasePolicy.keep_in`; the inner policy need not have it."""
+        if keep_in := getattr(self._inner, "keep_in", None):
+            keep_in(pieces)
+
+    def save(self) -> bytes:
+        return self._inner.save()
+
+    def load(self, state: bytes) -> None:
+        self._inner.load(state)
+
+    def _inner_entry(self, entry: Entry) -> Entry:
+        return replace(entry, score=self._inner_score(entry.key, entry.score))
+
+
+class Ascending(Wrapper):
+    """Negative scores. Ties break by key, ascending, in either order."""
+
+    def __init__(self, inner: Policy) -> None:
+        super().__init__(inner, "asc")
+        self.partitioned = getattr(inner, "partitioned", NO)
+
+    def _outer_score(self, key: str, score: float) -> float:
+        return -score
+
+    def _inner_score(self, key: str, score: float) -> float:
+        return -score
+
+
+_MENTIONS = 10
+"""As many in its text put a page on the topic, or one in its title."""
+_LINKS = 3
+"""So near to a page on the topic a document is hot."""
+_BETWEEN_WORDS = re.compile(r"[_\W]+")
+
+
+class HotQueue(Wrapper):
+    """A document is hot whose URL, or the anchor of the link along which it was found, has a word of the topic, or that
+    is within 3 links of a crawled page on the topic; its score is lifted above all others.
+
+    As in the paper's algorithm that is decided when the document is discovered, by the links seen so far, and for good;
+    seeds are not hot. Hot documents among themselves, and the others, are ordered by the policy inside.
+    """
+
+    def __init__(self, inner: Policy, workers: PageWorkers[PageRater], topic: Sequence[str]) -> None:
+        super().__init__(inner, "hot_queue")
+        self._workers = workers
+        self._topic = tuple(topic)
+        self._words = topic_pattern(self._topic)
+        self._graph = SeenGraph()
+        self._distance: dict[int, int] = {}
+        """Links from the nearest page on the topic, by the number in the graph; only of what is near enough."""
+        self._hot: set[str] = set()
+        """Hot documents that are not crawled."""
+        self._crawled: list[CrawledPage] = []
+        """Pages whose topic was not looked at yet."""
+
+    def identity(self) -> Mapping[str, object]:
+        return {**super().identity(), "hot_queue_topic": list(self._topic)}
+
+    def crawled(self, page: CrawledPage) -> None:
+        super().crawled(page)
+        self._crawled.append(page)
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Score page by page, so that a document's class depends on the pages up to the one on which it was found."""
+        pages, self._crawled = self._crawled, []
+        found: dict[str | None, list[Candidate]] = {}
+        for candidate in candidates:
+            found.setdefault(candidate.parent, []).append(candidate)
+        topics = await self._workers.run(mentions_of(self._topic), [page.entry.key for page in pages])
+        for page, mentions in zip(pages, topics, strict=True):
+            on_topic = isinstance(mentions, Mentions) and (mentions.in_title or mentions.in_body >= _MENTIONS)
+            self._follow(page, on_topic=on_topic)
+            self._hot.discard(page.entry.key)
+            self._hot.update(candidate.key for candidate in found.get(page.entry.key, ()) if self._is_hot(candidate))
+        return await super().score(candidates)
+
+    def save(self) -> bytes:
+        """Return one line of its own, then what the policy inside saves."""
+        own = json.dumps([self._graph.dump(), sorted(self._distance.items()), sorted(self._hot)])
+        return own.encode() + b"\n" + super().save()
+
+    def load(self, state: bytes) -> None:
+        own, _, inner = state.partition(b"\n")
+        graph, distance, hot = saved_state(own, (DUMPED, [(whole(), whole())], [{str}]))
+        self._graph, self._distance, self._hot = SeenGraph.restored(graph), dict(distance), set(hot)
+        super().load(inner)
+
+    def _outer_score(self, key: str, score: float) -> float:
+        return lifted(score) if key in self._hot else kept(score)
+
+    def _inner_score(self, key: str, score: float) -> float:
+        return original(score)
+
+    def _follow(self, page: CrawledPage, *, on_topic: bool) -> None:
+        """Note the page's links, and to what they bring the topic nearer."""
+        number = self._graph.add(page.entry.key, targets_of(page.links))
+        if on_topic:
+            self._distance[number] = 0
+        nearer = [number] if number in self._distance else []
+        for source in nearer:
+            distance = self._distance[source] + 1
+            for target in self._graph.targets(source) if distance <= _LINKS else ():
+                if self._distance.get(target, distance + 1) > distance:
+                    self._distance[target] = distance
+                    nearer.append(target)
+
+    def _is_hot(self, candidate: Candidate) -> bool:
+        link = f"{candidate.anchor} {unquote(candidate.url)}"
+        words = f"{link} {_BETWEEN_WORDS.sub(' ', link)}"
+        return self._words.search(words) is not None or self._graph.number(candidate.key) in self._distance
