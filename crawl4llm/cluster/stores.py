@@ -208,6 +208,8 @@ class Working(CrawlStore):
         self._fingerprints = b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        if self.holds is not None:
+            self.holds.pass_by()
         self._fingerprints += b"".join(self.visited.fresh())
         super().commit(balance, state)
 
