@@ -2,8 +2,7 @@
 
 - ``opening``: begins a crawl in its storage, or joins it; refuses what cannot be crawled so.
 - ``worker``: a worker's partitions, as the scheduler sees one crawl; ``partitions``: which document belongs to which.
-- Batch order: ``crawl`` drives them from batch to batch; ``partition``: one of them; ``board``: what all have put of an
-  iteration.
+- Batch order: ``crawl`` drives them from batch to batch, by what all have put of one; ``partition``: one of them.
 - Continuous order: ``continuous`` drives them; ``continuous_partition``: one of them; ``journal``: its commits;
   ``post``: what is read of all journals; ``routes``: owners, each asked of its partition; ``changes``: what has changed
   of a store, as bytes.

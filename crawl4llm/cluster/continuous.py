@@ -33,12 +33,12 @@ from crawl4llm.policies import NO, CrawledPage
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
-    news = "commit"
+    news, folder = "commit", "p"
 
-    def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
+    def __init__(self, common: Common, liveness: Liveness) -> None:
         self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
         owners = None if common.clock is None else routes
-        super().__init__(common, liveness, is_new=is_new, visited=RoutedVisited(routes), owners=owners)
+        super().__init__(common, liveness, visited=RoutedVisited(routes), owners=owners)
         self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)
@@ -48,7 +48,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._pulse = asyncio.Event()
         """Set when something may have happened elsewhere, and each second."""
         self._tasks: list[asyncio.Task[None]] = []
-        """What goes on beside the crawl."""
+        """Tasks beside the crawl: the pulse, and orders of the operator."""
         self._announced: set[int] = set()
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
@@ -337,7 +337,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     @property
     def _hears(self) -> bool:
-        """Whether it knows which domains are blocked, if any may be."""
+        """True if no order to block a domain can have been missed for long."""
         return self._heeding is None or self._heeding.hears
 
     async def _open(self, number: int) -> None:

@@ -20,7 +20,7 @@ from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import Working
 from crawl4llm.cluster.worker import Common, OnePartition
-from crawl4llm.crawl.commits import Committed, JobCommits
+from crawl4llm.crawl.commits import Commits
 from crawl4llm.frontier import Entry, Lease, score_of
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.parts import Part, Parts, Rated
@@ -35,7 +35,7 @@ _PRIOR: Final = 5.0
 _REPLAYED: Final = 4
 """Times the size of a snapshot that the changes since may have, which whoever takes over goes through."""
 _LEAST_CLAIM: Final = 16
-"""Pages that it claims, where so many are left for each partition."""
+"""Pages that a claim asks for at least, as far as each partition can have as many."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -71,8 +71,8 @@ class _Lately(Part):
 
 
 class ContinuousPartition(OnePartition):
-    """A crawl of the partition's documents, and the journal of its commits. It is the crawl's commits
-    (:class:`crawl4llm.crawl.commits.Commits`) and its neighbours (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
+    """A crawl of the partition's documents, and the journal of its commits. It is the crawl's neighbours
+    (:class:`crawl4llm.crawl.algorithm.Neighbours`)."""
 
     _store: Working
 
@@ -90,11 +90,10 @@ class ContinuousPartition(OnePartition):
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
-        self._job = JobCommits(working, log, self._segments, options)
         self.crawl = self._open(
             options,
             policy,
-            commits=self,
+            commits=Commits(working, log, self._segments, options),
             by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
             aside=StoredAside(working.tables),
@@ -104,6 +103,7 @@ class ContinuousPartition(OnePartition):
             neighbours=self,
         )
         working.keep(policy, self.crawl.parts, self.crawl.sites)
+        self.crawl.after_commit.append(self._prepare)
         self.crawl.scope.sends_on = self._is_elsewhere
         [self.lately] = [part for part in self.crawl.parts if isinstance(part, _Lately)]
         self.commit_number, head = last.number, last.head
@@ -135,7 +135,7 @@ class ContinuousPartition(OnePartition):
     # -- what it crawls -------------------------------------------------------------------------------------------
 
     def grant(self, quota: int) -> None:
-        """Let it crawl so many pages in all."""
+        """Set the pages that it may crawl in all."""
         self._quota = quota
         self.crawl.granted = quota - self.returned
 
@@ -176,7 +176,7 @@ class ContinuousPartition(OnePartition):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is asked for."""
+        """True if no document of it is being fetched."""
         owners = self.crawl.owners
         return not self.crawl.in_flight and (owners is None or not owners.counts.busy)
 
@@ -247,26 +247,15 @@ class ContinuousPartition(OnePartition):
     def _is_elsewhere(self, key: str) -> bool:
         return self._common.partitions.of(key) != self.number
 
-    # -- its journal, as its crawl's commits -------------------------------------------------------------------------
+    # -- its journal --------------------------------------------------------------------------------------------------
 
     @property
     def is_urgent(self) -> bool:
         """Whether an owner is to be left alone for longer than whoever takes over would by itself."""
         return self._store.holds is not None and self._store.holds.is_urgent
 
-    def commit(self, crawl: Committed) -> None:
-        """Commit if it is time."""
-        if self._job.is_time(crawl):
-            self.commit_now(crawl)
-
-    def commit_now(self, crawl: Committed) -> None:
-        """Commit, and prepare that to be put: before anything else changes."""
-        if self._store.holds is not None:
-            self._store.holds.pass_by()
-        self._job.commit_now(crawl)
-        self._prepare()
-
     def _prepare(self) -> None:
+        """Prepare the commit that was just made to be put: before anything else changes."""
         self.commit_number += 1
         self.turn = max(self.next_turn(), self.turn) + 1
         rest = self.crawl.waits_only or (None if self.crawl.buffer else self.crawl.finished)

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.liveness import boottime
@@ -40,7 +40,11 @@ class Controls:
         """Read the orders since the last look; return whether there were any."""
         before = self.number
         while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
-            self.control = self._checked(name, read(self._storage, name, data, _SHAPE))
+            content = read(self._storage, name, data, _SHAPE)
+            try:
+                self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": content["blocked"]})
+            except InputError as error:
+                raise StorageError(str(error)) from None
             self.number += 1
         return self.number != before
 
@@ -56,12 +60,6 @@ class Controls:
                 self.look()
                 return True
 
-    def _checked(self, name: str, content: Any) -> Control:
-        try:
-            return checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": content["blocked"]})
-        except InputError as error:
-            raise StorageError(str(error)) from None
-
 
 class Heeding:
     """Lets a worker heed the orders, by a task of its own, as its other work may take long."""
@@ -71,7 +69,7 @@ class Heeding:
         self._controls, self._lease, self._heed = controls, lease, heed
         self._heard_at = float("-inf")
         self._failed = False
-        """Whether the last look did."""
+        """True if the last look failed."""
 
     @property
     def blocked(self) -> Sequence[str]:

@@ -8,25 +8,31 @@ its own. Nobody leads: what is put first stays, and whoever comes second puts th
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, TypeVar
 
-from crawl4llm.cluster import objects
-from crawl4llm.cluster.board import Board
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
 
+T = TypeVar("T")
+_KEPT: Final = 2
+"""Iterations in memory: partitions of a worker may be at two of them."""
+_AT_ONCE: Final = 8
+"""Objects that are asked for at the same time."""
+
 
 class ClusterCrawl(WorkerCrawl[Partition]):
     """Takes the partitions of this worker from batch to batch."""
 
-    news = "step"
+    news, folder = "step", "i"
 
-    def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
-        super().__init__(common, liveness, is_new=is_new)
-        self._board = Board(common.storage, common.options, len(common.seeds))
+    def __init__(self, common: Common, liveness: Liveness) -> None:
+        super().__init__(common, liveness)
+        self._board = Board(common)
         self._ready: list[Lease] = []
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -164,8 +170,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         partition.stage = Stage.EXCHANGED
 
     async def _next_iteration(self, partition: Partition) -> None:
-        partition.next_iteration()
-        if (snapshot := partition.snapshot()) is not None:
+        if (snapshot := partition.next_iteration()) is not None:
             name = objects.snapshot_name(partition.number, partition.iteration)
             await asyncio.to_thread(self._storage.put, name, snapshot)
 
@@ -175,15 +180,124 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     async def _open(self, number: int) -> None:
         """Begin with a partition where its newest snapshot is, or with the seeds."""
-        snapshot = None
-        if iterations := self._storage.numbers(f"p/{number:04}"):
-            data = self._storage.get(objects.snapshot_name(number, iterations[-1]))
-            snapshot = (iterations[-1], data or b"")
-        partition = Partition(number, self._common, snapshot)
+        newest = max(self._storage.numbers(f"p/{number:04}"), default=None)
+        data = None if newest is None else self._storage.get(objects.snapshot_name(number, newest)) or b""
+        partition = Partition(number, self._common, newest or 0, data)
         self._own[number] = partition
-        if snapshot is None:
+        if data is None:
             await partition.queue_seeds()
 
     def _drop(self, number: int) -> None:
         super()._drop(number)
         self._ready = [lease for lease in self._ready if id(lease.entry) in self._of]
+
+
+class Board:
+    """Reads what all partitions have put of an iteration, once for all of a worker's own; None where some of it is not
+    there yet. Methods raise StorageError."""
+
+    def __init__(self, common: Common) -> None:
+        self._storage = common.storage
+        self._options = common.options
+        self._seeds = len(common.seeds)
+        self._names: dict[int, frozenset[str]] = {}
+        """Objects that were seen, by iteration."""
+        self._short: dict[int, list[int]] = {}
+        """Partitions that must offer more, by what was seen last."""
+        self._kept: dict[tuple[int, str], Any] = {}
+        """Content that was read, by iteration and kind."""
+        self._lock = asyncio.Lock()
+
+    def look_again(self) -> None:
+        """List again what there is, when it is asked for next."""
+        self._names.clear()
+        self._short.clear()
+
+    async def plan(self, iteration: int) -> objects.Plan | list[int] | None:
+        """Return the batch of an iteration, or the partitions that must offer more first."""
+        async with self._lock:
+            if (known := self._kept.get((iteration, objects.PLAN)) or self._short.get(iteration)) is not None:
+                return known
+            plan = await self._plan(iteration)
+            if isinstance(plan, list):
+                self._short[iteration] = plan
+                return plan
+            return self._keep(iteration, objects.PLAN, plan)
+
+    async def exchanges(self, iteration: int) -> list[objects.Exchange] | None:
+        """Return what came of a batch, by partition."""
+        return await self._once(objects.EXCHANGE, iteration, self._exchange)
+
+    async def found(self, iteration: int) -> list[list[list[int]]] | None:
+        """Return the places of the new documents, by partition, where they are counted."""
+        return await self._once(objects.FOUND, iteration, self._shaped(shapes.FOUND))
+
+    async def exchange(self, iteration: int, partition: int) -> objects.Exchange | None:
+        """Return what came of a partition's documents of a batch."""
+        async with self._lock:
+            known: list[objects.Exchange] | None = self._kept.get((iteration, objects.EXCHANGE))
+            if known is not None:
+                return known[partition]
+            name = objects.name(iteration, objects.EXCHANGE, partition)
+            found = await self._get([name] if name in await self._there(iteration) else [], self._exchange)
+            return found[0] if found else None
+
+    def size_of(self, iteration: int, crawled: int) -> int:
+        """Return how many documents a batch has, at most; the seeds are all of the first."""
+        places = self._options.crawl_batch_size if iteration else self._seeds
+        return min(places, self._options.crawl_max_pages - crawled)
+
+    async def _plan(self, iteration: int) -> objects.Plan | list[int] | None:
+        name, there = objects.folder(iteration) + objects.PLAN, await self._there(iteration)
+        if name in there:
+            return objects.Plan(*(await self._get([name], self._shaped(shapes.PLAN)))[0])
+        offers = await self._all(objects.OFFER, iteration, self._shaped(shapes.OFFER))
+        if offers is None:
+            return None
+        names = (objects.name(iteration, objects.WHOLE, number) for number in range(self._options.partitions))
+        more = {number: name for number, name in enumerate(names) if name in there}
+        whole = dict(zip(more, await self._get(more.values(), self._shaped(shapes.WHOLE)), strict=True))
+        plan = objects.make_plan(offers, whole, self.size_of(iteration, offers[0]["crawled"]))
+        if isinstance(plan, objects.Plan):
+            await asyncio.to_thread(self._storage.put_packed, name, list(plan))
+        return plan
+
+    async def _once(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
+        """Return what all partitions have put of a kind, and keep it."""
+        async with self._lock:
+            if (iteration, kind) not in self._kept:
+                self._keep(iteration, kind, await self._all(kind, iteration, read))
+            return self._kept.get((iteration, kind))
+
+    async def _all(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
+        names = [objects.name(iteration, kind, number) for number in range(self._options.partitions)]
+        return await self._get(names, read) if set(names) <= await self._there(iteration) else None
+
+    def _exchange(self, name: str, data: bytes) -> objects.Exchange:
+        return objects.read_exchange(self._storage, name, data, self._options.partitions)
+
+    def _shaped(self, shape: Any) -> Callable[[str, bytes], Any]:
+        return lambda name, data: shapes.read(self._storage, name, data, shape)
+
+    def _keep(self, iteration: int, kind: str, value: T) -> T:
+        """Keep what was read, if anything, and forget what came long before."""
+        if value is not None:
+            self._kept[iteration, kind] = value
+            self._kept = {key: found for key, found in self._kept.items() if key[0] > iteration - _KEPT}
+        return value
+
+    async def _there(self, iteration: int) -> frozenset[str]:
+        if iteration not in self._names:
+            folder = objects.folder(iteration)
+            self._names[iteration] = frozenset(await asyncio.to_thread(list, self._storage.names(folder)))
+        return self._names[iteration]
+
+    async def _get(self, names: Collection[str], read: Callable[[str, bytes], T]) -> list[T]:
+        found: dict[str, bytes | None] = {}
+
+        def get(some: Iterable[str]) -> None:
+            found.update((name, self._storage.get(name)) for name in some)
+
+        rest = iter(names)  # each thread takes the next: to begin one costs more than to read a small object
+        await asyncio.gather(*(asyncio.to_thread(get, rest) for _ in range(min(len(names), _AT_ONCE))))
+        return [read(name, found[name] or b"") for name in names]

@@ -104,7 +104,7 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
 
 
 def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
-    """Return a commit; None where there is none. Raises StorageError."""
+    """Return a commit; None if the storage does not have it. Raises StorageError."""
     data = storage.get(name(partition, LOG, number)) if number else None
     return None if data is None else decode(storage, partition, number, data)
 

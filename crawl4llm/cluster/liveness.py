@@ -58,7 +58,7 @@ class Liveness:
         self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
         self._requested: str | None = None
         self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        """What was announced and not yet waited for; the rest is of those who wait. Fed from any thread."""
+        """Numbers that were announced and not yet waited for, by name. Any thread may add to them."""
         self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
         self._hearing = Lock()
 

@@ -50,12 +50,12 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
 
 def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
     """Return the settings of parts that not all crawls with STORAGE may have, and whether this one must not."""
-    no = {ALONE: True, EVERYWHERE: False}
-    refused = {f"the part {path}": no.get(load_part(path).partitioned, in_batches) for path in options.crawl_parts}
+    no, refused = {ALONE: True, EVERYWHERE: False}, {}
     for part in ORDER:
         what = part.setting if part.partitioned == ALONE else f"{part.setting} in batch order"
         refused[what] = part.asked(options) and no.get(part.partitioned, in_batches)
-    return refused
+    others = {f"the part {path}": no.get(load_part(path).partitioned, in_batches) for path in options.crawl_parts}
+    return refused | others
 
 
 def check_lease(options: Options, timeout: float) -> None:
@@ -120,10 +120,9 @@ def open_cluster(
         liveness = ValkeyLiveness(options.cluster, stored["id"], options.partitions, options.cluster_lease)
     join(stored["id"])
     if options.crawl_batch_size:
-        return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
-    crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
-    common = common._replace(info=replace(common.info, crawl_id=crawl_id))
-    return ContinuousCrawl(common, liveness, is_new=not storage.folders("p"))
+        return ClusterCrawl(common, liveness)
+    info = replace(common.info, crawl_id=uuid.UUID(stored["facts"]["crawl_id"]))
+    return ContinuousCrawl(common._replace(info=info), liveness)
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:

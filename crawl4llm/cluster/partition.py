@@ -46,11 +46,10 @@ class Partition(OnePartition):
 
     _store: Scratch
 
-    def __init__(self, number: int, common: Common, snapshot: tuple[int, bytes] | None) -> None:
+    def __init__(self, number: int, common: Common, iteration: int, data: bytes | None) -> None:
         """Begin, or go on from a snapshot before an iteration. Raises InputError."""
         super().__init__(number, common)
         policy = common.make_policy()
-        iteration, data = snapshot or (0, None)
         with common.storage.reading(objects.snapshot_name(number, iteration)):
             self._store = Scratch(self._folder / "store", common.options, policy, data)
         if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
@@ -81,7 +80,6 @@ class Partition(OnePartition):
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
         self._rows: list[list[Any]] = []
-        self._links: LinksByTarget
         self._refused_at: dict[str, tuple[int, int]] = {}
         self._ours: set[tuple[int, int]] = set()
         self._found: list[tuple[int, int, Candidate]] = []
@@ -271,14 +269,12 @@ class Partition(OnePartition):
             self._failures.append([place // self.crawl.pages_at_once, index >= refused, place, number, line])
         self._refused_at = {}
 
-    def next_iteration(self) -> None:
-        """Go on to the next iteration."""
+    def next_iteration(self) -> bytes | None:
+        """Go on to the next iteration; return a snapshot, if it is due: when to replay what came since the last one
+        takes more than that."""
         self._store.tables.commit()  # else what was written takes memory: LMDB has a transaction that has not ended
         self.crawl.start_batch(self.iteration + 1)
         self.stage = Stage.BEGUN
-
-    def snapshot(self) -> bytes | None:
-        """Return a snapshot, if it is due: when to replay what came since the last one takes more than that."""
         if self._since // self._common.options.partitions <= self._snapshot_bytes:
             return None
         self._since = 0

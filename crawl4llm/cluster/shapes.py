@@ -51,10 +51,6 @@ def _is_ranked(offered: Mapping[str, Any]) -> bool:
     return len(offered["keys"]) == len(offered["scores"])
 
 
-def _has_facts(exchange: Mapping[str, Any]) -> bool:
-    return all((line is None) == (facts is None) for _, line, _, facts in exchange["rows"])
-
-
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     pages = links["pages"]
     if sum(page[3] for page in pages) > _MOST_KEYLESS:
@@ -105,7 +101,7 @@ _EXCHANGE: Final = {
     "counts": _COUNTS,
     "influence": (_NUMBER, _WHOLE),
 }
-EXCHANGE: Final = Where(_EXCHANGE, _has_facts)
+EXCHANGE: Final = Where(_EXCHANGE, lambda told: all((row[1] is None) == (row[3] is None) for row in told["rows"]))
 _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), whole())]
 _MOST_KEYLESS: Final = 1 << 24
 """Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""

@@ -197,7 +197,7 @@ class Storage:
             raise StorageError(f"STORAGE {self.url}: {name} cannot be read: {error.strerror}") from None
 
     def _ask(self, what: str, name: str, ask: Callable[[str], T]) -> T | None:
-        """Return what the store answers about an object; None where there is none."""
+        """Return the answer of the store about an object; None if the object does not exist."""
         self._check(name)
         with self._failing(f"{what} {name}"):
             try:

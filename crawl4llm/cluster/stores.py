@@ -1,4 +1,4 @@
-"""The stores of partitions on a worker's own disk, and what the storage has of them.
+"""The stores of partitions on a worker's own disk, as snapshots or as changes in the storage.
 
 A store is thrown away with the worker, or when another worker takes the partition. In batch order (:class:`Scratch`)
 what lasts is a snapshot: all its tables, as keys and values. In continuous order (:class:`Working`) it is what each
@@ -165,6 +165,7 @@ class StoredHolds:
         self._note(owner, hold)
         key = _HOLD + owner.encode()
         if hold == Hold():
+            del self._holds[owner]
             self._store.delete("state", key)
         else:
             self._store.put("state", key, json.dumps(hold).encode())
@@ -207,6 +208,8 @@ class Working(CrawlStore):
         self._fingerprints = b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        if self.holds is not None:
+            self.holds.pass_by()
         self._fingerprints += b"".join(self.visited.fresh())
         super().commit(balance, state)
 

@@ -123,19 +123,14 @@ class WorkerCrawl(Driven, Generic[P]):
     lasting = True
     finished: str | None = None
     news: str
-    """What is announced: that something was put."""
+    """The name of the announcement that something was put."""
+    folder: str
+    """Of the storage, in which work is put."""
 
     def __init__(
-        self,
-        common: Common,
-        liveness: Liveness,
-        *,
-        is_new: bool,
-        visited: VisitedSet | None = None,
-        owners: Owners | None = None,
+        self, common: Common, liveness: Liveness, *, visited: VisitedSet | None = None, owners: Owners | None = None
     ) -> None:
-        """``is_new``: whether the storage shows no work yet. ``visited`` and ``owners`` are asked what this worker's
-        partitions have visited, and whose turn it is."""
+        """``visited`` and ``owners`` are asked what this worker's partitions have visited, and whose turn it is."""
         counters = Counters()
         parts = common.parts.begun(counters.counts)
         visited = MemoryVisited() if visited is None else visited
@@ -146,7 +141,8 @@ class WorkerCrawl(Driven, Generic[P]):
         self._common = common
         self._storage = common.storage
         self._liveness = liveness
-        self._is_new = is_new
+        self._is_new = not common.storage.folders(self.folder)
+        """True if the storage shows no work yet."""
         self._own: dict[int, P] = {}
         """This worker's partitions."""
         self._of: dict[int, tuple[P, Lease]] = {}

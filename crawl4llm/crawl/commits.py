@@ -44,16 +44,6 @@ class Committed(Protocol):
         """Hear that the commit was made."""
 
 
-class Commits(Protocol):
-    """Commits the state of a crawl. Called when it is whole: all that was taken is logged, archived and expanded."""
-
-    def commit(self, crawl: Committed) -> None:
-        """Make log, archive and state last, all together, if it is time. Raises InputError where that fails."""
-
-    def commit_now(self, crawl: Committed) -> None:
-        """Do the same at once."""
-
-
 class Kept(Protocol):
     """What keeps state in pieces."""
 
@@ -119,7 +109,7 @@ def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
 
 
 class CrawlStore:
-    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together: in
+    """The documents of a crawl, or of a partition of it, and all else that it needs to go on. They last together: in
     the tables of a store all is as it was at its last commit.
 
     To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
@@ -184,8 +174,9 @@ class CrawlStore:
 
 
 @dataclass
-class JobCommits:
-    """Commits to a JOBDIR every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds.
+class Commits:
+    """Commits the state of a crawl every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds. It is called
+    when that is whole: all that was taken is logged, archived and expanded.
 
     When it commits changes nothing of what is crawled or written: after a restart all goes on from the last commit as
     if nothing had come after it.
@@ -200,15 +191,9 @@ class JobCommits:
 
     def commit(self, crawl: Committed) -> None:
         """Commit if enough pages were crawled, or enough time went by, since the last time."""
-        if self.is_time(crawl):
+        pages, seconds = crawl.crawled - self._pages, time.monotonic() - self._time
+        if pages >= self.options.commit_interval_pages or seconds >= self.options.commit_interval_seconds:
             self.commit_now(crawl)
-
-    def is_time(self, crawl: Committed) -> bool:
-        """Return whether it is."""
-        return (
-            crawl.crawled - self._pages >= self.options.commit_interval_pages
-            or time.monotonic() - self._time >= self.options.commit_interval_seconds
-        )
 
     def commit_now(self, crawl: Committed) -> None:
         """Commit. Raises as :meth:`CrawlStore.commit` does."""

@@ -16,7 +16,7 @@ from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
-from crawl4llm.crawl.commits import CrawlStore, JobCommits, Kept, State, read_state
+from crawl4llm.crawl.commits import Commits, CrawlStore, Kept, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.store_check import ID, check_store
@@ -159,9 +159,9 @@ class Job:
         self._opened.callback(spool.close)
         return spool
 
-    def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
+    def commits(self, log: CrawlLog, archive: Archive) -> Commits:
         """Return the object that commits the crawl to this JOBDIR."""
-        return JobCommits(self.store, log, archive, self._options)
+        return Commits(self.store, log, archive, self._options)
 
     def close(self) -> None:
         """Forget what was not committed, and let others use the JOBDIR."""
