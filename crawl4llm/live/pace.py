@@ -36,6 +36,7 @@ from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
 from crawl4llm.live.places import LONGEST_TRY, PATIENT, TRY, Exchange, Later, Place, Places, retry_after
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.robots import Robots, RobotsUnknown
 from crawl4llm.live.stopping import NotHeld, Withdrawn, crawl_of, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
@@ -99,7 +100,7 @@ class Pace:
         self._outage = Outage(crawler, crawl, owners)
         self._parked = 0
         """Owners parked by this process."""
-        self._given_back: set[str] = set()
+        self._given_back: Recent[None] = Recent(_MOST_GIVEN_BACK)
         """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
         crawl.turns = self
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
@@ -254,11 +255,9 @@ class Pace:
             wait = place.send_at - time.monotonic()
             is_first = owner not in self._given_back
             if wait > (_SHORT_WAIT if is_first else self._longest_wait) and not self._is_stopping():
-                if len(self._given_back) >= _MOST_GIVEN_BACK:
-                    self._given_back.clear()
-                self._given_back.add(owner)
+                self._given_back.note(owner, None)
                 raise Later(f"{request.url}: due in {wait:.0f} s")
-            self._given_back.discard(owner)
+            self._given_back.forget(owner)
         if place.send_at - time.monotonic() > _LONGEST_FOR_A_REDIRECT and leads_on(request):
             raise elsewhere(request)
         longest = max(self._longest_wait, self._cap if PATIENT in request.meta else 0.0)
