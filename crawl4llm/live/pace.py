@@ -84,15 +84,13 @@ class Pace:
         self._factor, self._cap = options.delay_factor, options.crawl_delay_cap
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
         self._control = Control()
-        self._since = time.monotonic()
-        """When this process began, or a delay was last made longer."""
         log = crawler.get_extension(request_log.RequestLog)
         self._note_rule = log.note_rule if log is not None else lambda _owner, _rule: None
         """Notes for the request log what an owner's next request waits for."""
         self._is_stopping = partial(is_stopping, crawler)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
-        self._places = Places(owners, self._since)
+        self._places = Places(owners, time.monotonic())
         self._running: dict[Request, Exchange] = {}
         self._tries = Tries(crawl, owners)
         self._backoff = Backoff(crawl, owners, options.retry_waits, self._tries)
@@ -123,7 +121,7 @@ class Pace:
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
             if (longer := self._base_delay(owner)) > delay:
-                self._since = self._places.since = now
+                self._places.since = now
                 self._places.wait(owner, longer)
         self._longest_wait = max(_LONGEST_WAIT, 2 * max([self._delay, control.delay or 0.0, *control.delays.values()]))
 
@@ -294,7 +292,7 @@ class Pace:
             request.meta[TRY] = max(LONGEST_TRY - (time.monotonic() - began), 0.0)
         if (address := look_up.result()) is None:
             return  # the connection will say why
-        lease = place.lease if is_leased(request) or place.ended <= self._since else None
+        lease = place.lease if is_leased(request) or place.ended <= self._places.since else None
         if lease is not None and not captures_of(request) and "retry_times" not in request.meta:
             until = self._addresses.put_aside(address, lease.entry.score)
             if until is not None:
