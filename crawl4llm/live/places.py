@@ -64,8 +64,8 @@ class Places(dict[str, Place]):
     """The places of all owners who are kept, by owner."""
 
     def __init__(self, owners: Owners, since: float) -> None:
-        """``since``: monotonic time at which this process began, or a delay was last made longer. The last exchange with
-        an owner who is not kept is taken to have ended then, at the latest."""
+        """``since``: monotonic time at which this process began, or a delay was last made longer. Any exchange with an
+        owner who is not kept ended then, at the latest."""
         super().__init__()
         self._owners, self.since = owners, since
 
