@@ -1,5 +1,7 @@
-"""Settings, Scrapy's and ours: which of them hold in which kind of crawl, with checks before Scrapy trips over one; and
-the settings of a past run, for commands that look at it again."""
+"""Settings, Scrapy's and ours: the kinds of crawl in which each holds, and checks before Scrapy trips over one.
+
+Commands that look at a past run again take over its settings.
+"""
 
 from __future__ import annotations
 
