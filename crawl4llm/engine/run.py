@@ -213,13 +213,10 @@ class Run:
 
     def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
         """Join a crawl by several workers, whose state is in the storage."""
-        # Crawls by several workers only.
-        from crawl4llm.cluster.opening import open_cluster
-        from crawl4llm.cluster.storage import Storage
-        from crawl4llm.cluster.worker import Common
+        from crawl4llm.cluster import opening, storage, worker  # crawls by several workers only
 
         options, web = self.options, self.web
-        common = Common(
+        common = worker.Common(
             options,
             make_policy=lambda: make_policy(self.workers, options),
             rate=self._rating(text=False),
@@ -230,13 +227,13 @@ class Run:
             info=self._archive_info(identity),
             seeds=self.seeds.keys,
             partitions=self._partitions,
-            storage=Storage(str(options.storage)),
+            storage=storage.Storage(str(options.storage)),
             folder=self.output / SCRATCH,
             clock=self._clock,
             concurrent_leases=self._concurrent_leases,
             tells_sites_apart=web.tells_sites_apart,
         )
-        crawl = open_cluster(common, self._facts, self.seeds.counts, self._join_as)
+        crawl = opening.open_cluster(common, self._facts, self.seeds.counts, self._join_as)
         opened.callback(crawl.close)
         return crawl
 

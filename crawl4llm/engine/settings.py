@@ -1,5 +1,7 @@
-"""Settings, Scrapy's and ours: which of them hold in which kind of crawl, with checks before Scrapy trips over one; and
-the settings of a past run, for commands that look at it again."""
+"""Settings, Scrapy's and ours: the kinds of crawl in which each holds, and checks before Scrapy trips over one.
+
+Commands that look at a past run again take over its settings.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ TABLE: Final = (
     Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
     Holds("AUTOTHROTTLE_TARGET_CONCURRENCY AUTOTHROTTLE_DEBUG", NO, YES, YES),
     Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
-    Holds("DOWNLOAD_MAXSIZE", YES, YES, YES, "beyond: `too_large`; live: [a cut](live.md#what-is-taken-of-an-answer)"),
+    Holds(
+        *("DOWNLOAD_MAXSIZE", YES, YES, YES),
+        "pages beyond are dropped as `too_large`; live, they are [cut](live.md#what-is-taken-of-an-answer)",
+    ),
     Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
     Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
     Holds("DOWNLOAD_BIND_ADDRESS", NO, YES, YES),

@@ -75,17 +75,15 @@ def summary(
         why = f"the frontier is empty: of what it led to, KNOWN_URLS has {known:,} documents"
         if known == len(crawl.visited) - crawl.seeds:
             why = f"the frontier is empty: KNOWN_URLS has all {known:,} documents that the seeds lead to"
+    comparisons = [f"    {comparison}" for comparison in _comparisons(crawl, output)]
     lines = [
         f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages by {crawl.policy.name} ({why})",
         f"  mean influence   {in_short(crawl.counters.mean_influence)}",
-    ]
-    comparisons = [f"    {comparison}" for comparison in _comparisons(crawl, output)]
-    lines += comparisons
-    lines += [
+        *comparisons,
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {_fetched(figures)}",
+        *(line for of_part in crawl.parts.having("lines") for line in of_part({**figures, **costs})),
     ]
-    lines += [line for of_part in crawl.parts.having("lines") for line in of_part({**figures, **costs})]
     if seconds := figures.get("simulation/seconds"):
         lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}

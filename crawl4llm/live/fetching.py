@@ -21,13 +21,13 @@ from crawl4llm.base.urls import normalise_url, redirect_target
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.crawl.scope import Scope
 from crawl4llm.crawl.web import crawl_on
-from crawl4llm.frontier import Lease
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
+from crawl4llm.optouts.values import said_in_head
 from crawl4llm.warc.payload import is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
@@ -91,8 +91,10 @@ class Fetching:
             capture = (captures := captures_of(request))[-1]
             if not is_html(Fields(head_fields(capture)).listed(CONTENT_TYPE), capture.body):
                 raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
-            page, opt_outs = _page(lease_of(request), captures), self._opt_outs
-            in_head = opt_outs.said_in_head(capture.headers)
+            hops, opt_outs = _keys_behind(captures), self._opt_outs
+            key = hops[-1] if hops else lease_of(request).entry.key
+            page = FetchedPage(key, capture.url, capture.date, captures=captures, hops=hops)
+            in_head = said_in_head(capture.headers, opt_outs.of_pages.crawler)
             opt_outs.verdict(request, *in_head)  # nothing is read, and no site asked, for what is opted out already
             if opt_outs.asks_site(request):
                 await self._reader.look(page)
@@ -157,10 +159,3 @@ def leads_on(request: Request) -> bool:
 def _keys_behind(captures: Sequence[Capture]) -> list[str]:
     """Return the keys of the documents that redirects led to, by the exchanges."""
     return [normalise_url(capture.url) for capture in captures[1:]]
-
-
-def _page(lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
-    """Return the page of the last capture, unread."""
-    hops = _keys_behind(captures)
-    key = hops[-1] if hops else lease.entry.key
-    return FetchedPage(key, captures[-1].url, captures[-1].date, captures=captures, hops=hops)

@@ -8,7 +8,6 @@ from scrapy import Request
 from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.pages import HeaderFields
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.live.capturing import of_target, why
 from crawl4llm.live.identity import crawler_name
@@ -16,7 +15,6 @@ from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options
 from crawl4llm.optouts.said import Said, Verdict, decide
 from crawl4llm.optouts.table import TDMREP, Action
-from crawl4llm.optouts.values import said_in_head
 
 AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
 """Returns what a site's tdmrep.json says of a page, and its record in the archive."""
@@ -63,10 +61,6 @@ class OptOuts:
         of_tdm, source = await request.meta.pop(_ASK)()
         request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
         request.meta[_SAID] = [*(one for one in request.meta[_SAID] if one.place != TDMREP), *of_tdm]
-
-    def said_in_head(self, headers: HeaderFields) -> list[Said]:
-        """Return what the head of a response says to this crawler."""
-        return said_in_head(headers, self.of_pages.crawler)
 
     def verdict(self, request: Request, *of_page: Said) -> Verdict:
         """Return the verdict on the page that a request was answered with, by what its site and the page say. Raises

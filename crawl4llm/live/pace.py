@@ -36,6 +36,7 @@ from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
 from crawl4llm.live.places import LONGEST_TRY, PATIENT, TRY, Exchange, Later, Place, Places, retry_after
+from crawl4llm.live.recent import Recent
 from crawl4llm.live.robots import Robots, RobotsUnknown
 from crawl4llm.live.stopping import NotHeld, Withdrawn, crawl_of, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
@@ -83,15 +84,13 @@ class Pace:
         self._factor, self._cap = options.delay_factor, options.crawl_delay_cap
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
         self._control = Control()
-        self._since = time.monotonic()
-        """When this process began, or a delay was last made longer."""
         log = crawler.get_extension(request_log.RequestLog)
         self._note_rule = log.note_rule if log is not None else lambda _owner, _rule: None
         """Notes for the request log what an owner's next request waits for."""
         self._is_stopping = partial(is_stopping, crawler)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
-        self._places = Places(owners, self._since)
+        self._places = Places(owners, time.monotonic())
         self._running: dict[Request, Exchange] = {}
         self._tries = Tries(crawl, owners)
         self._backoff = Backoff(crawl, owners, options.retry_waits, self._tries)
@@ -99,7 +98,7 @@ class Pace:
         self._outage = Outage(crawler, crawl, owners)
         self._parked = 0
         """Owners parked by this process."""
-        self._given_back: set[str] = set()
+        self._given_back: Recent[None] = Recent(_MOST_GIVEN_BACK)
         """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
         crawl.turns = self
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
@@ -122,7 +121,7 @@ class Pace:
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
             if (longer := self._base_delay(owner)) > delay:
-                self._since = self._places.since = now
+                self._places.since = now
                 self._places.wait(owner, longer)
         self._longest_wait = max(_LONGEST_WAIT, 2 * max([self._delay, control.delay or 0.0, *control.delays.values()]))
 
@@ -254,11 +253,9 @@ class Pace:
             wait = place.send_at - time.monotonic()
             is_first = owner not in self._given_back
             if wait > (_SHORT_WAIT if is_first else self._longest_wait) and not self._is_stopping():
-                if len(self._given_back) >= _MOST_GIVEN_BACK:
-                    self._given_back.clear()
-                self._given_back.add(owner)
+                self._given_back.note(owner, None)
                 raise Later(f"{request.url}: due in {wait:.0f} s")
-            self._given_back.discard(owner)
+            self._given_back.forget(owner)
         if place.send_at - time.monotonic() > _LONGEST_FOR_A_REDIRECT and leads_on(request):
             raise elsewhere(request)
         longest = max(self._longest_wait, self._cap if PATIENT in request.meta else 0.0)
@@ -295,7 +292,7 @@ class Pace:
             request.meta[TRY] = max(LONGEST_TRY - (time.monotonic() - began), 0.0)
         if (address := look_up.result()) is None:
             return  # the connection will say why
-        lease = place.lease if is_leased(request) or place.ended <= self._since else None
+        lease = place.lease if is_leased(request) or place.ended <= self._places.since else None
         if lease is not None and not captures_of(request) and "retry_times" not in request.meta:
             until = self._addresses.put_aside(address, lease.entry.score)
             if until is not None:

@@ -64,7 +64,8 @@ class Places(dict[str, Place]):
     """The places of all owners who are kept, by owner."""
 
     def __init__(self, owners: Owners, since: float) -> None:
-        """``since``: the monotonic time at which the last exchange with any other owner ended, at the latest."""
+        """``since``: monotonic time at which this process began, or a delay was last made longer. Any exchange with an
+        owner who is not kept ended then, at the latest."""
         super().__init__()
         self._owners, self.since = owners, since
 

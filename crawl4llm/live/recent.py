@@ -32,7 +32,7 @@ class Recent(OrderedDict[str, V]):
             self.size -= self._size_of(key, self.pop(key))
 
     def recalled(self, key: str) -> V | None:
-        """Return the entry with a key, and put it last; None if there is none."""
+        """Return the entry with a key, and put it last; None if the table lacks it."""
         if key in self:
             self.move_to_end(key)
         return self.get(key)

@@ -8,26 +8,20 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import ERROR, STOPPED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
-from crawl4llm.crawl.request_files import RequestFiles
+from crawl4llm.crawl.request_files import RequestFiles, RequestLines
 from crawl4llm.live.recent import Recent
-from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.stopping import Withdrawn, crawl_of
 from crawl4llm.live.verdicts import verdict
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawl4llm.crawl.request_files import RequestLines
-    from crawl4llm.engine.run import Run
 
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
@@ -83,14 +77,13 @@ class RequestLog:
     def from_crawler(cls, crawler: Crawler) -> RequestLog:
         """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for other crawls, and InputError if the
         folder cannot be made."""
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
+        if (crawl := crawl_of(crawler)) is None:
             raise NotConfigured
-        if run.job is not None:
-            return cls(crawler, RequestFiles(Path(crawler.settings["JOBDIR"])))
-        if run.crawl.requests is None:
+        jobdir = crawler.settings.get("JOBDIR")
+        files: RequestLines | None = RequestFiles(Path(jobdir)) if jobdir else crawl.requests
+        if files is None:
             raise NotConfigured
-        return cls(crawler, run.crawl.requests)
+        return cls(crawler, files)
 
     def note_rule(self, owner: str, rule: str) -> None:
         """Note what an owner's next request waits for."""

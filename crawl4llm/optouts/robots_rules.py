@@ -1,5 +1,6 @@
-"""A robots.txt for one crawler, by RFC 9309: bytes in; out come the rules of what may be fetched, and the signals in
-its groups: Content-Signal, Content-Usage, RSL, and what training crawlers are denied.
+"""A robots.txt for one crawler, by RFC 9309: the rules for fetching, and the signals in its groups.
+
+The signals are Content-Signal, Content-Usage, RSL, and rules against training crawlers.
 
 Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. Scrapy's, protego, differs: any
 directive ends a run of User-agent lines, against 2.2.4 of the RFC. It finds names of crawlers within others, and a

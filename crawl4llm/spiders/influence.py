@@ -17,6 +17,7 @@ from crawl4llm.crawl.ends import BAD_INPUT
 from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
 from crawl4llm.frontier import Lease, Outcome
+from crawl4llm.optouts.said import as_text
 
 
 class InfluenceSpider(Spider):
@@ -48,14 +49,12 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
-            # Live only; the room takes long to load.
-            from crawl4llm.live.capturing import REFUSAL, REFUSALS, keep_head
-            from crawl4llm.live.request_log import price_of
+            from crawl4llm.live import capturing, request_log  # live only; slow to import
 
             why = None
-            if response.status in REFUSALS and response.request is not None:
-                said = ", ".join(filter(None, [f"HTTP {response.status}", price_of(response)]))
-                why = keep_head(self.crawl, response.request, REFUSAL, said)
+            if response.status in capturing.REFUSALS and response.request is not None:
+                said = ", ".join(filter(None, [f"HTTP {response.status}", request_log.price_of(response)]))
+                why = capturing.keep_head(self.crawl, response.request, capturing.REFUSAL, said)
             self.crawl.failed(lease, f"http_{response.status}", why)
         else:
             self.crawl.fetched(lease, page, response.status)
@@ -87,38 +86,31 @@ class InfluenceSpider(Spider):
         if isinstance(raised, InputError):  # no page's fault, perhaps that no file can be opened, nor anything imported
             self._end(raised)
             return
-        # Slow to import, and of use where something fails alone.
-        from crawl4llm.live.capturing import OPT_OUT_HEAD, hop_of, keep_bomb, keep_head
-        from crawl4llm.live.fetching import Elsewhere
-        from crawl4llm.live.opt_outs import OptedOut
-        from crawl4llm.live.places import Later
-        from crawl4llm.live.stopping import NotHeld, Withdrawn
-        from crawl4llm.live.verdicts import machine_error, verdict
-        from crawl4llm.optouts.said import as_text
+        from crawl4llm.live import capturing, fetching, opt_outs, places, stopping, verdicts  # slow to import
 
-        error = machine_error(raised) or raised
-        if isinstance(error, NotHeld) or (isinstance(error, Later) and error.reason is None):
+        error = verdicts.machine_error(raised) or raised
+        if isinstance(error, stopping.NotHeld) or (isinstance(error, places.Later) and error.reason is None):
             self.crawl.give_back(lease)
             return
-        if isinstance(error, Withdrawn):
-            if hop := hop_of(request):
+        if isinstance(error, stopping.Withdrawn):
+            if hop := capturing.hop_of(request):
                 self.crawl.broken_off(lease, hop)
             return
-        if isinstance(error, Elsewhere):
+        if isinstance(error, fetching.Elsewhere):
             self.crawl.redirected(lease, error.page)
             return
-        if isinstance(error, Later):
+        if isinstance(error, places.Later):
             self.crawl.failed(lease, str(error.reason), getattr(error.__cause__, "why", None), final=error.final)
             return
         if isinstance(error, InputError):
             self._end(error)
             return
-        known, why = verdict(error), getattr(error, "why", None)
-        if isinstance(error, OptedOut) and why is None:  # the answer itself says so
+        known, why = verdicts.verdict(error), getattr(error, "why", None)
+        if isinstance(error, opt_outs.OptedOut) and why is None:  # the answer itself says so
             signals = {"opt-out-signals": as_text(error.verdict.said)}
-            why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule, signals)
+            why = capturing.keep_head(self.crawl, request, capturing.OPT_OUT_HEAD, error.rule, signals)
         if known == (Outcome.FAILED, BOMB):
-            why = keep_bomb(self.crawl, request)
+            why = capturing.keep_bomb(self.crawl, request)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)
