@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.policies import Policy
-    from crawl4llm.scoring.workers import PageWorkers
+    from crawl4llm.scoring.rating import Raters
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class SimulatedWeb:
         self.scores = open_scores(rater, self.options)
         return rater
 
-    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+    def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what rates pages by their keys."""
         return partial(rate_by_key, workers, text=text, signature=signature)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-MOST = 30
-"""Files that a reader has to open, at most: unpacking, which bounds what others sent, is one of its own."""
+MOST = 20
+"""Files that a reader has to open, at most."""
 
 
 def test_the_life_of_a_page_is_told_file_by_file(shared: Callable[[str], Path]) -> None:

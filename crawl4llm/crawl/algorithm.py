@@ -25,7 +25,7 @@ from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogWriter, Redirect
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import QUEUED, TOO_LARGE
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating
+from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import PageRecord
@@ -72,20 +72,21 @@ class Algorithm:
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
-        self._crawled, self._found = self.parts.having("crawled"), self.parts.having("found")
-        self._place = self.parts.having("place")
+        self._crawled, self._found, self._place = map(self.parts.having, ("crawled", "found", "place"))
+        self._learns, self._dequeued = (overriding(self.policy, hook) for hook in ("crawled", "dequeued"))
 
     def visit_seeds(self, seeds: Sequence[Candidate]) -> list[Candidate]:
         """Return the seeds that may be crawled; all of them are in V now (lines 3 and 4)."""
         wanted, refused = self.scope.wanted_seeds(list(seeds), self.counters.counts)
         self.refused += refused
-        self._count_looked_up(wanted)
+        self.counters.counts["pages/fetched"] += len(wanted) * self.policy.looks_ahead  # to score them: equation 1
         return wanted
 
     def dequeue(self, n: int) -> list[Lease]:
         """Take the best documents from Q (line 15)."""
         leases = self.frontier.lease(n)
-        self.policy.dequeued([lease.entry for lease in leases])
+        for dequeued in self._dequeued:
+            dequeued([lease.entry for lease in leases])
         return leases
 
     async def merge(
@@ -121,12 +122,13 @@ class Algorithm:
         """Return the links of a page that were not in V, and now are (lines 8 to 10, and 12)."""
         if self.neighbours is not None:
             page = self.neighbours.own(page)
-        self.policy.crawled(page)
+        for learn in self._learns:
+            learn(page)
         new, refused = self.scope.new_documents(page, self.counters.counts)
         self.refused += refused
         for found in self._found:
             found(page, new)
-        self._count_looked_up(new)
+        self.counters.counts["pages/fetched"] += len(new) * self.policy.looks_ahead
         return new
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> None:
@@ -148,7 +150,7 @@ class Algorithm:
             place(entries)
         failures += [failure_line(Outcome.DROPPED.value, why, entry) for entry, why in self.frontier.push(entries)]
         self.counters.counts["frontier/reranked"] += self.frontier.rerank(
-            (key, self._checked(key, score)) for key, score in self.policy.reranked()
+            (key, self._checked(key, score)) for key, score in (self.policy.reranked() if self.policy.reranks else ())
         )
         self.log.write([], failures)
 
@@ -187,11 +189,6 @@ class Algorithm:
             if self.neighbours is None or not self.neighbours.takes(entry):
                 self.targets.append(entry)
         return {**failure_line(Outcome.REDIRECTED.value, reason, source), "target": target}
-
-    def _count_looked_up(self, new: Sequence[Candidate]) -> None:
-        """Count as fetched what the policy looks up to score it (equation 1 of the paper)."""
-        if self.policy.looks_ahead:
-            self.counters.counts["pages/fetched"] += len(new)
 
     def _checked(self, key: str, score: float) -> float:
         """Return a score that the policy gave. Raises InputError if it is none."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.policies import Policy
+    from crawl4llm.scoring.rating import Raters
     from crawl4llm.scoring.score_cache import ScoreCache
-    from crawl4llm.scoring.workers import PageWorkers
 
 
 class LiveCorpus:
@@ -130,7 +130,7 @@ class FetchedWeb:
         """Open the scorer; there is nothing else to open."""
         return load_rater(LiveCorpus, self.options, self.options.text_extractor, others)
 
-    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+    def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what rates pages by the HTML that they were fetched with."""
         task = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
         return partial(_rate_html, workers, task)
@@ -153,7 +153,7 @@ class FetchedWeb:
 
 
 async def _rate_html(
-    workers: PageWorkers[PageRater],
+    workers: Raters[PageRater],
     task: Callable[[PageRater, HtmlPage], Rating | RatedText],
     pages: Sequence[PageRecord],
 ) -> list[Rating | RatedText]:

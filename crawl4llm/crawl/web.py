@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
+    from crawl4llm.scoring.rating import Raters
     from crawl4llm.scoring.score_cache import ScoreCache
-    from crawl4llm.scoring.workers import PageWorkers
 
 
 class Web(Protocol):
@@ -78,7 +78,7 @@ class Web(Protocol):
         """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
         InputError."""
 
-    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+    def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives fetched pages their influence scores, and if wanted their main text and its signature."""
 
     def seeds_wait(self) -> bool:

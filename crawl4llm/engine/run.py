@@ -44,7 +44,7 @@ from crawl4llm.parts import open_parts
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.workers import open_workers
 from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Run:
                 opened.push(self.job.close_start)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
-            self.workers = opened.enter_context(PageWorkers(rater, options.workers, scores=self.web.scores))
+            self.workers = opened.enter_context(open_workers(rater, options.workers, self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
                 from crawl4llm.cluster.opening import divided  # crawls by several workers only

@@ -21,8 +21,8 @@ from crawl4llm.base.reasons import DAMAGED, ERROR
 from crawl4llm.optouts.html_meta import said_in_tree
 from crawl4llm.optouts.said import Said, decide
 from crawl4llm.optouts.table import Action
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
-from crawl4llm.scoring.workers import PageTasks, PageWorkers
+from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Raters, Rating, influence_task
+from crawl4llm.scoring.workers import PageTasks
 from crawl4llm.warc.payload import html_of, may_unpack_to
 from crawl4llm.warc.records import Fields
 
@@ -129,7 +129,7 @@ class Reader:
     """Reads pages in the processes of PageWorkers; if wanted, ratings come with main text and signature."""
 
     def __init__(
-        self, workers: PageWorkers[PageRater], unpacking: Unpacking, opt_outs: OfPages, *, text: bool, signature: bool
+        self, workers: Raters[PageRater], unpacking: Unpacking, opt_outs: OfPages, *, text: bool, signature: bool
     ) -> None:
         self._workers, self._unpacking = workers, unpacking
         self._rate = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))

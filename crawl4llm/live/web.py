@@ -25,8 +25,7 @@ from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
 from crawl4llm.live.wire import WireHandler
 from crawl4llm.optouts.table import TABLE_DATE
-from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.rating import PageRater, Raters
 from crawl4llm.warc.archive import host_name
 
 logger = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class LiveWeb(FetchedWeb):
             "that a crawl has archived, with the simulation profile and CORPUS=OUTPUT_DIR"
         )
 
-    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+    def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives pages the ratings that they got when they were fetched."""
         unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
         of_pages = OptOuts(self._settings).of_pages

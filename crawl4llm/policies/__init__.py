@@ -23,3 +23,4 @@ from crawl4llm.policies._policy import PolicyOptions as PolicyOptions
 from crawl4llm.policies._policy import Rating as Rating
 from crawl4llm.policies._policy import known_policies as known_policies
 from crawl4llm.policies._policy import load_policy as load_policy
+from crawl4llm.policies._policy import overriding as overriding

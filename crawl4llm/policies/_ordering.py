@@ -27,8 +27,7 @@ from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
 
 if TYPE_CHECKING:
-    from crawl4llm.scoring.rating import PageRater
-    from crawl4llm.scoring.workers import PageWorkers
+    from crawl4llm.scoring.rating import PageRater, Raters
 
 
 def _bits(number: float) -> int:
@@ -97,7 +96,7 @@ class HotQueue(Wrapper):
     seeds are not hot. Hot documents among themselves, and the others, are ordered by the policy inside.
     """
 
-    def __init__(self, inner: Policy, workers: PageWorkers[PageRater], topic: Sequence[str]) -> None:
+    def __init__(self, inner: Policy, workers: Raters[PageRater], topic: Sequence[str]) -> None:
         super().__init__(inner, "hot_queue")
         self._workers = workers
         self._topic = tuple(topic)
@@ -167,7 +166,7 @@ class HotQueue(Wrapper):
         return self._words.search(words) is not None or self._graph.number(candidate.key) in self._distance
 
 
-def make_policy(workers: PageWorkers[PageRater], options: PolicyOptions) -> Policy:
+def make_policy(workers: Raters[PageRater], options: PolicyOptions) -> Policy:
     """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
     with KNOWN_TEXTS, with what it learns of where new ones are. Raises InputError."""
     policy: Policy = load_policy(options.url_policy)(workers, options)

@@ -20,8 +20,7 @@ from crawl4llm.scoring.scorer import parse_weights, scorer_name
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
-    from crawl4llm.scoring.rating import PageRater
-    from crawl4llm.scoring.workers import PageWorkers
+    from crawl4llm.scoring.rating import PageRater, Raters
 
 V = TypeVar("V")
 
@@ -56,6 +55,12 @@ class CrawledPage(NamedTuple):
 
 SCORER_PREFIX = "scorer:"
 """``scorer:NAME`` is the policy that looks ahead by a scorer of that name or dotted path."""
+
+
+def overriding(policy: Policy, hook: str) -> list[Callable[..., Any]]:
+    """Return a method of a policy, if it has one that does something."""
+    own, base = getattr(type(policy), hook), getattr(BasePolicy, hook)
+    return [] if own is base else [getattr(policy, hook)]
 
 
 def known_policies() -> list[str]:
@@ -153,7 +158,7 @@ class BasePolicy:
     hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
     only those. Classes that lack this are NO."""
 
-    def __init__(self, workers: PageWorkers[PageRater], options: PolicyOptions) -> None:
+    def __init__(self, workers: Raters[PageRater], options: PolicyOptions) -> None:
         """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
         same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
         self._workers = workers

@@ -21,7 +21,7 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
-from crawl4llm.scoring.rating import PageRater, Rating
+from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
 
@@ -185,7 +185,7 @@ def run_pass(
     return map(store.read, range(len(blocks)))
 
 
-def _answers(task: Task[Any], keys: Sequence[str], workers: PageWorkers[PageRater]) -> list[Any]:
+def _answers(task: Task[Any], keys: Sequence[str], workers: Raters[PageRater]) -> list[Any]:
     if task.scores is None:
         return asyncio.run(workers.run(task.of_page, keys))
     known = task.scores.find(keys)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring.scorer import Scorer, score_of
+from crawl4llm.scoring.scorer import Scorer
 from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -113,8 +117,49 @@ R = TypeVar("R")
 """Type of the rater: :class:`PageRater`, or another that has what its tasks need."""
 J = TypeVar("J")
 """Type of what is rated, for example a document key."""
+P = TypeVar("P", bound="Comparable")
+"""Type of what identifies a page, such as a document key."""
 T = TypeVar("T")
 """Type of a task's result: a Rating, or more."""
+
+
+class Comparable(Protocol):
+    """A value that can be sorted and hashed."""
+
+    def __lt__(self, other: Any) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+
+class Raters(Generic[R]):
+    """Rates pages in this process; :class:`~crawl4llm.scoring.workers.PageWorkers` does in others."""
+
+    processes = 0
+
+    def __init__(self, rater: R) -> None:
+        self.rater = rater
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Load what the rater needs."""
+        if load := getattr(self.rater, "load", None):
+            load()
+
+    def close(self) -> None:
+        """Let go of what it has."""
+
+    async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """Return a task's result for each page, in the order of ``pages``."""
+        return rate_all(self.rater, task, pages)
+
+    async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """Do the same for a few pages, in one process."""
+        return rate_all(self.rater, task, pages)
 
 
 def influence(rater: PageRater, page: str | HtmlPage) -> Rating:
@@ -161,6 +206,18 @@ def scores_by(rater: PageRater, key: str, names: Sequence[str]) -> list[float]:
     """Return the scores of a page's main text by several scorers; 0 each if it is blank."""
     text = rater.text(key)
     return [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
+
+
+def score_of(scorer: Scorer, text: str, page: str) -> float:
+    """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
+    try:
+        (score,) = scorer.score([text])
+        finite = math.isfinite(score)
+    except InputError as error:
+        raise InputError(f"{error} (page {page})") from None
+    if not finite:
+        raise InputError(f"{type(scorer).__name__} gave page {page} the score {score}; a scorer gives finite numbers")
+    return score
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:

@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain
-from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
@@ -24,7 +23,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.scoring import rating as tasks
-from crawl4llm.scoring.rating import PageRater, R, RatedText, Rating, T, rate_all
+from crawl4llm.scoring.rating import Comparable, P, PageRater, R, RatedText, Raters, Rating, T, rate_all
 from crawl4llm.scoring.score_cache import ScoreCache
 
 _SMALLEST_CHUNK, _LARGEST_CHUNK, _CHUNKS_PER_WORKER = 16, 128, 4
@@ -47,20 +46,8 @@ milliseconds; the limit is for those at which an extractor hangs."""
 _rater: Any
 """The rater of a worker process; unset elsewhere."""
 
-P = TypeVar("P", bound="Comparable")
-"""Type of what identifies a page, such as a document key."""
-
-
 W = TypeVar("W", bound="Weighed")
 """Type of a page that waits."""
-
-
-class Comparable(Protocol):
-    """A value that can be sorted and hashed."""
-
-    def __lt__(self, other: Any) -> bool: ...
-
-    def __hash__(self) -> int: ...
 
 
 class Weighed(Comparable, Protocol):
@@ -70,7 +57,7 @@ class Weighed(Comparable, Protocol):
     def weight(self) -> int: ...
 
 
-class PageWorkers(Generic[R]):
+class PageWorkers(Raters[R]):
     """A pool that rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
 
     Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model. Where
@@ -80,18 +67,12 @@ class PageWorkers(Generic[R]):
     def __init__(
         self, rater: R, processes: int, time_limit: float = PAGE_SECONDS, scores: ScoreCache | None = None
     ) -> None:
-        self.rater = rater
+        super().__init__(rater)
         self.scores = scores
         self.processes, self._time_limit = processes, time_limit
         self._pool: ProcessPool | None = None
         self._started = False
         self._last_answer = 0.0
-
-    def __enter__(self) -> PageWorkers[R]:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def start(self) -> None:
         """Load what the rater needs, start the processes and wait until one of them answers; unless there are scores in
@@ -99,17 +80,13 @@ class PageWorkers(Generic[R]):
         self._started = self.processes > 0
         if self.scores is not None and not self.scores.is_new:
             return
-        self._load()
+        super().start()
         if self._started:
             self._begin().result()
 
-    def _load(self) -> None:
-        if load := getattr(self.rater, "load", None):
-            load()
-
     def _begin(self) -> Future[Any]:
         """Start processes; the result of what is returned is there when one of them answers."""
-        self._load()
+        super().start()
         forks = hasattr(os, "fork") and not BUCKET_VIEWED.is_set()
         self._pool = ProcessPool(
             max_workers=self.processes,
@@ -148,7 +125,7 @@ class PageWorkers(Generic[R]):
 
     async def _compute(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         if not self._started:
-            return rate_all(self.rater, task, pages)
+            return await super().run(task, pages)
         ordered = sorted(set(pages))  # by key is by file and offset, so that a worker reads forward
         share = -(-len(ordered) // (self.processes * _CHUNKS_PER_WORKER))
         size = min(max(share, _SMALLEST_CHUNK), _LARGEST_CHUNK)
@@ -164,9 +141,8 @@ class PageWorkers(Generic[R]):
         return [rated[page] for page in pages]
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
-        """Return a task's result for each of a few pages, run by one process, as :meth:`run` does."""
         if not self._started:
-            return rate_all(self.rater, task, pages)
+            return await super().run_chunk(task, pages)
         try:
             return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
         except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
@@ -221,6 +197,11 @@ class PageWorkers(Generic[R]):
         return self._pool
 
 
+def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> Raters[R]:
+    """Return what rates pages in so many processes, or in this one."""
+    return PageWorkers(rater, processes, scores=scores) if processes or scores is not None else Raters(rater)
+
+
 def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
     """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
     try:
@@ -246,7 +227,7 @@ def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rat
 
 
 async def rate_by_key(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
+    workers: Raters[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
     """Return the scores of pages that the workers look up in the corpus, and their classes; if wanted, their main text
     and signature."""
@@ -257,7 +238,7 @@ async def rate_by_key(
 class PageTasks(Generic[W, T]):
     """Runs a task on pages as they come, in worker processes; those that wait for a process go together."""
 
-    def __init__(self, workers: PageWorkers[PageRater], task: Callable[[PageRater, W], T]) -> None:
+    def __init__(self, workers: Raters[PageRater], task: Callable[[PageRater, W], T]) -> None:
         self._workers, self._task = workers, task
         self._waiting: deque[tuple[W, asyncio.Future[T | Rating]]] = deque()
         self._at_work: set[asyncio.Future[list[T | Rating]]] = set()

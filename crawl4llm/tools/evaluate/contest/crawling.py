@@ -25,8 +25,8 @@ from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring.rating import PageRater, Rating, T, influence
-from crawl4llm.scoring.workers import P, PageWorkers, rate_by_key
+from crawl4llm.scoring.rating import P, PageRater, Rating, T, influence
+from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools.evaluate.contest.web import FetchedPages
 from crawl4llm.warc import NullArchive
 
