@@ -30,7 +30,7 @@ from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts, open_parts
-from crawl4llm.policies import BasePolicy, Candidate, Policy, Rating, load_policy
+from crawl4llm.policies import BasePolicy, Candidate, Policy, Rating, load_policy, overriding
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
@@ -142,6 +142,8 @@ class Driven:
         """Go on by another policy than the settings name."""
         self.crawl.policy = self.crawl.algorithm.policy = policy
         self.crawl.algorithm.score = policy.score
+        self.crawl.algorithm._learns = overriding(policy, "crawled")
+        self.crawl.algorithm._dequeued = overriding(policy, "dequeued")
 
     def start(self, *seeds: str) -> None:
         asyncio.run(self.crawl.begin(seeds))
