@@ -31,7 +31,7 @@ class Ledger:
 
     def __init__(self, shares: Shares | None = None) -> None:
         """``shares``: they count what is on lease by class."""
-        self._shares = shares or Shares(())
+        self._shares = shares
         self._entries: dict[int, Entry] = {}
         """By token."""
         self._stored: set[int] = set()
@@ -46,7 +46,8 @@ class Ledger:
         for entry, token in leases:
             entry.attempts += 1
             self._entries[token] = entry
-            self._shares.lease(entry.cell, 1)
+            if self._shares is not None:
+                self._shares.lease(entry.cell, 1)
         self._last_token += len(leases)
         return leases
 
@@ -57,7 +58,8 @@ class Ledger:
         if entry is not None:
             if not attempted:
                 entry.attempts -= 1
-            self._shares.lease(entry.cell, -1)
+            if self._shares is not None:
+                self._shares.lease(entry.cell, -1)
         return entry
 
     def count(self, outcome: Outcome, reason: str | None, documents: int = 1) -> None:
@@ -88,7 +90,8 @@ class Ledger:
         self._outcomes.update({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
         for key, value in store.items(LEASES):
             self._entries[int.from_bytes(key, "big")] = entry = entry_in(store, value)
-            self._shares.lease(entry.cell, 1)
+            if self._shares is not None:
+                self._shares.lease(entry.cell, 1)
         self._stored = set(self._entries)
 
     def save(self, store: Store) -> dict[str, Any]:

@@ -15,4 +15,3 @@ from crawl4llm.scoring.scorer import ScoringOptions as ScoringOptions
 from crawl4llm.scoring.scorer import load_scorer as load_scorer
 from crawl4llm.scoring.scorer import load_scorer_class as load_scorer_class
 from crawl4llm.scoring.scorer import parse_weights as parse_weights
-from crawl4llm.scoring.scorer import score_of as score_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring.scorer import Scorer, score_of
+from crawl4llm.scoring.scorer import Scorer
 from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
@@ -161,6 +162,18 @@ def scores_by(rater: PageRater, key: str, names: Sequence[str]) -> list[float]:
     """Return the scores of a page's main text by several scorers; 0 each if it is blank."""
     text = rater.text(key)
     return [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
+
+
+def score_of(scorer: Scorer, text: str, page: str) -> float:
+    """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
+    try:
+        (score,) = scorer.score([text])
+        finite = math.isfinite(score)
+    except InputError as error:
+        raise InputError(f"{error} (page {page})") from None
+    if not finite:
+        raise InputError(f"{type(scorer).__name__} gave page {page} the score {score}; a scorer gives finite numbers")
+    return score
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:

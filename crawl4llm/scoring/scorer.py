@@ -85,18 +85,6 @@ class Scorer(Protocol):
         """Return one finite score for each text; higher is better."""
 
 
-def score_of(scorer: Scorer, text: str, page: str) -> float:
-    """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
-    try:
-        (score,) = scorer.score([text])
-        finite = math.isfinite(score)
-    except InputError as error:
-        raise InputError(f"{error} (page {page})") from None
-    if not finite:
-        raise InputError(f"{type(scorer).__name__} gave page {page} the score {score}; a scorer gives finite numbers")
-    return score
-
-
 def parse_weights(text: str) -> dict[str, float]:
     """Return weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
     weights: dict[str, float] = {}
