@@ -30,7 +30,7 @@ from pybloom_live import BloomFilter
 from benchmarks.frontier import number
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, start_bits
-from crawl4llm.parts.known_urls.urls import KIND, URL_SCHEME, url_fingerprint
+from crawl4llm.parts.known_urls.urls import URL_SCHEME, URLS, url_fingerprint
 from crawl4llm.tools.corpus.known_files import URL, Spread, write_urls
 
 T = TypeVar("T")
@@ -88,9 +88,9 @@ def measure(size: int, scratch: Path, result: Result) -> None:
     made = time.monotonic() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     began = time.monotonic()
-    known = KnownSet(path, KIND, URL_SCHEME, "--scratch")
+    known = KnownSet(path, URLS, URL_SCHEME, "--scratch")
     opening = time.monotonic() - began
-    entries, starts = known.table(KIND)
+    entries, starts = known.table(URLS)
     fingerprints = Fingerprints(entries, starts)
     inside = next(drawn(ASKED, 0)).tolist()
     outside = next(drawn(ASKED, 1)).tolist()
@@ -130,7 +130,7 @@ def compare(scratch: Path, result: Result) -> None:
     spread = Spread(scratch / "million", URL)
     spread.add(np.fromiter(map(url_fingerprint, inside), dtype=URL))
     write_urls(spread, scratch, path)
-    ours = Fingerprints(*KnownSet(path, KIND, URL_SCHEME, "--scratch").table(KIND))
+    ours = Fingerprints(*KnownSet(path, URLS, URL_SCHEME, "--scratch").table(URLS))
     bloom = BloomFilter(MILLION, ERROR_RATE)
     for url in inside:
         bloom.add(url)

@@ -41,11 +41,9 @@ from crawl4llm.base.settings import (
 from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
 from crawl4llm.cluster_options import ClusterOptions
 from crawl4llm.live_options import LiveOptions
-from crawl4llm.parts import Settings as PartsOptions
-from crawl4llm.parts import load_part
+from crawl4llm.parts import Settings as PartsOptions, load_part
 from crawl4llm.policies import SCORER_PREFIX, PolicyOptions, load_policy
-from crawl4llm.scoring import ScoringOptions, load_scorer_class, parse_weights
-from crawl4llm.scoring.model_rules import follow_rules
+from crawl4llm.scoring import ScoringOptions, follow_rules, load_scorer_class, parse_weights
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

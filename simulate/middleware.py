@@ -10,16 +10,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.crawl.reorder_buffer import (
-    Found,
-    attach_page,
-    attach_pages,
-    is_for_several,
-    is_leased,
-    lease_of,
-    leases_of,
-)
-from crawl4llm.crawl.web import crawl_on
+from crawl4llm.crawl import Found, attach_page, attach_pages, crawl_on, is_for_several, is_leased, lease_of, leases_of
 from simulate.web import LookUp, SimulatedWeb, Visited
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
-from crawl4llm.scoring.workers import PAGE_SECONDS
+from crawl4llm.scoring import PAGE_SECONDS
 from simulate.build.centrality import page_ranks
 from simulate.clueweb22.records import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from crawl4llm.crawl.turns import Turns, owner_of_lease
+from crawl4llm.crawl import Turns, owner_of_lease
 from crawl4llm.frontier import Lease, Owners
 
 

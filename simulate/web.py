@@ -14,26 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus, PageRecord
-from crawl4llm.crawl.control import Control
-from crawl4llm.crawl.seeds import find_document, not_held
-from crawl4llm.crawl.turns import Clock
-from crawl4llm.crawl.web import load_rater
+from crawl4llm.crawl import Clock, Control, find_document, load_rater, not_held
 from crawl4llm.options import DEMO, Options, read_options
-from crawl4llm.optouts.said import UNKNOWN
-from crawl4llm.optouts.table import TABLE_DATE
-from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.score_cache import ScoreCache, score_cache
-from crawl4llm.scoring.workers import rate_by_key
+from crawl4llm.optouts import TABLE_DATE, UNKNOWN
+from crawl4llm.scoring import PageRater, ScoreCache, rate_by_key, score_cache
 from simulate.opening import NO_DATE, data_dir, demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.crawl.page_writer import RatePages
+    from crawl4llm.crawl import Driven, RatePages
     from crawl4llm.policies import Policy
-    from crawl4llm.scoring.rating import Raters
+    from crawl4llm.scoring import Raters
 
 logger = logging.getLogger(__name__)
 

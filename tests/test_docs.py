@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT
 
-from benchmarks.report import PAGE
-from benchmarks.report import page as performance_page
+from benchmarks.report import PAGE, page as performance_page
 from crawl4llm.commands.reference import pages
 from crawl4llm.options import Options
 

@@ -51,7 +51,7 @@ def _records() -> list[bytes]:
 
     from crawl4llm.base.pages import Capture, PageRecord
     from crawl4llm.warc.exchanges import exchange
-    from crawl4llm.warc.page_records import Fields, RecordBuilder
+    from crawl4llm.warc.page_records import RecordBuilder, Values
 
     builder = RecordBuilder(UUID(int=1), _DATE)
     info = builder.warcinfo_id("a.warc")
@@ -63,7 +63,7 @@ def _records() -> list[bytes]:
         gzip.compress(b"User-agent: *\nDisallow: /a\n", mtime=0),
     )
     response, request = exchange(builder, capture, "b", info, hop=0, find=lambda _: None, purpose="robots.txt")
-    fields: Fields = {"id": "a", "order": 1, "opt-out-signals": "meta * page robots noai", "language": "en"}
+    fields: Values = {"id": "a", "order": 1, "opt-out-signals": "meta * page robots noai", "language": "en"}
     return [
         builder.warcinfo(
             "a.warc", {"software": "crawl4llm/0.1.0", "http-header-user-agent": "x/1", "opt-out": "noted"}

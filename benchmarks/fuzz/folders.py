@@ -179,13 +179,13 @@ def _known_seeds() -> list[bytes]:
     import numpy as np
 
     from crawl4llm.base.known_sets import SetWriter
-    from crawl4llm.parts.known_urls.urls import KIND, URL_SCHEME, url_fingerprint
+    from crawl4llm.parts.known_urls.urls import URL_SCHEME, URLS, url_fingerprint
 
     file = io.BytesIO()
     writer = SetWriter(file)
     prints = np.array(sorted({url_fingerprint(f"http://a.example/{number}") for number in range(9)}), dtype=np.uint64)
-    writer.fingerprints(KIND, len(prints), [prints])
-    writer.finish(KIND, URL_SCHEME, len(prints))
+    writer.fingerprints(URLS, len(prints), [prints])
+    writer.finish(URLS, URL_SCHEME, len(prints))
     return [file.getvalue(), b"# c\nhttp://a.example/\nhttps://b.example/x\n"]
 
 

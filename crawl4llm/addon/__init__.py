@@ -18,8 +18,7 @@ from scrapy.utils.misc import load_object
 from crawl4llm.addon.middlewares import LinkScoring, PageRecording, PageScoring
 from crawl4llm.addon.request_scheduler import RequestScheduler
 from crawl4llm.addon.run import AddonRun
-from crawl4llm.live.capturing import Capturing
-from crawl4llm.live.wire import WireHandler
+from crawl4llm.live import Capturing, WireHandler
 
 logger = logging.getLogger(__name__)
 

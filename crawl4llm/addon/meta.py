@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.live.capturing import forget_captures
+from crawl4llm.live import forget_captures
 
 GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""

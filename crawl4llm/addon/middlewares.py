@@ -23,16 +23,12 @@ from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.reasons import NO_TEXT, NOT_TEXT
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.counting import Counters
+from crawl4llm.crawl import Counters
 from crawl4llm.frontier import Outcome
-from crawl4llm.live.capturing import captures_of
-from crawl4llm.live.verdicts import verdict
-from crawl4llm.live.wire import known_status
-from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import as_text
-from crawl4llm.optouts.values import said_in_head
-from crawl4llm.scoring.rating import HtmlPage, RatedText
-from crawl4llm.warc.page_records import utf8
+from crawl4llm.live import captures_of, known_status, verdict
+from crawl4llm.optouts import as_text, said_in_head, said_in_html
+from crawl4llm.scoring import HtmlPage, RatedText
+from crawl4llm.warc import utf8
 
 
 class Unwanted(IgnoreRequest):

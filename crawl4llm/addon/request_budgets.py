@@ -10,8 +10,7 @@ from scrapy import Request
 
 from crawl4llm.addon.meta import found
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
-from crawl4llm.parts.near_duplicates.texts import NearDuplicates
+from crawl4llm.parts import LISTED, Budgets, NearDuplicates, scopes_of
 
 Waiting: TypeAlias = "tuple[int, float, int, Request]"
 """Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""

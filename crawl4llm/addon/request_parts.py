@@ -19,7 +19,7 @@ from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
 from crawl4llm.parts import Part, Rated, Refusal, open_parts
 from crawl4llm.policies import Candidate
-from crawl4llm.scoring.rating import RatedText
+from crawl4llm.scoring import RatedText
 
 logger = logging.getLogger(__name__)
 

@@ -29,24 +29,15 @@ from crawl4llm.base.run_folder import STATS, WARC, write_json, write_settings
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.base.version import __version__
-from crawl4llm.crawl.archive import open_archive, warcinfo_fields
-from crawl4llm.crawl.ends import BAD_INPUT
-from crawl4llm.crawl.fetched_web import LiveCorpus
-from crawl4llm.crawl.page_writer import CrawlLog
-from crawl4llm.crawl.web import load_rater
-from crawl4llm.engine import SOFTWARE
-from crawl4llm.engine.settings import misspelt
+from crawl4llm.crawl import BAD_INPUT, CrawlLog, LiveCorpus, load_rater, open_archive, warcinfo_fields
+from crawl4llm.engine import SOFTWARE, misspelt
 from crawl4llm.frontier import Outcome
-from crawl4llm.live.identity import crawler_name
-from crawl4llm.live.web import from_the_network
+from crawl4llm.live import crawler_name, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import Refusal, load_part
 from crawl4llm.policies import Candidate
-from crawl4llm.scoring.rating import HtmlPage, RatedText, Rating, influence_task
-from crawl4llm.scoring.signatures import require_library
-from crawl4llm.scoring.workers import PageTasks, PageWorkers
-from crawl4llm.warc import Archive, ArchiveInfo
-from crawl4llm.warc.archive import host_name
+from crawl4llm.scoring import HtmlPage, PageTasks, PageWorkers, RatedText, Rating, influence_task, require_library
+from crawl4llm.warc import Archive, ArchiveInfo, host_name
 
 logger = logging.getLogger(__name__)
 

@@ -14,3 +14,7 @@
 - ``liveness``: leases, announcements and requests, for a single worker.
 - ``valkey``: the same for several, on a Valkey server. Imports valkey-py.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

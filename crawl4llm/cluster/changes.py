@@ -10,8 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from crawl4llm.frontier.store import TABLES
-from crawl4llm.frontier.stored import CURRENT, is_document
+from crawl4llm.frontier import CURRENT, TABLES, is_document
 
 _IN_PART: Final = ("state", CURRENT)
 """Tables of whose values is told what has changed of them."""

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, sealed
-from crawl4llm.warc.cdxj import IndexLine, parse_index_line
+from crawl4llm.warc import IndexLine, parse_index_line
 
 WARC: Final = "warc/"
 _SEGMENTS, _INDEX = ".segments", ".cdxj"

@@ -24,8 +24,7 @@ from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
-from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
-from crawl4llm.crawl.sited_frontier import SitedFrontier
+from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED, SitedFrontier
 from crawl4llm.frontier import Lease
 from crawl4llm.policies import NO, CrawledPage
 

@@ -20,9 +20,8 @@ from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import Working
 from crawl4llm.cluster.worker import Common, OnePartition
-from crawl4llm.crawl.commits import Commits
-from crawl4llm.frontier import Entry, Lease, score_of
-from crawl4llm.frontier.aside import StoredAside
+from crawl4llm.crawl import Commits
+from crawl4llm.frontier import Entry, Lease, StoredAside, score_of
 from crawl4llm.parts import Part, Parts, Rated
 from crawl4llm.policies import NO, CrawledPage
 

@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.liveness import boottime
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import Storage, StorageError
-from crawl4llm.crawl.control import Control, checked_control
+from crawl4llm.crawl import Control, checked_control
 
 FOLDER: Final = "control"
 _LOOK: Final = 1.0

@@ -15,7 +15,7 @@ from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
-from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.compacted import Pages
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
 from crawl4llm.cluster.storage import Storage, unpacked
-from crawl4llm.crawl.commits import CRAWL
-from crawl4llm.frontier.composed import STATE
+from crawl4llm.crawl import CRAWL
+from crawl4llm.frontier import FRONTIER_STATE
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Figures:
     def take(self, partition: int, commit: journal.Commit) -> None:
         """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
         for table, key, value in records(unpacked(commit.changes)):
-            if table == "state" and key in (CRAWL, STATE) and value is not None:
+            if table == "state" and key in (CRAWL, FRONTIER_STATE) and value is not None:
                 before = self._stored.get((partition, key), b"")
                 self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
                 self._states[partition][key] = json.loads(new)
@@ -40,13 +40,13 @@ class Figures:
     def counts(self, partition: int) -> dict[str, int]:
         """Return the figures of a partition that are counted."""
         counts: Counter[str] = Counter(self._states[partition][CRAWL]["crawl"]["counts"])
-        for outcome, reason, count in self._states[partition][STATE]["outcomes"]:
+        for outcome, reason, count in self._states[partition][FRONTIER_STATE]["outcomes"]:
             counts[f"{outcome}/{reason}"] += count
         return counts
 
     def queued(self, partition: int) -> int:
         """Return how many documents a partition has queued."""
-        state = self._states[partition].get(STATE)
+        state = self._states[partition].get(FRONTIER_STATE)
         return int(state["queued"]) if state else 0
 
     def all(self, visited: int) -> dict[str, Any]:

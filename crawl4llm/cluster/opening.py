@@ -18,7 +18,7 @@ from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.worker import Common
-from crawl4llm.crawl.job import fixed_settings
+from crawl4llm.crawl import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, load_part
 from crawl4llm.policies import NO, Policy

@@ -19,7 +19,7 @@ from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
-from crawl4llm.crawl.counting import Balance, balance
+from crawl4llm.crawl import Balance, balance
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Rating
 

@@ -26,7 +26,7 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
 from crawl4llm.cluster.storage import Storage, packed, unpacked
-from crawl4llm.crawl.jobdir import REQUESTS
+from crawl4llm.crawl import REQUESTS
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
-from crawl4llm.frontier import OwnerCounts, Owners
-from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier import OwnerCounts, OwnerIndex, Owners
 
 _LATER: Final = 1.0
 """Seconds after which is asked again whether a partition may be worked on."""

@@ -13,11 +13,9 @@ from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.archive import open_archive
+from crawl4llm.crawl import open_archive
 from crawl4llm.options import Options
-from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition
-from crawl4llm.warc.cdxj import INDEX_NAME
-from crawl4llm.warc.page_records import Fields
+from crawl4llm.warc import INDEX_NAME, Archive, ArchiveInfo, ArchivePosition, Values
 
 _ANY_SIZE: Final = 1 << 62
 
@@ -79,7 +77,7 @@ class Segments:
         """Of the step: a batch, or a commit."""
         self._facts: list[dict[str, Any]] = []
 
-    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+    def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
         self._facts.append({"date": page.date, "language": page.language, "opt_outs": page.opt_outs})
         self._opened().write(page, {**fields, "order": None}, text)
 
@@ -104,10 +102,10 @@ class Segments:
         shutil.rmtree(self._folder)
         return Segment("".join(files[0].suffixes[-2:]), data, index)
 
-    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+    def write_redirects(self, page: PageRecord, fields: Values) -> None:
         self._opened().write_redirects(page, fields)
 
-    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+    def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
         self._opened().write_exchange(capture, purpose, fields)
 
     def _opened(self) -> Archive:

@@ -27,10 +27,10 @@ from crawl4llm.base.shapes import (
 )
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
-from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Outcome
 from crawl4llm.parts import ENDS
-from crawl4llm.warc.page_records import is_utc_date
+from crawl4llm.warc import is_utc_date
 
 
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:

@@ -18,14 +18,18 @@ from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, links_in
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.cluster.stores import each_fingerprint
-from crawl4llm.crawl.counting import REDIRECTS
-from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.frontier.aside import TABLE as ASIDE
-from crawl4llm.frontier.composed import LEASES
-from crawl4llm.frontier.fingerprints import fingerprint
-from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.runs import decode, unpack
-from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
+from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
+from crawl4llm.frontier import (
+    CURRENT,
+    LEASES,
+    TABLE as ASIDE,
+    MemoryVisited,
+    decode,
+    decode_stored,
+    fingerprint,
+    is_document,
+    unpack,
+)
 from crawl4llm.warc import cdxj
 
 _NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}

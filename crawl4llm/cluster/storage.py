@@ -27,7 +27,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.cluster_options import storage_url
-from crawl4llm.frontier.store import StoreError
+from crawl4llm.frontier import StoreError
 
 T = TypeVar("T")
 _LARGEST: Final = 1 << 30

@@ -22,18 +22,24 @@ from typing import Any, Final
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
-from crawl4llm.crawl.commits import CrawlStore
-from crawl4llm.crawl.counting import Balance
-from crawl4llm.crawl.turns import Clock, patience_of
-from crawl4llm.frontier.composed import LEASES, StoredFrontier
-from crawl4llm.frontier.composed import STATE as FRONTIER
-from crawl4llm.frontier.fingerprints import FingerprintRuns
-from crawl4llm.frontier.holds import Hold, hold_of
-from crawl4llm.frontier.opening import open_frontier
-from crawl4llm.frontier.plain import MOST_FRESH
-from crawl4llm.frontier.store import NAME, TABLES, Store
-from crawl4llm.frontier.stored import CURRENT, decode_stored, is_document
-from crawl4llm.frontier.visited import STATE as VISITED
+from crawl4llm.crawl import Balance, Clock, CrawlStore, patience_of
+from crawl4llm.frontier import (
+    CURRENT,
+    FRONTIER_STATE,
+    LEASES,
+    MOST_FRESH,
+    NAME,
+    TABLES,
+    VISITED_STATE,
+    FingerprintRuns,
+    Hold,
+    Store,
+    StoredFrontier,
+    decode_stored,
+    hold_of,
+    is_document,
+    open_frontier,
+)
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 
@@ -189,9 +195,9 @@ class Working(CrawlStore):
             tables.restore(unpacked(changes))
             runs.add(sorted(each_fingerprint(fingerprints)))
         if len(runs):
-            tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
-        if (stored := tables.get("state", FRONTIER)) is not None:
-            tables.put("state", FRONTIER, json.dumps({**json.loads(stored), "queued": 0}).encode())
+            tables.put("state", VISITED_STATE, json.dumps({"runs": runs.state(), "filter": None}).encode())
+        if (stored := tables.get("state", FRONTIER_STATE)) is not None:
+            tables.put("state", FRONTIER_STATE, json.dumps({**json.loads(stored), "queued": 0}).encode())
         self.holds: StoredHolds | None = None
         self.owned: StoredFrontier | None = None
         """The frontier, if it goes by owners. The store itself has their waits."""
@@ -220,7 +226,7 @@ class Working(CrawlStore):
 
     def whole(self) -> tuple[bytes, bytes]:
         """Return the same of all commits together; right after a commit."""
-        state = json.loads(self.tables.get("state", VISITED) or b"{}")
+        state = json.loads(self.tables.get("state", VISITED_STATE) or b"{}")
         return packed(self.tables.whole()), b"".join(FingerprintRuns(self.tables, state.get("runs")).since(0))
 
     def _fill(self) -> None:
@@ -235,8 +241,8 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
     """Yield changes without those of the visited set, which is read from its fingerprints. The frontier's state is
     whole: the worker that takes over has counted its documents again."""
     for table, key, value, before in changes:
-        if (table, key) != ("state", VISITED):
-            yield table, key, value, None if (table, key) == ("state", FRONTIER) else before
+        if (table, key) != ("state", VISITED_STATE):
+            yield table, key, value, None if (table, key) == ("state", FRONTIER_STATE) else before
 
 
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:

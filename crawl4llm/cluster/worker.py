@@ -20,18 +20,20 @@ from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.commits import CrawlStore
-from crawl4llm.crawl.counting import Balance, Counters
-from crawl4llm.crawl.crawl import Crawl
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.crawl.page_writer import RatePages
-from crawl4llm.crawl.reorder_buffer import Injected
-from crawl4llm.crawl.scope import Limits, Scope
-from crawl4llm.crawl.turns import Clock
-from crawl4llm.frontier import Lease, Owners
-from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.visited import VisitedSet
+from crawl4llm.crawl import (
+    Balance,
+    Clock,
+    Counters,
+    Crawl,
+    CrawlStore,
+    Driven,
+    Injected,
+    Limits,
+    RatePages,
+    Scope,
+    open_crawl,
+)
+from crawl4llm.frontier import Lease, MemoryVisited, Owners, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import CrawledPage, Policy

@@ -18,7 +18,7 @@ def hide_versions(settings: BaseSettings) -> None:
     """Keep Scrapy's list of versions out of the log, unless that is asked for: settings.json has those that matter, and
     `scrapy version -v` all. A level would not do: Scrapy resets it."""
     # here, as Scrapy imports every command to run one
-    from crawl4llm.engine.settings import asks_for_log
+    from crawl4llm.engine import asks_for_log
 
     if not asks_for_log(settings):
         logging.getLogger("scrapy.utils.log").addFilter(lambda record: record.levelno >= logging.WARNING)
@@ -48,8 +48,7 @@ class Visiting:
     ) -> None:
         """Run Scrapy's command; with the URL of a document, if one is given by id or URL, as its argument."""
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.settings import asks_for_log
-        from crawl4llm.engine.webs import prepare
+        from crawl4llm.engine import asks_for_log, prepare
 
         guard_log()
         assert self.settings is not None

@@ -7,7 +7,7 @@ import argparse
 from scrapy.commands.check import Command as Scrapys
 
 from crawl4llm.commands._visiting import Visiting
-from crawl4llm.engine.webs import OURS
+from crawl4llm.engine import OURS
 
 
 class Command(Visiting, Scrapys):

@@ -29,7 +29,7 @@ from crawl4llm.commands._visiting import Visiting
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.engine.run import Run
+    from crawl4llm.engine import Run
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,7 @@ class Command(Visiting, ScrapyCrawl):
         gc.set_threshold(*_COLLECTIONS)
 
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.logs import log_in_json
-        from crawl4llm.engine.settings import check_values
+        from crawl4llm.engine import check_values, log_in_json
 
         assert self.settings is not None
         try:
@@ -82,8 +81,7 @@ class Command(Visiting, ScrapyCrawl):
             return
 
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.settings import asks_for_log, check_mode, unheeded
-        from crawl4llm.engine.webs import web_class
+        from crawl4llm.engine import asks_for_log, check_mode, unheeded, web_class
         from crawl4llm.options import read_options
 
         guard_log()
@@ -128,8 +126,7 @@ class Command(Visiting, ScrapyCrawl):
         # here, as Scrapy imports every command to run one
         from crawl4llm.base.run_folder import STATS
         from crawl4llm.base.stats import PREFIX
-        from crawl4llm.engine.run import Run
-        from crawl4llm.engine.summary import begun_again, opening, summary
+        from crawl4llm.engine import Run, begun_again, opening, summary
 
         run, again = Run(crawler.settings, seeds), begun_again(crawler.settings, seeds)
         if finished := run.finished:
@@ -156,7 +153,7 @@ class Command(Visiting, ScrapyCrawl):
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
         # here, as Scrapy imports every command to run one
-        from crawl4llm.engine.dry_run import DryRun
+        from crawl4llm.engine import DryRun
 
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             dry = DryRun(crawler.settings, seeds, Path(folder))
@@ -189,8 +186,8 @@ class Command(Visiting, ScrapyCrawl):
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
         # here, as Scrapy imports every command to run one
-        from crawl4llm.crawl.ends import LIMITS, ONLY_PARKED, UNANSWERED, is_done
-        from crawl4llm.engine.summary import mostly_failed
+        from crawl4llm.crawl import LIMITS, ONLY_PARKED, UNANSWERED, is_done
+        from crawl4llm.engine import mostly_failed
 
         if run.crawl.failure:
             complain(run.crawl.failure)

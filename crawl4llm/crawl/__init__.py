@@ -13,3 +13,7 @@
 - ``commits``, ``job``, ``jobdir``, ``pieces``, ``store_check``, ``stored_crawl``: state that outlives the process, in
   JOBDIR.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

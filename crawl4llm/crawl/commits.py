@@ -16,14 +16,10 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.pieces import StoredPieces
-from crawl4llm.frontier import Lease
-from crawl4llm.frontier.composed import StoredFrontier
-from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.frontier import DurableVisited, Lease, Store, StoredFrontier
 from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
-from crawl4llm.warc import Archive, ArchivePosition
-from crawl4llm.warc.archive import SeriesPosition
+from crawl4llm.warc import Archive, ArchivePosition, SeriesPosition
 
 
 class Committed(Protocol):

@@ -10,7 +10,7 @@ from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.frontier import Frontier, Outcome, Owners
 
 if TYPE_CHECKING:
-    from crawl4llm.frontier.visited import VisitedSet
+    from crawl4llm.frontier import VisitedSet
 
 REDIRECTS = "redirects/followed"
 """The count of redirect hops within a fetch."""

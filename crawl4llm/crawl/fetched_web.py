@@ -14,8 +14,8 @@ from crawl4llm.base.urls import parse_url
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import read_options
-from crawl4llm.optouts.said import UNKNOWN
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, influence_task
+from crawl4llm.optouts import UNKNOWN
+from crawl4llm.scoring import HtmlPage, PageRater, RatedText, Rating, influence_task
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.policies import Policy
-    from crawl4llm.scoring.rating import Raters
-    from crawl4llm.scoring.score_cache import ScoreCache
+    from crawl4llm.scoring import Raters, ScoreCache
 
 
 class LiveCorpus:

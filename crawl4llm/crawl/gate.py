@@ -13,7 +13,7 @@ from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFr
 from crawl4llm.parts import Part, Parts
 
 if TYPE_CHECKING:
-    from crawl4llm.frontier.aside import Aside
+    from crawl4llm.frontier import Aside
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""

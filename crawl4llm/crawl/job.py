@@ -21,18 +21,14 @@ from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
-from crawl4llm.frontier import Caps
-from crawl4llm.frontier.aside import StoredAside
-from crawl4llm.frontier.composed import LEASES, StoredFrontier
-from crawl4llm.frontier.opening import open_frontier
-from crawl4llm.frontier.store import Store
+from crawl4llm.frontier import LEASES, Caps, Store, StoredAside, StoredFrontier, open_frontier
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.crawl import Crawl
-    from crawl4llm.frontier.mixed import Shares
+    from crawl4llm.frontier import Shares
 
 
 class Job:

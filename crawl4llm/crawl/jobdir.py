@@ -22,8 +22,7 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.shapes import fits, is_uuid
 from crawl4llm.base.version import __version__
-from crawl4llm.crawl import answer_spool as answers
-from crawl4llm.crawl import control
+from crawl4llm.crawl import answer_spool as answers, control
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import holds, store
 

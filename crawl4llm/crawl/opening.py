@@ -13,8 +13,7 @@ from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.page_writer import PageWriter, RatePages
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
-from crawl4llm.frontier import Frontier, OwnerFrontier
-from crawl4llm.frontier.aside import Aside, MemoryAside
+from crawl4llm.frontier import Aside, Frontier, MemoryAside, OwnerFrontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Needs, Parts
 from crawl4llm.policies import Policy
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.commits import Commits
     from crawl4llm.crawl.reorder_buffer import Spool
     from crawl4llm.crawl.turns import Clock
-    from crawl4llm.frontier.visited import VisitedSet
+    from crawl4llm.frontier import VisitedSet
 
 
 def open_crawl(

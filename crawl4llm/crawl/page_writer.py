@@ -15,11 +15,11 @@ from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry
 from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage, Policy
-from crawl4llm.scoring.rating import RatedText, Rating
+from crawl4llm.scoring import RatedText, Rating
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
-    from crawl4llm.frontier.visited import VisitedSet
+    from crawl4llm.frontier import VisitedSet
 
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]]
 """Gives fetched pages their influence scores, and their texts and what else is needed of them, in their order."""

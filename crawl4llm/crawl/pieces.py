@@ -7,8 +7,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from crawl4llm.base.input_files import from_json, to_json
-from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.stored import CURRENT, is_document
+from crawl4llm.frontier import CURRENT, Store, is_document
 
 _TABLE, PREFIX = "state", b"policy/"
 _BESIDE: Final = b"\0\xff"

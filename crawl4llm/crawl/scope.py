@@ -17,7 +17,7 @@ from crawl4llm.parts import Parts, Refusal
 from crawl4llm.policies import Candidate, CrawledPage
 
 if TYPE_CHECKING:
-    from crawl4llm.frontier.visited import VisitedSet
+    from crawl4llm.frontier import VisitedSet
 
 
 class Limits(NamedTuple):

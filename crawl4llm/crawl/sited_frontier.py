@@ -23,8 +23,7 @@ from typing import Any, Final, Protocol
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.layer import Layer
-from crawl4llm.frontier import Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners
-from crawl4llm.frontier.aside import Aside, place_of
+from crawl4llm.frontier import Aside, Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners, place_of
 from crawl4llm.policies import Pieces
 
 TURNS_A_TRY: Final = 19

@@ -8,9 +8,7 @@ import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from crawl4llm.frontier.opening import stored_frontier
-from crawl4llm.frontier.store import TABLES, Store, StoreError
-from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.frontier import TABLES, DurableVisited, Store, StoreError, stored_frontier
 
 logger = logging.getLogger(__name__)
 

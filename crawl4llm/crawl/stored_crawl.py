@@ -17,14 +17,9 @@ from crawl4llm.crawl.counting import Balance, balance
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
-from crawl4llm.frontier import Entry
-from crawl4llm.frontier.aside import StoredAside
-from crawl4llm.frontier.composed import StoredFrontier
-from crawl4llm.frontier.opening import stored_frontier
-from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import DurableVisited
-from crawl4llm.parts.budgets.accounts import scopes_of
-from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.frontier import DurableVisited, Entry, Store, StoredAside, StoredFrontier, stored_frontier
+from crawl4llm.parts import scopes_of
+from crawl4llm.warc import INDEX_NAME, TEXT_INDEX_NAME
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.scoring import Scorer, load_scorer
-from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.text import load_extractor
+from crawl4llm.scoring import PageRater, Scorer, load_extractor, load_scorer
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
-    from crawl4llm.scoring.rating import Raters
-    from crawl4llm.scoring.score_cache import ScoreCache
+    from crawl4llm.scoring import Raters, ScoreCache
 
 
 class Web(Protocol):

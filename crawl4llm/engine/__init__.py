@@ -12,9 +12,6 @@
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
 """
 
-import scrapy
+import lazy_loader
 
-from crawl4llm.base.version import __version__
-
-SOFTWARE = f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}"
-"""What wrote an archive."""
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

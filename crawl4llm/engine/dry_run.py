@@ -15,13 +15,10 @@ from scrapy.settings import BaseSettings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import check_output_dir
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.crawl.job import Job
+from crawl4llm.crawl import Job
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import Entry, plain
-from crawl4llm.frontier import visited as durable_visited
-from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.opening import memory_frontier
+from crawl4llm.frontier import Entry, MemoryVisited, memory_frontier, plain, visited as durable_visited
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 

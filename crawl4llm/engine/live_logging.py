@@ -20,8 +20,7 @@ from crawl4llm.base.installed import to_install
 from crawl4llm.base.output_dir import TENSORBOARD
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.ends import BAD_INPUT
+from crawl4llm.crawl import BAD_INPUT, Driven
 from crawl4llm.engine.scheduler import iteration_done
 
 _SECONDS = 10.0

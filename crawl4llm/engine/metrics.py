@@ -22,7 +22,7 @@ from twisted.internet.error import CannotListenError
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.stats import KEYS
-from crawl4llm.crawl.ends import BAD_INPUT
+from crawl4llm.crawl import BAD_INPUT
 from crawl4llm.engine.run import Run
 
 _GAUGES: Final = (

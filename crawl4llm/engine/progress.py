@@ -14,7 +14,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl import Driven
 from crawl4llm.engine.scheduler import iteration_done
 
 logger = logging.getLogger(__name__)

@@ -24,35 +24,36 @@ from crawl4llm.base.run_folder import ERRORS, SEEDS, STATS, WARC, write_json, wr
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.version import __version__
 from crawl4llm.cluster_options import without_cluster
-from crawl4llm.crawl.archive import open_archive, warcinfo_fields
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.crawl.page_writer import CrawlLog
-from crawl4llm.crawl.scope import Limits
-from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
-from crawl4llm.crawl.turns import Clock, patience_of
-from crawl4llm.crawl.web import Web
-from crawl4llm.engine import SOFTWARE
+from crawl4llm.crawl import (
+    Clock,
+    CrawlLog,
+    Driven,
+    Limits,
+    Seeds,
+    Web,
+    open_archive,
+    open_crawl,
+    patience_of,
+    read_seeds,
+    sample_seeds,
+    warcinfo_fields,
+)
 from crawl4llm.engine.logs import error_log
 from crawl4llm.engine.settings import misspelt
+from crawl4llm.engine.software import SOFTWARE
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import IMPATIENT, Caps, Frontier, OwnerFrontier
-from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.opening import memory_frontier
+from crawl4llm.frontier import IMPATIENT, Caps, Frontier, MemoryVisited, OwnerFrontier, memory_frontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import open_parts
-from crawl4llm.policies import Policy, load_policy
-from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import open_workers
+from crawl4llm.policies import Policy, load_policy, make_policy
+from crawl4llm.scoring import PageRater, open_workers
 from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.job import Job
-    from crawl4llm.crawl.page_writer import RatePages
-    from crawl4llm.frontier.mixed import Shares
+    from crawl4llm.crawl import Job, RatePages
+    from crawl4llm.frontier import Shares
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Run:
             self._concurrent_leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
             self._clock = _clock(self.web, options)
             if options.storage is not None or options.cluster is not None:
-                from crawl4llm.cluster.opening import check_lease, refuse_settings  # crawls by several workers only
+                from crawl4llm.cluster import check_lease, refuse_settings  # crawls by several workers only
 
                 is_live = self.web.host is not None
                 has_clock, has_jobdir = self._clock is not None, bool(settings.get("JOBDIR"))
@@ -88,7 +89,7 @@ class Run:
             self.web.check_policy(policy_class)
             self.job = None
             if settings.get("JOBDIR"):
-                from crawl4llm.crawl.job import Job  # with lmdb, and the frontier on disk
+                from crawl4llm.crawl import Job  # with lmdb, and the frontier on disk
 
                 self.job = Job(Path(settings["JOBDIR"]), options)
                 opened.push(self.job.close_start)
@@ -97,7 +98,7 @@ class Run:
             self.workers = opened.enter_context(open_workers(rater, options.workers, self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
-                from crawl4llm.cluster.opening import divided  # crawls by several workers only
+                from crawl4llm.cluster import divided  # crawls by several workers only
 
                 self._partitions = divided(policy, self.web.corpus, options)
             identity = self._identity(policy, rater)

@@ -21,9 +21,17 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
-from crawl4llm.crawl.ends import BAD_INPUT, INTERNAL_ERROR, TOO_MANY_ERRORS
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
-from crawl4llm.crawl.turns import may_try
+from crawl4llm.crawl import (
+    BAD_INPUT,
+    INTERNAL_ERROR,
+    TOO_MANY_ERRORS,
+    is_leased,
+    lease_of,
+    leased,
+    leased_together,
+    leases_of,
+    may_try,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -160,7 +168,7 @@ class InfluenceScheduler(BaseScheduler):
             request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
             if hop is not None:
-                from crawl4llm.live.capturing import go_on  # live only
+                from crawl4llm.live import go_on  # live only
 
                 request = go_on(request, hop)
             self._ready.append(request)
@@ -342,7 +350,7 @@ class InfluenceScheduler(BaseScheduler):
             await self._advancing
         leased_ones = [request for request in self._ready if is_leased(request)]
         if leased_ones and self._crawl.failure is None:
-            from crawl4llm.live.capturing import hop_of  # live only
+            from crawl4llm.live import hop_of  # live only
 
             for request in leased_ones:
                 if hop := hop_of(request):

@@ -20,7 +20,7 @@ from crawl4llm.base.files import PreadFile
 from crawl4llm.base.processes import Usage, usage
 from crawl4llm.base.series import Scores, SeriesFile
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl import Driven
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import iteration_done
 

@@ -12,15 +12,13 @@ from typing import NamedTuple
 from scrapy.settings import BaseSettings
 
 from crawl4llm.base.command_lines import command, given_settings, merge_command
-from crawl4llm.base.crawl_log import FAILURES, read_log
-from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
+from crawl4llm.base.crawl_log import FAILURES, NAME as CRAWL_LOG, read_log
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
 from crawl4llm.base.reasons import ERROR, KILLED, KNOWN_URL, PURPOSES, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.ends import FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED, UNANSWERED, is_done
+from crawl4llm.crawl import FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED, UNANSWERED, Driven, is_done
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import Options
 from crawl4llm.parts import ENDS

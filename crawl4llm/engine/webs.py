@@ -14,7 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.engine.components import NO_SPIDER_STATE
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.web import Web
+    from crawl4llm.crawl import Web
 
 OURS: Final = "influence"
 _MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import groupby, islice
 from typing import Protocol
 
-from crawl4llm.frontier import Entry
+from crawl4llm.frontier.frontier import Entry
 from crawl4llm.frontier.runs import encode, entry_in, pack
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import fitted

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.frontier.frontier import Caps, Entry, Evicted, Lease, Outcome
 from crawl4llm.frontier.mixed import Shares
 from crawl4llm.frontier.orders import Order, Ranked
 from crawl4llm.frontier.owners import OwnerIndex
@@ -18,7 +18,7 @@ from crawl4llm.frontier.runs import encode, entry_in, pack
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import StoredDocuments
 
-STATE: Final = b"frontier"
+FRONTIER_STATE: Final = b"frontier"
 """Key of what a store says of its frontier."""
 LEASES: Final = "leases"
 """The table in which a store has documents on lease, by token."""
@@ -210,7 +210,7 @@ class StoredFrontier(ComposedFrontier):
     def save(self) -> None:
         """Write to the store what it does not hold yet. Raises StoreError."""
         state = {"order": self._name, **self._documents.state(), **self._ledger.save(self._store)}
-        self._store.put("state", STATE, json.dumps({**state, "queued": len(self)}).encode())
+        self._store.put("state", FRONTIER_STATE, json.dumps({**state, "queued": len(self)}).encode())
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all documents queued at the last save, in the order in which they lie."""

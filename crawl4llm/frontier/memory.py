@@ -12,15 +12,20 @@ import struct
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Final
 
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import SCORE_BYTES, Entry, order_of
+from crawl4llm.frontier.frontier import Entry
 from crawl4llm.frontier.orders import Index, Move, NameOf
 
 _GARBAGE, _GARBAGE_OF_QUEUE = 500, 4
 """Stale documents in the heap by score, or in that of a queue, that are no reason to clear it, however few are not."""
 _MANY_GONE = 8
 """If one in so many documents of a queue became stale together, they are removed."""
+SCORE_BYTES: Final = 8
+"""Bytes that :func:`order_of` returns."""
+_DOUBLE, _WORD = struct.Struct(">d"), struct.Struct(">Q")
+_SIGN, _POSITIVE = 1 << 63, (1 << 63) - 1
 _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
 _NULS = 2 * len(_END)
@@ -35,6 +40,20 @@ _PER_BUCKET, _GROWTH = 16, 4
 _FINGERPRINT = struct.Struct("<qq")
 _FINGERPRINTS = 32
 """Of keys, in a bucket, in the mean, for which there are too few; there are twice so many then."""
+
+
+def order_of(score: float) -> bytes:
+    """Return bytes that ascend as scores descend. The bits of a double, taken as an integer, ascend with positive
+    numbers and with the size of negative ones (IEEE 754-2008, 3.4); the two zeros are made one."""
+    (bits,) = _WORD.unpack(_DOUBLE.pack(score + 0.0))
+    return _WORD.pack(_POSITIVE - bits if bits < _SIGN else bits)
+
+
+def score_of(order: bytes) -> float:
+    """Return the score that bytes which begin so were made of; 0.0 of both zeros."""
+    (word,) = _WORD.unpack_from(order)
+    bits = _POSITIVE - word if word < _SIGN else word
+    return float(_DOUBLE.unpack(_WORD.pack(bits))[0])
 
 
 def pack(entry: Entry) -> bytes:

@@ -13,8 +13,8 @@ from functools import partial
 
 from crawl4llm.base.domains import OWNER_RULES, owner_of
 from crawl4llm.base.received import FRONTIER
-from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Patience
-from crawl4llm.frontier.composed import OWNERS, STATE, ComposedFrontier, Ledger, StoredFrontier
+from crawl4llm.frontier.composed import FRONTIER_STATE, OWNERS, ComposedFrontier, Ledger, StoredFrontier
+from crawl4llm.frontier.frontier import IMPATIENT, NO_CAPS, Caps, Patience
 from crawl4llm.frontier.holds import NAME, Holds, LastingWaits, OwnerHolds
 from crawl4llm.frontier.memory import MemoryDocuments, MemoryQueues
 from crawl4llm.frontier.mixed import MOST_CELLS, ClassIndex, Shares, queue_of
@@ -71,7 +71,7 @@ def open_frontier(
     name = _PLAIN if not reranks and caps.per_host is None else _SCORE
     if name_of is not None:
         name = ", ".join([_CLASSES] * (shares is not None) + [_BY_OWNERS] * by_owners)
-    state = store.stated(STATE, FRONTIER)
+    state = store.stated(FRONTIER_STATE, FRONTIER)
     found = state.get("order", name)
     if found.partition(OWNERS)[:2] != name.partition(OWNERS)[:2]:
         raise store.damaged(f"its frontier goes by {found}, and not by {name}")
@@ -97,7 +97,7 @@ def open_frontier(
 def stored_frontier(store: Store) -> StoredFrontier:
     """Return the frontier that a store holds, of whatever order, to look at it or to take documents out. Raises
     StoreError."""
-    name = store.stated(STATE, FRONTIER).get("order", _PLAIN)
+    name = store.stated(FRONTIER_STATE, FRONTIER).get("order", _PLAIN)
     shares = Shares([[0.0] * MOST_CELLS]) if name.startswith(_CLASSES) else None
     return open_frontier(store, by_owners=OWNERS in name, shares=shares, reranks=name == _SCORE)
 

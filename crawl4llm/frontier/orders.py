@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from crawl4llm.frontier import Entry
+from crawl4llm.frontier.frontier import Entry
 
 NameOf = Callable[[str, int], str]
 """Returns the name of the queue in which a document waits, by its URL and cell."""

@@ -13,8 +13,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from crawl4llm.frontier import IMPATIENT, SCORE_BYTES, OwnerCounts, Patience
+from crawl4llm.frontier.frontier import IMPATIENT, OwnerCounts, Patience
 from crawl4llm.frontier.holds import FAILURES_KEPT, LastingWaits
+from crawl4llm.frontier.memory import SCORE_BYTES
 from crawl4llm.frontier.ranks import Ranks
 
 _IDLE, READY, _WAITING, _BUSY, _PARKED = range(5)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from crawl4llm.frontier import Entry
+from crawl4llm.frontier.frontier import Entry
 from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode
 from crawl4llm.frontier.store import Store
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from crawl4llm.frontier import SCORE_BYTES, Entry, order_of, score_of
+from crawl4llm.frontier.frontier import Entry
+from crawl4llm.frontier.memory import SCORE_BYTES, order_of, score_of
 from crawl4llm.frontier.store import Store, StoreError
 
 _HEAD = struct.Struct("<IIBI")

@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, order_of
+from crawl4llm.frontier.frontier import NO_CAPS, Caps, Entry
+from crawl4llm.frontier.memory import SCORE_BYTES, order_of
 from crawl4llm.frontier.orders import Index, Move, NameOf
 from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode, rescored
 from crawl4llm.frontier.store import NAME, Store

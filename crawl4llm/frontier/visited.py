@@ -16,7 +16,7 @@ from crawl4llm.frontier.bloom import FingerprintFilter, bytes_within, capacity_w
 from crawl4llm.frontier.fingerprints import FingerprintRuns, Mark, fingerprint
 from crawl4llm.frontier.store import Store
 
-STATE = b"visited"
+VISITED_STATE = b"visited"
 _LEAST_BEHIND = 65_536
 """Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
 _BYTES_PER_FINGERPRINT = 128
@@ -58,7 +58,7 @@ class DurableVisited:
         self._store = store
         self._filter_path = filter_path
         self._fsync = fsync
-        state = store.stated(STATE, VISITED)
+        state = store.stated(VISITED_STATE, VISITED)
         self._runs = FingerprintRuns(store, state.get("runs"))
 
         self._filter: FingerprintFilter | None = None
@@ -133,7 +133,7 @@ class DurableVisited:
                 self._filter_mark = self._runs.mark
         mark = self._filter_mark
         state = {"runs": self._runs.state(), "filter": [mark.size, f"{mark.xor:x}"] if mark else None}
-        self._store.put("state", STATE, json.dumps(state).encode())
+        self._store.put("state", VISITED_STATE, json.dumps(state).encode())
 
     def load_filter(self, *, progress: bool = False) -> None:
         """Take up the saved filter, where one is needed; ``progress``: with a bar, where much must be added to it.

@@ -13,3 +13,7 @@
 - ``steering``: lets a crawl heed its operator while it runs; ``request_log``: what was sent to whom.
 - ``stopping``: a polite stop; ``stalls``: says why nothing is fetched.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,8 +17,7 @@ from scrapy.settings import BaseSettings
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import DNS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import host_of, site_of
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.sited_frontier import SitedFrontier
+from crawl4llm.crawl import Driven, SitedFrontier
 from crawl4llm.frontier import Owners
 from crawl4llm.live.places import LONGEST_TRY, TRY, Exchange, Place
 from crawl4llm.live.recent import Recent

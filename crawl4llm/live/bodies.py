@@ -11,10 +11,9 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Headers, Response
 
 from crawl4llm.base.errors import NoPage
-from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.crawl import is_leased
 from crawl4llm.options import read_options
-from crawl4llm.warc.payload import all_known, decoded, may_be_html
-from crawl4llm.warc.records import Fields
+from crawl4llm.warc import Fields, all_known, decoded, may_be_html
 
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""

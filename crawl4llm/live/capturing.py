@@ -24,14 +24,13 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
+from crawl4llm.crawl import Driven, Hop, is_leased, lease_of
 from crawl4llm.live.answers import Exchange
 from crawl4llm.live.bodies import CUT
 from crawl4llm.live.request_log import purpose_of
 from crawl4llm.live.stopping import crawl_of
 from crawl4llm.live.wire import take_exchange
-from crawl4llm.warc.page_records import digest
+from crawl4llm.warc import digest
 
 BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""

@@ -18,18 +18,13 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import BAD_URL, NOT_HTML, REDIRECT_LOOP, TOO_MANY_REDIRECTS
 from crawl4llm.base.urls import normalise_url, redirect_target
-from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
-from crawl4llm.crawl.scope import Scope
-from crawl4llm.crawl.web import crawl_on
+from crawl4llm.crawl import Scope, attach_page, crawl_on, is_leased, lease_of
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
 from crawl4llm.live.web import LiveWeb
-from crawl4llm.optouts.said import as_text
-from crawl4llm.optouts.table import Action
-from crawl4llm.optouts.values import said_in_head
-from crawl4llm.warc.payload import is_html
-from crawl4llm.warc.records import CONTENT_TYPE, Fields
+from crawl4llm.optouts import Action, as_text, said_in_head
+from crawl4llm.warc import CONTENT_TYPE, Fields, is_html
 
 HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
 """URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""

@@ -8,7 +8,7 @@ from typing import Final
 from scrapy.settings import BaseSettings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.optouts.robots_rules import product_token
+from crawl4llm.optouts import product_token
 
 _CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
 """A URL or mail address, of a host with a dot in its name."""

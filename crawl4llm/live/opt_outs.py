@@ -13,8 +13,7 @@ from crawl4llm.live.capturing import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options
-from crawl4llm.optouts.said import Said, Verdict, decide
-from crawl4llm.optouts.table import TDMREP, Action
+from crawl4llm.optouts import TDMREP, Action, Said, Verdict, decide
 
 AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
 """Returns what a site's tdmrep.json says of a page, and its record in the archive."""

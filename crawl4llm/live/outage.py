@@ -14,8 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
 from crawl4llm.base.urls import site_of
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.turns import may_try
+from crawl4llm.crawl import Driven, may_try
 from crawl4llm.frontier import Owners
 from crawl4llm.live.places import Later
 from crawl4llm.live.recent import Recent

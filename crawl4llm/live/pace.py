@@ -23,10 +23,7 @@ from scrapy.http import Response
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, ROBOTS_UNKNOWN, TIMEOUT
-from crawl4llm.crawl.control import Control
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
-from crawl4llm.crawl.turns import owner_of_lease
+from crawl4llm.crawl import Control, Driven, is_leased, lease_of, owner_of_lease
 from crawl4llm.frontier import Lease, Owners
 from crawl4llm.live import request_log
 from crawl4llm.live.address_rate import AddressRate

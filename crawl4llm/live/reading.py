@@ -18,13 +18,9 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_tree import HtmlTree, html_links
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
-from crawl4llm.optouts.html_meta import said_in_tree
-from crawl4llm.optouts.said import Said, decide
-from crawl4llm.optouts.table import Action
-from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Raters, Rating, influence_task
-from crawl4llm.scoring.workers import PageTasks
-from crawl4llm.warc.payload import html_of, may_unpack_to
-from crawl4llm.warc.records import Fields
+from crawl4llm.optouts import Action, Said, decide, said_in_tree
+from crawl4llm.scoring import HtmlPage, PageRater, PageTasks, RatedText, Raters, Rating, influence_task
+from crawl4llm.warc import Fields, html_of, may_unpack_to
 
 _Rate = Callable[[PageRater, HtmlPage], Rating | RatedText]
 _CHARACTER_BYTES = 2

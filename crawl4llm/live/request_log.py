@@ -17,8 +17,7 @@ from scrapy.http import Response
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import ERROR, STOPPED
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
-from crawl4llm.crawl.request_files import RequestFiles, RequestLines
+from crawl4llm.crawl import RequestFiles, RequestLines, is_leased, lease_of
 from crawl4llm.live.recent import Recent
 from crawl4llm.live.stopping import Withdrawn, crawl_of
 from crawl4llm.live.verdicts import verdict

@@ -19,7 +19,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import normalise_url, redirect_target, site_of
-from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.crawl import is_leased
 from crawl4llm.live.bodies import MOST_RECEIVED, MOST_UNPACKED
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS, WANTED, keep, of_target, why
 from crawl4llm.live.fetching import HAS_HOST
@@ -33,8 +33,7 @@ from crawl4llm.live.stopping import Withdrawn, crawl_of
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
-from crawl4llm.optouts.robots_rules import LIMIT, Rules
-from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
+from crawl4llm.optouts import LIMIT, ROBOTS_TXT, TDMREP, Rules
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Final
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
 from crawl4llm.live.recent import Recent
 from crawl4llm.live.robots_store import RobotsStore
-from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+from crawl4llm.optouts import ALLOW_ALL, LIMIT, Rules, parse
 
 FRESH: Final = 23 * 3600.0
 """Seconds after which an answer is asked for again. RFC 9309, 2.4, has 24 hours; a request that is allowed may wait in

@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.compression import InflateError, inflate_start
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.shapes import Maybe, Where, fits, whole
-from crawl4llm.crawl.jobdir import ROBOTS
-from crawl4llm.optouts.robots_rules import LIMIT
+from crawl4llm.crawl import ROBOTS
+from crawl4llm.optouts import LIMIT
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from crawl4llm.base.charsets import MARKS, UNMARKED, UTF_8, codec_of, declared_c
 from crawl4llm.base.compression import Damaged, inflate_pieces, is_marked
 from crawl4llm.base.urls import BLANKS, BaseUrl, normalise_url
 from crawl4llm.live.fetching import HAS_HOST
-from crawl4llm.optouts.robots_rules import text_of
+from crawl4llm.optouts import text_of
 
 MOST_BYTES: Final = 10 << 20
 """Of a sitemap, as they come over the wire; one that has as many may be cut."""

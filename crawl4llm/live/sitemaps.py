@@ -20,7 +20,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
-from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl import Driven
 from crawl4llm.frontier import Entry
 from crawl4llm.live.bodies import MOST_RECEIVED, MOST_UNPACKED
 from crawl4llm.live.places import Later

@@ -16,8 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.ends import UNANSWERED
+from crawl4llm.crawl import UNANSWERED, Driven
 from crawl4llm.frontier import Owners
 
 logger = logging.getLogger(__name__)

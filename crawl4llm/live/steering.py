@@ -21,14 +21,11 @@ from scrapy.utils.asyncio import create_looping_call
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import BLOCKED
-from crawl4llm.crawl.control import CONTROL, Control, publish_blocked, read_control
-from crawl4llm.crawl.inject_folder import InjectFolder
-from crawl4llm.crawl.reorder_buffer import Injected
+from crawl4llm.crawl import CONTROL, Control, Injected, InjectFolder, publish_blocked, read_control
 from crawl4llm.live.pace import Pace
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.options import read_options
-from crawl4llm.parts.blocklists.lists import NAME, file_stamp, publish
-from crawl4llm.parts.blocklists.work import BlocklistsPart
+from crawl4llm.parts import NAME, BlocklistsPart, file_stamp, publish
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -36,9 +33,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawl4llm.base.pages import Corpus
-    from crawl4llm.crawl.driven import Driven
-    from crawl4llm.engine.run import Run
-    from crawl4llm.parts.blocklists.lists import Blocklists
+    from crawl4llm.crawl import Driven
+    from crawl4llm.engine import Run
+    from crawl4llm.parts import Blocklists
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import create_looping_call
 
-from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl import Driven
 from crawl4llm.options import read_options
 
 abort_downloads = object()

@@ -26,9 +26,7 @@ from crawl4llm.live.robots_copies import FRESH
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
-from crawl4llm.optouts.robots_rules import Rules
-from crawl4llm.optouts.said import Said
-from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
+from crawl4llm.optouts import NOTHING_RESERVED, PATH, Rules, Said, TdmRules
 
 logger = logging.getLogger(__name__)
 

@@ -13,20 +13,16 @@ from scrapy.utils.misc import load_object
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import return_freed_memory
-from crawl4llm.crawl.control import CONTROL, read_control
-from crawl4llm.crawl.fetched_web import FetchedWeb
-from crawl4llm.crawl.inject_folder import InjectFolder
-from crawl4llm.crawl.page_writer import RatePages
-from crawl4llm.crawl.turns import RealClock
+from crawl4llm.crawl import CONTROL, FetchedWeb, InjectFolder, RatePages, RealClock, read_control
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.network import Network
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import Reader, Unpacking
 from crawl4llm.live.wire import WireHandler
-from crawl4llm.optouts.table import TABLE_DATE
-from crawl4llm.scoring.rating import PageRater, Raters
-from crawl4llm.warc.archive import host_name
+from crawl4llm.optouts import TABLE_DATE
+from crawl4llm.scoring import PageRater, Raters
+from crawl4llm.warc import host_name
 
 logger = logging.getLogger(__name__)
 

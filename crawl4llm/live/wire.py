@@ -41,8 +41,7 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
 from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.driven import Driven
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
+from crawl4llm.crawl import Driven, is_leased, lease_of
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.answers import AnswerTap, Exchange
 from crawl4llm.live.certificates import NamedHosts

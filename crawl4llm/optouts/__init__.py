@@ -9,3 +9,7 @@
 - ``robots_rules`` also: what a robots.txt lets one crawler fetch.
 - ``values``, ``patterns``: what they share: values of fields, and paths with wildcards.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

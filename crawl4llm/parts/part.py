@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crawl4llm.base.pages import Link
-    from crawl4llm.frontier import Entry, Outcome
-    from crawl4llm.frontier.mixed import Shares
+    from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
-    from crawl4llm.scoring.rating import TextClassifier, TextSet
+    from crawl4llm.scoring import TextClassifier, TextSet
 
 EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
 """Of :attr:`Declaration.partitioned`: which crawls with STORAGE may have a part."""

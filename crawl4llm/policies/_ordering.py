@@ -24,10 +24,10 @@ from crawl4llm.policies._policy import (
 )
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
-from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
+from crawl4llm.scoring import Mentions, mentions_of, topic_pattern
 
 if TYPE_CHECKING:
-    from crawl4llm.scoring.rating import PageRater, Raters
+    from crawl4llm.scoring import PageRater, Raters
 
 
 def _bits(number: float) -> int:

@@ -14,13 +14,16 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.settings import fixed, is_dotted, one_of, optional_text, terms
 from crawl4llm.base.shapes import fits
-from crawl4llm.scoring.rating import Rating as Rating  # noqa: PLC0414 - a policy's answer for one candidate
-from crawl4llm.scoring.scorer import parse_weights, scorer_name
+from crawl4llm.scoring import (
+    Rating as Rating,  # noqa: PLC0414 - a policy's answer for one candidate
+    parse_weights,
+    scorer_name,
+)
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
-    from crawl4llm.scoring.rating import PageRater, Raters
+    from crawl4llm.scoring import PageRater, Raters
 
 V = TypeVar("V")
 

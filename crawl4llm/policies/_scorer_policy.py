@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from crawl4llm.policies._policy import EACH, SCORER_PREFIX, BasePolicy, Candidate, PolicyOptions, Rating
-from crawl4llm.scoring.rating import scores_by
+from crawl4llm.scoring import scores_by
 
 
 class ScorerPolicy(BasePolicy):

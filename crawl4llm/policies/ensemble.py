@@ -12,7 +12,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import NUMBER, Where
 from crawl4llm.policies._policy import NO, PolicyOptions, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
-from crawl4llm.scoring.scorer import parse_weights
+from crawl4llm.scoring import parse_weights
 
 _LEAST_0: Final = Where(NUMBER, lambda number: number >= 0)
 _STATE: Final = [(_LEAST_0, NUMBER, _LEAST_0)]

@@ -9,10 +9,6 @@
 - ``passes``: looks at all pages of a corpus, once.
 """
 
-from crawl4llm.scoring.rating import score_of as score_of
-from crawl4llm.scoring.scorer import SCORERS as SCORERS
-from crawl4llm.scoring.scorer import Scorer as Scorer
-from crawl4llm.scoring.scorer import ScoringOptions as ScoringOptions
-from crawl4llm.scoring.scorer import load_scorer as load_scorer
-from crawl4llm.scoring.scorer import load_scorer_class as load_scorer_class
-from crawl4llm.scoring.scorer import parse_weights as parse_weights
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

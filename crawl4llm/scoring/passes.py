@@ -114,7 +114,7 @@ class Pages:
 
 
 @dataclass(frozen=True)
-class Task(Generic[T]):
+class Question(Generic[T]):
     """A question about each page, with the function that answers it."""
 
     what: str
@@ -141,7 +141,7 @@ class _Block(NamedTuple):
 class _Pass(Generic[T]):
     """A pass over pages: computes blocks, and says which there are. Pickled for tasks."""
 
-    task: Task[T]
+    task: Question[T]
     pages: Pages
     rater: PageRater
     store: BlockStore
@@ -161,7 +161,7 @@ class _Pass(Generic[T]):
 
 
 def run_pass(
-    task: Task[T], pages: Pages, rater: PageRater, processes: int, cache: Path, executor: Executor, *, show: bool
+    task: Question[T], pages: Pages, rater: PageRater, processes: int, cache: Path, executor: Executor, *, show: bool
 ) -> Iterator[Arrays]:
     """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
 
@@ -185,7 +185,7 @@ def run_pass(
     return map(store.read, range(len(blocks)))
 
 
-def _answers(task: Task[Any], keys: Sequence[str], workers: Raters[PageRater]) -> list[Any]:
+def _answers(task: Question[Any], keys: Sequence[str], workers: Raters[PageRater]) -> list[Any]:
     if task.scores is None:
         return asyncio.run(workers.run(task.of_page, keys))
     known = task.scores.find(keys)

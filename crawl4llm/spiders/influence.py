@@ -13,11 +13,10 @@ from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import BOMB, ERROR, ROBOTS_UNKNOWN
-from crawl4llm.crawl.ends import BAD_INPUT
-from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
-from crawl4llm.engine.run import Run
+from crawl4llm.crawl import BAD_INPUT, lease_of, leases_of, page_of, pages_of
+from crawl4llm.engine import Run
 from crawl4llm.frontier import Lease, Outcome
-from crawl4llm.optouts.said import as_text
+from crawl4llm.optouts import as_text
 
 
 class InfluenceSpider(Spider):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
-from crawl4llm.scoring.text import EXTRACTORS, extract_text
-from simulate.open import WarcCorpus, build_warc_index, index_folder, largest_page, list_files
+from crawl4llm.scoring import EXTRACTORS, extract_text
+from simulate import WarcCorpus, build_warc_index, index_folder, largest_page, list_files
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from simulate.warcs.index_build import IndexSummary
+    from simulate import IndexSummary
 
 
 @dataclass(frozen=True)

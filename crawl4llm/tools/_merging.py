@@ -17,22 +17,13 @@ from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.cluster import objects
-from crawl4llm.cluster.controls import Controls
-from crawl4llm.cluster.history import Batch, History, News, news_of
-from crawl4llm.cluster.request_spool import write_log
-from crawl4llm.cluster.soundness import BatchesSoundness
-from crawl4llm.crawl.control import write_blocked
-from crawl4llm.crawl.counting import REDIRECTS, Counters
-from crawl4llm.crawl.crawl import Crawl
-from crawl4llm.crawl.page_writer import CrawlLog, PageWriter
-from crawl4llm.frontier import Entry
-from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.cluster import Batch, BatchesSoundness, Controls, History, News, news_of, objects, write_log
+from crawl4llm.crawl import REDIRECTS, Counters, Crawl, CrawlLog, PageWriter, write_blocked
+from crawl4llm.frontier import Entry, MemoryVisited
 from crawl4llm.parts import Rated
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._merging_journals import Merge
-from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj
-from crawl4llm.warc.reader import read_record
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj, read_record
 
 
 def merge(history: History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False) -> int:

@@ -14,14 +14,9 @@ from typing import IO, Any
 
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
-from crawl4llm.cluster import journal
-from crawl4llm.cluster.compacted import index_name
-from crawl4llm.cluster.history import History
-from crawl4llm.cluster.soundness import CheckedCommit, CommitsSoundness
-from crawl4llm.cluster.stores import FINGERPRINT
-from crawl4llm.crawl.page_writer import CrawlLog
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.writer import FileNames
+from crawl4llm.cluster import FINGERPRINT, CheckedCommit, CommitsSoundness, History, index_name, journal
+from crawl4llm.crawl import CrawlLog
+from crawl4llm.warc import FileNames, cdxj
 
 
 class Merge:

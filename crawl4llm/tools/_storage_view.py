@@ -20,7 +20,7 @@ from crawl4llm.base.version import __version__
 
 if TYPE_CHECKING:
     from crawl4llm.base.received import Given
-    from crawl4llm.cluster.history import History
+    from crawl4llm.cluster import History
 
 _OLD: Final = 86400
 """Seconds after which a view of an earlier state of a crawl is removed."""
@@ -35,9 +35,8 @@ def run_folder(given: str, settings: Given) -> Path:
     if not is_storage(given):
         return given_path(given)
     # obstore is an extra
-    from crawl4llm.cluster import controls
-    from crawl4llm.cluster.history import History
-    from crawl4llm.crawl.jobdir import REQUESTS
+    from crawl4llm.cluster import History, controls
+    from crawl4llm.crawl import REQUESTS
 
     url = given.rstrip("/")
     history = History(url)

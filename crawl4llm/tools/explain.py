@@ -21,25 +21,30 @@ from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
-from crawl4llm.crawl.seeds import find_document, not_held
-from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.engine.settings import take_over
+from crawl4llm.crawl import StoredCrawl, find_document, not_held
+from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
-from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
+from crawl4llm.scoring import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.archive import OPEN_SUFFIX
-from crawl4llm.warc.cdxj import INDEX_NAME
-from crawl4llm.warc.page_records import Entry as IndexEntry
-from crawl4llm.warc.page_records import is_utc_date, timestamp
-from crawl4llm.warc.reader import read_stored, scan
-from crawl4llm.warc.records import DATE, UnreadableFile, field_name
-from simulate.web import open_rater
+from crawl4llm.warc import (
+    DATE,
+    INDEX_NAME,
+    OPEN_SUFFIX,
+    Entry as IndexEntry,
+    UnreadableFile,
+    cdxj,
+    field_name,
+    is_utc_date,
+    read_stored,
+    scan,
+    timestamp,
+)
+from simulate import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.warc.records import Frame
+    from crawl4llm.warc import Frame
 
 _RECORD_ID = field_name("WARC-Record-ID")
 _LARGEST_PAGE = 16 << 20

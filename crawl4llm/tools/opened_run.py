@@ -21,8 +21,7 @@ from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.page_records import Entry
+from crawl4llm.warc import Entry, cdxj
 
 if TYPE_CHECKING:
     from crawl4llm.base.charsets import Html
@@ -60,7 +59,7 @@ class Page:
         if self._kept_text is not None or not self._has_html:
             return (self._kept_text or self._content)().data.decode("utf-8", "replace")
         # slow to import, and most runs keep their texts
-        from crawl4llm.scoring.text import extract_text, load_extractor
+        from crawl4llm.scoring import extract_text, load_extractor
 
         return extract_text(self._content().data, load_extractor(self._extractor))
 
@@ -157,7 +156,7 @@ def open_run(path: str | Path) -> OpenedRun:
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
         return OpenedRun(path)
     # with lmdb, for a JOBDIR alone
-    from crawl4llm.crawl.jobdir import JOB, JobDir
+    from crawl4llm.crawl import JOB, JobDir
 
     if not (path / JOB).is_file():
         raise InputError(f"{path} is no crawl; give its output directory, such as crawls/0001, or its JOBDIR")
@@ -171,7 +170,7 @@ def open_run(path: str | Path) -> OpenedRun:
 def _reader(folder: Path, entry: Entry) -> Callable[[], Html]:
     def read() -> Html:
         # for the content of pages alone
-        from crawl4llm.warc.reader import read_page
+        from crawl4llm.warc import read_page
 
         return read_page(folder, entry)
 

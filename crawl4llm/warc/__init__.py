@@ -10,23 +10,6 @@ stop at damage, where ours loses no record but the one that it hits: ``docs/warc
 makes of damaged files.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING, Any
-
-from crawl4llm.base.files import ArchiveError
-from crawl4llm.warc.archive import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, NullArchive
-
-if TYPE_CHECKING:
-    from crawl4llm.warc.writer import ArchiveWriter
-
-__all__ = ["Archive", "ArchiveError", "ArchiveFormat", "ArchiveInfo", "ArchivePosition", "ArchiveWriter", "NullArchive"]
-
-
-def __getattr__(name: str) -> Any:
-    """Load the writer when it is asked for (PEP 562): a crawl that archives nothing needs none of what it imports."""
-    if name != "ArchiveWriter":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from crawl4llm.warc.writer import ArchiveWriter  # slow to import, as above
-
-    return ArchiveWriter
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

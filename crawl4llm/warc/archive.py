@@ -14,7 +14,7 @@ from uuid import UUID
 from crawl4llm.base.pages import Capture, PageRecord
 
 if TYPE_CHECKING:
-    from crawl4llm.warc.page_records import Fields
+    from crawl4llm.warc.page_records import Values
 
 
 OPEN_SUFFIX = ".open"
@@ -70,8 +70,8 @@ class ArchiveInfo:
     """First part of the WARC files' names."""
     start_date: str
     """``2022-08-01T12:00:00Z``: date of the warcinfo records and of pages that carry none."""
-    fields: Fields
-    """Fields of warcinfo records (6.2): software, operator, robots, policy; ``isPartOf`` and the format are added."""
+    fields: Values
+    """Values of warcinfo records (6.2): software, operator, robots, policy; ``isPartOf`` and the format are added."""
     host: str | None = None
     """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
 
@@ -98,14 +98,14 @@ class Archive(Protocol):
     keeps_text: bool
     """Whether it wants to have the pages' text."""
 
-    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+    def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
         """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""
 
-    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+    def write_redirects(self, page: PageRecord, fields: Values) -> None:
         """Keep the redirects that led from a document to no page of this archive, and ``fields`` about them: the
         captures of a page without content. ArchiveError as in :meth:`write`."""
 
-    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+    def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
         """Keep an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, and ``fields``
         about it. ArchiveError as in :meth:`write`."""
 
@@ -127,13 +127,13 @@ class NullArchive:
 
     keeps_text = False
 
-    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+    def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
         """Drop the page."""
 
-    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+    def write_redirects(self, page: PageRecord, fields: Values) -> None:
         """Drop the redirects."""
 
-    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+    def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
         """Drop the exchange."""
 
     def flush(self, *, fsync: bool = False) -> None:

@@ -104,7 +104,7 @@ def is_utc_date(value: str) -> bool:
     return True
 
 
-Fields = Mapping[str, str | int | float | None]
+Values = Mapping[str, str | int | float | None]
 """Named values for a warcinfo or metadata record, in the order in which they are written; None is left out."""
 Head = list[tuple[str, str]]
 """The named fields of a record, all but those that :func:`record_bytes` adds. Values must fit on a line."""
@@ -113,7 +113,7 @@ FORMAT_FIELDS = {
     "format": "WARC File Format 1.1",
     "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
 }
-"""Fields of a warcinfo record on the format."""
+"""Values of a warcinfo record on the format."""
 
 RESPONSE_TYPE = "application/http; msgtype=response"
 _WARC_FIELDS = "application/warc-fields"
@@ -167,7 +167,7 @@ class RecordBuilder:
         """Return a date, if it is one that WARC knows; else that of the start of the crawl."""
         return date if date is not None and is_utc_date(date) else self._start_date
 
-    def warcinfo(self, filename: str, fields: Fields) -> bytes:
+    def warcinfo(self, filename: str, fields: Values) -> bytes:
         """Return the record that begins the file ``filename`` (6.2)."""
         head = [
             ("WARC-Record-ID", self.warcinfo_id(filename)),
@@ -197,7 +197,7 @@ class RecordBuilder:
         data = record_bytes(kind, head, media_type, payload, payload_digest, http_head)
         return ContentRecord(identifier, kind, url, date, mime, status, payload_digest, data)
 
-    def metadata(self, key: str, content: ContentRecord, warcinfo_id: str, fields: Fields) -> bytes:
+    def metadata(self, key: str, content: ContentRecord, warcinfo_id: str, fields: Values) -> bytes:
         """Return the record that describes a content record."""
         link = "WARC-Refers-To" if content.kind == "conversion" else "WARC-Concurrent-To"
         head = record_head(record_id(self.crawl_id, "metadata", key), content.date, content.url, warcinfo_id)
@@ -278,7 +278,7 @@ def _breaks(field: tuple[str, str]) -> bool:
     return not _LINE_END.isdisjoint("".join(field))
 
 
-def warc_fields(fields: Fields) -> bytes:
+def warc_fields(fields: Values) -> bytes:
     """Return the block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
     lines = [f"{name}: {one_line(str(value))}\r\n" for name, value in fields.items() if value is not None]
     return "".join(lines).encode()

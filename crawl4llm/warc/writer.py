@@ -36,7 +36,7 @@ from crawl4llm.warc import cdxj
 from crawl4llm.warc.archive import OPEN_SUFFIX, ArchiveFormat, ArchiveInfo, ArchivePosition, SeriesPosition
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.exchanges import StoredPayloads, exchange, has_uri
-from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Entry, Fields, RecordBuilder, timestamp
+from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Entry, RecordBuilder, Values, timestamp
 
 _TIMESTAMP = "%Y%m%d%H%M%S"
 _USUAL = ArchiveFormat()
@@ -81,7 +81,7 @@ class ArchiveWriter:
         resumed = form.revisits and at is not None
         self._payloads = StoredPayloads(directory, form.revisits, cdxj.read(directory / INDEX_NAME) if resumed else ())
 
-    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+    def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
         """Keep a page, as :meth:`Archive.write` says. A text of white space alone has no record."""
         added = self._pages.add(partial(self._page_members, page, fields))
         if self._texts is not None and text is not None and text.strip():
@@ -93,13 +93,13 @@ class ArchiveWriter:
         for entry in added.entries if page.captures else ():  # of others no payload is ever looked up
             self._payloads.add(entry)
 
-    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+    def write_redirects(self, page: PageRecord, fields: Values) -> None:
         """Keep redirects, as :meth:`Archive.write_redirects` says; those whose URLs fit into no record are left out."""
         captures = [capture for capture in page.captures if has_uri(capture)]
         if captures:
             self._pages.add(partial(self._redirect_members, page.key, captures, fields))
 
-    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+    def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
         """Keep an exchange, as :meth:`Archive.write_exchange` says; never as a revisit, so that each can be read by
         itself. One whose URL fits into no record is left out."""
         if has_uri(capture):
@@ -135,7 +135,7 @@ class ArchiveWriter:
     def _sync_name(self) -> None:
         sync_path(self._directory.parent)  # where the directory's own name may be new
 
-    def _page_members(self, page: PageRecord, fields: Fields, filename: str) -> list[Member]:
+    def _page_members(self, page: PageRecord, fields: Values, filename: str) -> list[Member]:
         """Return a page's records: of redirects to it, of its content, of the request for it, and about it."""
         warcinfo_id = self._records.warcinfo_id(filename)
         if page.captures and has_uri(page.captures[-1]):
@@ -147,13 +147,13 @@ class ArchiveWriter:
             members = [Member(self._compress(content.data), content, page.key)]
         return self._described(members, page.key, warcinfo_id, fields)
 
-    def _redirect_members(self, key: str, captures: Sequence[Capture], fields: Fields, filename: str) -> list[Member]:
+    def _redirect_members(self, key: str, captures: Sequence[Capture], fields: Values, filename: str) -> list[Member]:
         """Return the records of redirects from a document, and the one about them."""
         warcinfo_id = self._records.warcinfo_id(filename)
         members = self._exchange_members(captures, key, warcinfo_id, hops=len(captures))
         return self._described(members, key, warcinfo_id, {**fields, "robots": _allowed_by(captures)})
 
-    def _exchange_of_no_page(self, capture: Capture, purpose: str, fields: Fields, filename: str) -> list[Member]:
+    def _exchange_of_no_page(self, capture: Capture, purpose: str, fields: Values, filename: str) -> list[Member]:
         """Return the records of an exchange that is no page's. The URL may be asked for again: the date tells apart."""
         warcinfo_id = self._records.warcinfo_id(filename)
         key = f"{purpose} {capture.url} {capture.date}"
@@ -170,7 +170,7 @@ class ArchiveWriter:
             members.append(Member(self._compress(request)))
         return members
 
-    def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Fields) -> list[Member]:
+    def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Values) -> list[Member]:
         """Return records with one more, about the last of them that has content."""
         content = _last_content(members)
         if about := {name: str(fields[name]) for name in cdxj.ABOUT if fields.get(name)}:

@@ -20,9 +20,8 @@ from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import as_text, from_text
-from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from crawl4llm.optouts import as_text, from_text, said_in_html
+from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate.build.plan import Plan, PlannedFile
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
-from crawl4llm.optouts.said import as_text, from_text
+from crawl4llm.optouts import as_text, from_text
 from simulate.clueweb22.records import split_id
 
 NAME: Final = "opt_outs.tsv"

@@ -10,8 +10,7 @@ from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.optouts.heard import Heard
-from crawl4llm.optouts.said import as_text
+from crawl4llm.optouts import Heard, as_text
 from simulate.indexes import Columns, StoredPart
 from simulate.tables import TableWriter
 from simulate.warcs.index import FINAL_COLUMNS

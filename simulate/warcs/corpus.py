@@ -18,11 +18,17 @@ from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.optouts.html_meta import said_in_tree
-from crawl4llm.optouts.said import as_text, from_text
-from crawl4llm.warc.payload import wat_links
-from crawl4llm.warc.reader import RecordReader, StoredRecord, html_of_record
-from crawl4llm.warc.records import PAYLOAD_DIGEST, TARGET_URI, Name, field_name
+from crawl4llm.optouts import as_text, from_text, said_in_tree
+from crawl4llm.warc import (
+    PAYLOAD_DIGEST,
+    TARGET_URI,
+    Name,
+    RecordReader,
+    StoredRecord,
+    field_name,
+    html_of_record,
+    wat_links,
+)
 from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest

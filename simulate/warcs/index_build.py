@@ -16,9 +16,8 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import write_whole, writing
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
-from crawl4llm.optouts.heard import LARGEST_FILE, Heard, OfPage, OfSite
-from crawl4llm.warc.reader import RecordReader
-from crawl4llm.warc.records import UnreadableFile
+from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
+from crawl4llm.warc import RecordReader, UnreadableFile
 from simulate.indexes import PartIdentity, PartJob, StoredPart, build_index, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.opt_outs import heard_of

@@ -19,16 +19,23 @@ from typing import Final
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.pages import HeaderFields
 from crawl4llm.base.urls import normalise_url, site_of
-from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite, of_site
-from crawl4llm.optouts.robots_rules import product_token
-from crawl4llm.optouts.said import as_text, from_text, is_known
-from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
-from crawl4llm.optouts.tdmrep import PATH
-from crawl4llm.optouts.values import FIELDS, said_in_head
-from crawl4llm.warc.cdxj import SIGNALS, SITE
-from crawl4llm.warc.payload import decoded, entity
-from crawl4llm.warc.reader import StoredRecord
-from crawl4llm.warc.records import Fields, Frame, HttpHead, Record, field_name
+from crawl4llm.optouts import (
+    FIELDS,
+    FILES,
+    LARGEST_FILE,
+    PATH,
+    ROBOTS_TXT,
+    TDMREP,
+    OfPage,
+    OfSite,
+    as_text,
+    from_text,
+    is_known,
+    of_site,
+    product_token,
+    said_in_head,
+)
+from crawl4llm.warc import SIGNALS, SITE, Fields, Frame, HttpHead, Record, StoredRecord, decoded, entity, field_name
 
 _PATHS: Final = {"/robots.txt": ROBOTS_TXT, PATH: TDMREP}
 """The files of a site by their paths."""

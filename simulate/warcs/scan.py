@@ -17,10 +17,20 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.urls import BaseUrl, lookup_form, normalise_url
-from crawl4llm.warc.exchanges import PURPOSE_FIELD
-from crawl4llm.warc.payload import is_html, media_type
-from crawl4llm.warc.reader import scan
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, PAYLOAD_DIGEST, TARGET_URI, Frame, Opening, Record, field_name
+from crawl4llm.warc import (
+    CONTENT_TYPE,
+    DATE,
+    PAYLOAD_DIGEST,
+    PURPOSE_FIELD,
+    TARGET_URI,
+    Frame,
+    Opening,
+    Record,
+    field_name,
+    is_html,
+    media_type,
+    scan,
+)
 from simulate.warcs.opt_outs import SITE_FILES, Notes, date_as_number
 from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
 

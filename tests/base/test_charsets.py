@@ -6,8 +6,7 @@ import codecs
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.base.charsets import html_in_utf8, name_of
 

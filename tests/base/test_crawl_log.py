@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, die, files_under, put_files
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition

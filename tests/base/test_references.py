@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from crawl4llm.base.urls import BaseUrl, host_of, normalise_url, parse_url, redirect_target
 

@@ -15,15 +15,13 @@ from archive_helpers import INFO, index, page, write_archive
 from build_helpers import build
 from clueweb22_helpers import write_tree
 from dataset_helpers import done, problems, refused, tree, write_finished
-from export_helpers import pages, run_export
-from export_helpers import write_run as write_crawl
+from export_helpers import pages, run_export, write_run as write_crawl
 from scrapy.settings import Settings
-from warc_helpers import page as warc_page
-from warc_helpers import write
+from warc_helpers import page as warc_page, write
 
 from crawl4llm.base.crawl_log import read_log
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile
+from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.within import is_within, require_all_within, within
 from crawl4llm.frontier.bloom import FingerprintFilter
@@ -33,7 +31,7 @@ from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.archive_source import read_values
 from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
-from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
+from crawl4llm.warc import ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc.archive import SeriesPosition
 from crawl4llm.warc.reader import read_record
 from simulate.clueweb22.corpus import ClueWeb22Corpus

@@ -12,8 +12,7 @@ from archive_helpers import INFO
 from cluster_helpers import Died, HostsCorpus, Worker, differing, merged, random_web
 from driven_crawl import Driven, pages_at_once
 
-from crawl4llm.cluster import crawl as cluster_crawl
-from crawl4llm.cluster import worker
+from crawl4llm.cluster import crawl as cluster_crawl, worker
 from crawl4llm.policies import NO, known_policies, load_policy
 from crawl4llm.warc import ArchiveWriter
 

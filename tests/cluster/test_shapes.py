@@ -17,9 +17,7 @@ from driven_crawl import pages_at_once
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import Maybe, Where, fits
-from crawl4llm.cluster import crawl as cluster_crawl
-from crawl4llm.cluster import partition, shapes
-from crawl4llm.cluster import worker as cluster_worker
+from crawl4llm.cluster import crawl as cluster_crawl, partition, shapes, worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
 from crawl4llm.cluster.storage import Storage, pack, packed, sealed
 from crawl4llm.tools.cluster.compact import COMPACT

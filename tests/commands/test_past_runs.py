@@ -21,8 +21,7 @@ from crawl4llm.engine.settings import take_over
 from crawl4llm.options import Options, read_options, setting_name
 from crawl4llm.policies import load_policy
 from crawl4llm.scoring import load_scorer
-from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated
-from crawl4llm.tools.evaluate.evaluate import evaluate
+from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated, evaluate
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
 from crawl4llm.tools.export.selecting import Wanted, oracle_threshold

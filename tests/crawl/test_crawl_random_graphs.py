@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from driven_crawl import Driven, Graph, pages_at_once
 from graph_corpus import GraphCorpus
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crawl4llm.crawl.ends import MAX_PAGES
 

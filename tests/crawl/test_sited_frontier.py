@@ -11,8 +11,9 @@ import pytest
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.gate import layered
 from crawl4llm.crawl.sited_frontier import TURNS_A_TRY, SitedFrontier
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
+from crawl4llm.frontier import Caps, Entry, Lease, Outcome
 from crawl4llm.frontier.aside import MemoryAside
+from crawl4llm.frontier.frontier import NO_CAPS
 from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts

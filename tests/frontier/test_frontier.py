@@ -24,19 +24,8 @@ from frontier_contract import (
 from frontier_model import run_model
 
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
-from crawl4llm.frontier import (
-    IMPATIENT,
-    MOST_HOPS,
-    NO_CAPS,
-    Caps,
-    Entry,
-    Lease,
-    Outcome,
-    OwnerCounts,
-    Patience,
-    plain,
-    runs,
-)
+from crawl4llm.frontier import IMPATIENT, MOST_HOPS, Caps, Entry, Lease, Outcome, OwnerCounts, Patience, plain, runs
+from crawl4llm.frontier.frontier import NO_CAPS
 from crawl4llm.frontier.memory import MemoryDocuments, MemoryQueues
 from crawl4llm.frontier.opening import open_frontier
 from crawl4llm.frontier.store import Store, StoreError

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from crawl4llm.crawl.commits import CRAWL, read_state
-from crawl4llm.frontier import Entry
-from crawl4llm.frontier import visited as visited_set
-from crawl4llm.frontier.composed import STATE
+from crawl4llm.frontier import Entry, visited as visited_set
+from crawl4llm.frontier.composed import FRONTIER_STATE
 from crawl4llm.frontier.opening import open_frontier, stored_frontier
 from crawl4llm.frontier.store import Store, StoreError
 from crawl4llm.frontier.visited import DurableVisited
@@ -52,7 +51,7 @@ def put(store: Store, key: bytes, **values: Any) -> None:
 def test_the_state_of_a_frontier(values: dict[str, Any], tmp_path: Path) -> None:
     with closing(written(tmp_path)) as store:
         assert len(stored_frontier(store)) == 1
-        put(store, STATE, **values)
+        put(store, FRONTIER_STATE, **values)
         with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in frontier, its "):
             stored_frontier(store)
 
@@ -60,7 +59,7 @@ def test_the_state_of_a_frontier(values: dict[str, Any], tmp_path: Path) -> None
 @pytest.mark.parametrize("values", [{"runs": [1]}, {"runs": {"next": 0, "blocks": 0, "runs": [[1]]}}, {"filter": 7}])
 def test_the_state_of_the_visited_set(values: dict[str, Any], tmp_path: Path) -> None:
     with closing(written(tmp_path)) as store:
-        put(store, visited_set.STATE, **values)
+        put(store, visited_set.VISITED_STATE, **values)
         with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in visited, its "):
             DurableVisited(store, tmp_path / "filter", cache=10, filter_bytes=1 << 16)
 

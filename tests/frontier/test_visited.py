@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from visited_helpers import ROOMY, TIGHT, Reopened, small_parts
 
 from crawl4llm.frontier.memory import MemoryVisited

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from visited_helpers import ROOMY, TIGHT, Opened, small_parts
 
 from crawl4llm.frontier import bloom, fingerprints

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome, Patience
+from crawl4llm.frontier import IMPATIENT, Caps, Entry, Evicted, Lease, Outcome, Patience
 from crawl4llm.frontier.composed import ComposedFrontier, StoredFrontier
+from crawl4llm.frontier.frontier import NO_CAPS
 from crawl4llm.frontier.mixed import Shares
 from crawl4llm.frontier.opening import memory_frontier, open_frontier
 from crawl4llm.frontier.owners import OwnerIndex

@@ -9,8 +9,7 @@ from dataclasses import replace
 from zlib import crc32
 
 from frontier_contract import CELLS, TARGETS, Kind, Opened, entry, owner
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,

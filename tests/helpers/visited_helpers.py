@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawl4llm.frontier import bloom, fingerprints
-from crawl4llm.frontier import visited as durable
+from crawl4llm.frontier import bloom, fingerprints, visited as durable
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 

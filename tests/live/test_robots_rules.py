@@ -8,8 +8,7 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, groups_of, parse, product_token, signals_of, text_of
 

@@ -8,12 +8,10 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.robots_rules import LIMIT as ROBOTS_LIMIT
-from crawl4llm.optouts.robots_rules import parse
+from crawl4llm.optouts.robots_rules import LIMIT as ROBOTS_LIMIT, parse
 from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.optouts.tdmrep import TdmRules
 from crawl4llm.optouts.values import said_in_head

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from driven_crawl import Driven, JobCrawl
 from graph_corpus import GraphCorpus
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.pages import Link, PageRecord

@@ -25,7 +25,8 @@ from crawl4llm.base import reasons
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import KEYS
 from crawl4llm.options import Options
-from crawl4llm.parts import ALONE, CONTINUOUS, EVERYWHERE, ORDER, Declaration, Part, load_part, open_parts
+from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, Part, load_part, open_parts
+from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 ASKED_FOR: dict[str, dict[str, object]] = {
     "scope": {"crawl_scope": "domain"},
@@ -53,7 +54,6 @@ IMPORTED = {
     },  # `scrapy corpus known` makes the files
     "crawl4llm/tools/corpus/known_files.py": {"known_texts.texts", "known_urls.urls"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.urls"},  # likewise
-    "crawl4llm/cluster/continuous.py": {"budgets"},  # the reason for which partitions end
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""
 SMALL: dict[str, Any] = {"CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "COMMIT_INTERVAL_PAGES": 25}
@@ -131,13 +131,18 @@ def test_no_two_parts_declare_the_same() -> None:
 def imports() -> Iterator[tuple[str, str]]:
     """Yield each file that imports from a part's folder it does not lie in, and what: ``NAME`` or ``NAME.MODULE``."""
     names = {one.name for one in ORDER}
+    door_has = ast.parse((PROJECT / "crawl4llm/parts/__init__.pyi").read_text()).body
+    lies_in = {
+        alias.name: str(one.module) for one in door_has if isinstance(one, ast.ImportFrom) for alias in one.names
+    }
     for path in [*(PROJECT / "crawl4llm").rglob("*.py"), *(PROJECT / "simulate").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 given = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
-                submodules = node.module == "crawl4llm.parts"
-                given = [f"{node.module}.{alias.name}" for alias in node.names] if submodules else [node.module]
+                door = node.module == "crawl4llm.parts"
+                given = [lies_in.get(alias.name, alias.name) for alias in node.names] if door else [node.module]
+                given = [f"crawl4llm.parts.{one}" for one in given] if door else given
             else:
                 continue
             for module in given:
@@ -151,7 +156,7 @@ def test_a_folder_can_be_deleted() -> None:
     """Nothing else needs it but its line in the order, and what is listed above with a reason."""
     found = sorted(set(imports()))
     grouped = {file: {module for _, module in its} for file, its in groupby(found, key=lambda one: one[0])}
-    assert grouped.pop("crawl4llm/parts/__init__.py") == {one.name for one in ORDER}
+    assert grouped.pop("crawl4llm/parts/order.py") == {one.name for one in ORDER}
     assert grouped == IMPORTED
 
 

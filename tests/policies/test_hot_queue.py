@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from driven_crawl import Driven
 from graph_corpus import GraphCorpus
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from policy_helpers import Web, new_crawl
 
 from crawl4llm.policies._ordering import kept, lifted, original

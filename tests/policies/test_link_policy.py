@@ -13,8 +13,7 @@ import pytest
 from policy_helpers import Told, page
 
 from crawl4llm.base.shapes import is_of
-from crawl4llm.policies import _learning as learner
-from crawl4llm.policies import link
+from crawl4llm.policies import _learning as learner, link
 from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._learner import NUMBERS, Learner, packed
 from crawl4llm.policies._learning import PAGE, Lessons, RunningMeans, Waiting, turn_of, worst_of

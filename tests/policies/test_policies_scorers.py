@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from graph_corpus import GraphCorpus
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from policy_helpers import new_crawl, new_policy
 
 from crawl4llm.base.errors import InputError

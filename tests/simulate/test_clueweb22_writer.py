@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from demo_helpers import digests
 from fastwarc.warc import ArchiveIterator
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link

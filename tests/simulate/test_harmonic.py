@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, scrapy
 from graph_corpus import GraphCorpus
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from policy_helpers import new_policy, rate
 from scrapy.settings import Settings
 

@@ -16,10 +16,10 @@ from dataset_helpers import archive, done
 from driven_crawl import JobCrawl, scored
 from graph_corpus import GraphCorpus
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.run_folder import read_json, write_json
 from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.warc import ArchiveError
 from crawl4llm.warc.cdxj import read
 
 OPTIONS: dict[str, Any] = {"crawl_batch_size": 10, "warc_max_bytes": 4000, "commit_interval_pages": 5}

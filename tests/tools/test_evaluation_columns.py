@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from crawl_helpers import PROJECT
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import spearmanr
 
 from crawl4llm.base import reductions

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crawl4llm.tools.evaluate.buffer import Change, kept
 from crawl4llm.tools.evaluate.correlations import rank_correlation

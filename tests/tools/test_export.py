@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, html_of, ids, manifest, pages, run_export, write_run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from warc_helpers import http, page, record, response, url_of, write
 
 from crawl4llm.base.errors import InputError

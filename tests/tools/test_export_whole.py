@@ -19,8 +19,7 @@ from crawl_helpers import PROJECT, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import export as export_module
-from crawl4llm.tools.export import preparing, shards
+from crawl4llm.tools.export import export as export_module, preparing, shards
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from crawl4llm.tools.evaluate.report import plot as colours
-from crawl4llm.tools.evaluate.report import write_report
+from crawl4llm.tools.evaluate.report import plot as colours, write_report
 
 PLOT_LETTERS = 10
 """Pixels of the font in plots."""

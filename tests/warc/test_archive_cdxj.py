@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from archive_helpers import INFO, index, page, write_archive
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.warc.cdxj import read

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from archive_helpers import INFO, fastwarc_records, index, warc_files, warcio_check
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.warc import ArchiveError, ArchiveWriter
+from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.reader import read_record
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,11 +15,11 @@ import pytest
 from archive_helpers import INFO, capture, captured, fastwarc_records, index, page, warc_files
 from power_cut_helpers import die, files_under
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.archive import open_archive
 from crawl4llm.options import Options
-from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj
-from crawl4llm.warc import writer as names
+from crawl4llm.warc import ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj, writer as names
 from crawl4llm.warc.archive import host_name
 from crawl4llm.warc.reader import open_records, read_record
 from crawl4llm.warc.writer import FileNames

@@ -6,8 +6,7 @@ import re
 from urllib.parse import unquote_to_bytes
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.warc.page_records import MAX_URI, is_utc_date, one_line, record_bytes, safe_uri, utf8

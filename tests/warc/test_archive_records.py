@@ -8,12 +8,12 @@ import pytest
 from archive_helpers import INFO
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.warc.page_records import Fields, RecordBuilder, record_id
+from crawl4llm.warc.page_records import RecordBuilder, Values, record_id
 
 FILE = "crawl-00000.warc.gz"
 FILE_ID = "<urn:uuid:73cf6cd3-f702-57ee-a559-2dd9e5757801>"
 KEY = "clueweb22-en0000-00-00001"
-FIELDS: Fields = {"influence": 0.1 + 0.2, "priority": -0.0, "order": 0, "policy": "influence", "parent": None}
+FIELDS: Values = {"influence": 0.1 + 0.2, "priority": -0.0, "order": 0, "policy": "influence", "parent": None}
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 from archive_helpers import INFO, page
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, die, files_under, put_files
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter
+from crawl4llm.warc import ArchivePosition, ArchiveWriter
 
 BEGINNING = ArchivePosition(0, 0, 0)
 LIMIT = 5000

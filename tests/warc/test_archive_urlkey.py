@@ -8,8 +8,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crawl4llm.warc.page_records import urlkey
 from simulate.clueweb22.corpus import ClueWeb22Corpus

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 from archive_helpers import INFO, fastwarc_records, index, page, warc_files, warcio_check, write_archive
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.base.compression import NAME
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.warc import Archive, ArchiveError, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.warc import Archive, ArchivePosition, ArchiveWriter, NullArchive
 from crawl4llm.warc.reader import read_record
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,8 +27,7 @@ from crawl_helpers import Web, crawl, crawl_log, error_of, stats
 from export_helpers import Page, manifest, run_export, write_run
 from memory_helpers import little_memory
 from scrapy.settings import Settings
-from warc_helpers import CRLF, head, html_of, http, page, record, response, write
-from warc_helpers import url_of as page_url
+from warc_helpers import CRLF, head, html_of, http, page, record, response, url_of as page_url, write
 
 from crawl4llm.base.errors import TooLarge
 from simulate.clueweb22.corpus import ClueWeb22Corpus

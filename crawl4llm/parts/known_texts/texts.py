@@ -18,9 +18,9 @@ from typing import Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, Numbered, fingerprint
-from crawl4llm.scoring.signatures import BANDS, SCHEME, SIGNATURE, are_alike, signature_of
+from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, are_alike, signature_of
 
-KIND: Final = "texts"
+TEXTS: Final = "texts"
 TEXT_SCHEME: Final = f"blake2b-64 of words; {SCHEME}"
 DIGESTS, BITS = "digests", "bits"
 """Names of columns; ``bits`` are two numbers a text."""
@@ -37,7 +37,7 @@ class KnownTexts:
 
     def __init__(self, path: Path, *, named: str = "KNOWN_TEXTS", whole: bool = True) -> None:
         """Open a file; ``named``: by which setting or option. Raises as :meth:`open` does."""
-        self._set = KnownSet(path, KIND, TEXT_SCHEME, named, whole=whole)
+        self._set = KnownSet(path, TEXTS, TEXT_SCHEME, named, whole=whole)
         self.identity = self._set.identity
         """Digest of the file, in hexadecimal: files of the same texts have the same."""
         self._digests = Fingerprints(*self._set.table(DIGESTS))

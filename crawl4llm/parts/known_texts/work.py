@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.parts.known_texts import ALL_KNOWN, KNOWN_AT_FIRST, Settings
 from crawl4llm.parts.known_texts.texts import KnownTexts
 from crawl4llm.parts.part import Needs, Part, Rated
-from crawl4llm.scoring.rating import TextSet
-from crawl4llm.scoring.signatures import require_library
+from crawl4llm.scoring import TextSet, require_library
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry

@@ -23,7 +23,7 @@ from crawl4llm.base.urls import normalise_url, parse_url
 
 NAME: Final = "KNOWN_URLS"
 """The setting."""
-KIND: Final = "urls"
+URLS: Final = "urls"
 URL_SCHEME: Final = "blake2b-64 of URLs by the URL Standard and RFC 3986"
 MOST_LISTED: Final = 10_000_000
 """URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
@@ -77,8 +77,8 @@ class _KnownFile:
         except OSError as error:
             raise InputError(f"{NAME} {path} cannot be read: {error.strerror}") from None
         if is_set:
-            found = KnownSet(path, KIND, URL_SCHEME, NAME)
-            self.fingerprints, self.identity = Fingerprints(*found.table(KIND)), found.identity
+            found = KnownSet(path, URLS, URL_SCHEME, NAME)
+            self.fingerprints, self.identity = Fingerprints(*found.table(URLS)), found.identity
         else:
             self.fingerprints, self.identity, self.fault = _read_list(path)
 

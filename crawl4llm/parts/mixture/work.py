@@ -12,13 +12,12 @@ from typing import Any
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.terminal import harmless
-from crawl4llm.frontier import Entry
-from crawl4llm.frontier.mixed import MOST_CELLS, Shares
+from crawl4llm.frontier import MOST_CELLS, Entry, Shares
 from crawl4llm.parts.mixture import Settings
+from crawl4llm.parts.mixture.guesses import ClassGuesses
 from crawl4llm.parts.part import Needs, Part, Rated
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
-from crawl4llm.policies._classes import ClassGuesses
-from crawl4llm.scoring.classifiers import Classifier, read_classifiers
+from crawl4llm.scoring import Classifier, read_classifiers
 
 
 class Mixture(Part):

@@ -7,7 +7,7 @@ from mmap import mmap
 from typing import Any, Final
 
 from crawl4llm.policies import Pieces
-from crawl4llm.scoring.signatures import BANDS, SCHEME, SIGNATURE, are_alike
+from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, are_alike
 
 TEXTS: Final = 1 << 18
 """Texts that are remembered, the last ones that were new."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.parts.near_duplicates import LEAVE, Settings
 from crawl4llm.parts.near_duplicates.texts import NearDuplicates
 from crawl4llm.parts.part import Needs, Part, Rated
-from crawl4llm.scoring.signatures import require_library
+from crawl4llm.scoring import require_library
 
 if TYPE_CHECKING:
     from crawl4llm.policies import Pieces

@@ -21,7 +21,7 @@ from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, OF_NO_PAGE, TEXT,
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.warc.cdxj import IndexLine, parse_index_line
+from crawl4llm.warc import IndexLine, parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

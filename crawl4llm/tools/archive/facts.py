@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
-from crawl4llm.warc.page_records import one_line
+from crawl4llm.warc import one_line
 
 CONTENT = ("response", "resource", "conversion", "revisit")
 """Records with a page's content; they are in the index."""

@@ -23,7 +23,7 @@ from crawl4llm.tools.archive.folder import Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import read_lines, sort_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.archive.wacz import check_name, check_packable, write_wacz
-from crawl4llm.warc.cdxj import parse_index_line
+from crawl4llm.warc import parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

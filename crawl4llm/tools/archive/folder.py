@@ -13,18 +13,14 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import is_written
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.commits import move_output
-from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import JobDir, StoredCrawl, move_output
 from crawl4llm.tools._storage_view import refuse_storage
-from crawl4llm.warc.archive import OPEN_SUFFIX
-from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.writer import FileNames
+from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.warc.archive import SeriesPosition
+    from crawl4llm.warc import SeriesPosition
 
 
 SORTED_INDEX = "sorted.cdxj"

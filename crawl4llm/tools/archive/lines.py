@@ -15,8 +15,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.tools.archive.facts import Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.warc.cdxj import IndexLine
-from crawl4llm.warc.page_records import one_line, timestamp, urlkey
+from crawl4llm.warc import IndexLine, one_line, timestamp, urlkey
 
 _SORTED_AT_ONCE: Final = 1 << 26
 """Bytes of lines that are sorted in memory."""

@@ -27,8 +27,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_ROW, input_lines, open_input
 from crawl4llm.base.processes import cores
 from crawl4llm.base.run_folder import read_json
-from crawl4llm.base.tables import Fact, Line, Part
-from crawl4llm.base.tables import facts as named
+from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action

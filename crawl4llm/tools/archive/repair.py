@@ -26,8 +26,7 @@ from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumabl
 from crawl4llm.tools.archive.lines import load_lost, now, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.warc.cdxj import parse_index_line
-from crawl4llm.warc.reader import WarcReader
+from crawl4llm.warc import WarcReader, parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -22,10 +22,18 @@ from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
-from crawl4llm.warc.cdxj import parse_index_line
-from crawl4llm.warc.page_records import Entry, index_mime, one_line, record_bytes, timestamp
-from crawl4llm.warc.reader import WarcReader, parse_stored
-from crawl4llm.warc.records import CONTENT_TYPE, DATE
+from crawl4llm.warc import (
+    CONTENT_TYPE,
+    DATE,
+    Entry,
+    WarcReader,
+    index_mime,
+    one_line,
+    parse_index_line,
+    parse_stored,
+    record_bytes,
+    timestamp,
+)
 
 MOVES = """CREATE TABLE moves(
     file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,

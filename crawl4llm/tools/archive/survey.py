@@ -20,11 +20,19 @@ from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.warc.cdxj import ABOUT
-from crawl4llm.warc.page_records import index_mime
-from crawl4llm.warc.reader import Stretch, WarcReader
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, UnreadableFile, field_name
-from simulate.open import data_dir
+from crawl4llm.warc import (
+    ABOUT,
+    CONTENT_TYPE,
+    DATE,
+    TARGET_URI,
+    Frame,
+    Stretch,
+    UnreadableFile,
+    WarcReader,
+    field_name,
+    index_mime,
+)
+from simulate import data_dir
 
 _RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")
 _NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), field_name("WARC-File-Length")

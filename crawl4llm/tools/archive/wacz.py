@@ -27,12 +27,11 @@ from crawl4llm.base.files import check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
-from crawl4llm.scoring.text import title_of
+from crawl4llm.scoring import title_of
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
-from crawl4llm.warc.cdxj import REVISIT_MIME, IndexLine, parse_index_line
-from crawl4llm.warc.reader import RecordReader, html_of_record
+from crawl4llm.warc import REVISIT_MIME, IndexLine, RecordReader, html_of_record, parse_index_line
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.tables import Fact, Line, Part
-from crawl4llm.cluster import journal
-from crawl4llm.cluster.history import History
+from crawl4llm.cluster import History, journal
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part, Rows, facts
-from crawl4llm.cluster import journal, objects
-from crawl4llm.cluster.history import History
-from crawl4llm.cluster.liveness import DRAIN, STOP
+from crawl4llm.cluster import DRAIN, STOP, History, journal, objects
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.cluster.valkey import ValkeyLiveness
+    from crawl4llm.cluster import ValkeyLiveness
 
 
 def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
@@ -98,7 +96,7 @@ def _liveness(settings: BaseSettings, history: History) -> ValkeyLiveness:
     if options.cluster is None:
         raise InputError("workers are asked over CLUSTER; give it: -s CLUSTER=valkey://HOST:PORT/0")
     # valkey is an extra
-    from crawl4llm.cluster.valkey import ValkeyLiveness
+    from crawl4llm.cluster import ValkeyLiveness
 
     return ValkeyLiveness(options.cluster, history.crawl["id"], history.partitions, options.cluster_lease)
 

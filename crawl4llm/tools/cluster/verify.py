@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.tables import Fact, Line, Part
-from crawl4llm.cluster.history import History
-from crawl4llm.cluster.soundness import BatchesSoundness, CommitsSoundness
+from crawl4llm.cluster import BatchesSoundness, CommitsSoundness, History
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:

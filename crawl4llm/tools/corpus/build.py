@@ -13,16 +13,7 @@ from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.tools._action import Action
-from simulate.open import (
-    FULL_ID_POSITION,
-    HOSTS,
-    PAGES,
-    build_corpus,
-    build_demo,
-    data_dir,
-    ensure_demo,
-    index_corpus,
-)
+from simulate import FULL_ID_POSITION, HOSTS, PAGES, build_corpus, build_demo, data_dir, ensure_demo, index_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -28,17 +28,14 @@ from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.options import read_options
-from crawl4llm.parts.known_texts.texts import record_of
-from crawl4llm.parts.known_urls.urls import url_fingerprint
-from crawl4llm.scoring.signatures import require_library
-from crawl4llm.scoring.text import load_extractor
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.parts import record_of, url_fingerprint
+from crawl4llm.scoring import PageWorkers, load_extractor, require_library
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
 from crawl4llm.tools.corpus.known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
 from crawl4llm.tools.corpus.known_rows import RowFile, is_row_file
-from crawl4llm.warc.reader import begins_like_archive
-from simulate.open import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
+from crawl4llm.warc import begins_like_archive
+from simulate import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -19,11 +19,8 @@ from numpy.typing import NDArray
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.files import sync_path, writing
 from crawl4llm.base.known_sets import SetWriter
-from crawl4llm.parts.known_texts.texts import BITS, DIGESTS, RECORD, TEXT_SCHEME, band_name
-from crawl4llm.parts.known_texts.texts import KIND as TEXTS
-from crawl4llm.parts.known_urls.urls import KIND as URLS
-from crawl4llm.parts.known_urls.urls import URL_SCHEME
-from crawl4llm.scoring.signatures import BANDS
+from crawl4llm.parts import BITS, DIGESTS, RECORD, TEXT_SCHEME, TEXTS, URL_SCHEME, URLS, band_name
+from crawl4llm.scoring import BANDS
 
 URL: Final = np.dtype("<u8")
 TEXT: Final = np.dtype([("digest", "<u8"), ("bits", "<u8", 2), ("bands", "<u4", BANDS)])

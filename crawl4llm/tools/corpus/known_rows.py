@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_ROW, input_lines
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.terminal import harmless
-from crawl4llm.parts.known_urls.urls import is_web_url, listed_urls
+from crawl4llm.parts import is_web_url, listed_urls
 
 _ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
 _ROWS_AT_ONCE: Final = 1024

@@ -13,7 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing, writing
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools._action import Action
-from simulate.open import rank_pages
+from simulate import rank_pages
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

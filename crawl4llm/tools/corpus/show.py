@@ -11,10 +11,10 @@ from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, Link
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import positive_integer
-from crawl4llm.crawl.seeds import find_document, not_held
+from crawl4llm.crawl import find_document, not_held
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.corpus.ranked import ranked_seeds
-from simulate.open import open_corpus
+from simulate import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -25,7 +25,7 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
 
 if TYPE_CHECKING:
-    from crawl4llm.warc.page_records import Entry
+    from crawl4llm.warc import Entry
 
 _SECONDS: Final = 60.0
 _LONGEST_TEXT: Final = 20_000
@@ -52,9 +52,8 @@ def text(output: str, offset: str) -> dict[str, Any]:
     """Return the main text of the page whose line of the crawl log begins at an offset. Raises InputError and
     PageError."""
     # extractors are slow to import, and seldom needed
-    from crawl4llm.scoring.text import EXTRACTORS, extract_text
-    from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-    from crawl4llm.warc.reader import read_record
+    from crawl4llm.scoring import EXTRACTORS, extract_text
+    from crawl4llm.warc import INDEX_NAME, TEXT_INDEX_NAME, read_record
 
     log, warc = PreadFile(Path(output) / crawl_log.NAME), Path(output) / WARC
     key, near = line_at(log, int(offset)).get("id"), int(offset) / max(log.size, 1)
@@ -84,7 +83,7 @@ def _entry(index: Path, key: str, near: float) -> Entry:
     """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
     where it is to be expected. Raises MissingRecord and InputError."""
     # only what is asked for, as the child starts for each question
-    from crawl4llm.warc.cdxj import parse_entry
+    from crawl4llm.warc import parse_entry
 
     file, wanted = PreadFile(index), b'"id": ' + json.dumps(key).encode()
     last = file.size // _PIECE
@@ -106,10 +105,8 @@ def frontier(jobdir: str) -> dict[str, Any]:
     folder is known to be a JOBDIR."""
     # only what is asked for, as the child starts for each question
     from crawl4llm.base.domains import owner_of
-    from crawl4llm.frontier.aside import StoredAside
-    from crawl4llm.frontier.opening import stored_frontier
-    from crawl4llm.frontier.store import NAME, Store
-    from crawl4llm.parts.budgets.accounts import scopes_of
+    from crawl4llm.frontier import NAME, Store, StoredAside, stored_frontier
+    from crawl4llm.parts import scopes_of
 
     with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
         queued = stored_frontier(store)

@@ -19,8 +19,7 @@ from crawl4llm.base.files import PreadFile, is_written
 from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.jobdir import JOB, JobDir
-from crawl4llm.crawl.stored_crawl import find_output
+from crawl4llm.crawl import JOB, JobDir, find_output
 from crawl4llm.tools.dashboard import child, shown
 
 if TYPE_CHECKING:

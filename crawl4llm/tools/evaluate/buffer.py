@@ -13,11 +13,8 @@ import numpy as np
 
 from crawl4llm.frontier import Entry
 from crawl4llm.options import read_options
-from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.policies._ordering import make_policy
-from crawl4llm.policies._seen_links import targets_of
-from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.policies import Candidate, CrawledPage, make_policy, targets_of
+from crawl4llm.scoring import PageRater, PageWorkers
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.runs import Run
 

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.engine.settings import take_over
+from crawl4llm.engine import take_over
 from crawl4llm.options import read_options
-from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.model_rules import follow_rules
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring import PageRater, follow_rules, load_scorer
 from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import ranking, verdict
-from simulate.web import open_rater
+from simulate import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crawl4llm.scoring.topic import has_titles
+from crawl4llm.scoring import has_titles
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
 from crawl4llm.tools.evaluate.columns import slices, stored
 from crawl4llm.tools.evaluate.coverage import curves, joined, longest

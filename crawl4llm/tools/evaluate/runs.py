@@ -22,7 +22,7 @@ from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.ends import is_done
+from crawl4llm.crawl import is_done
 from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stored
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 

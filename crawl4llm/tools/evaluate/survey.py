@@ -23,17 +23,25 @@ from crawl4llm.base.run_folder import SEEDS
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options
-from crawl4llm.scoring.passes import Arrays, Pages, Task, run_pass
-from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
-from crawl4llm.scoring.text import count_tokens
-from crawl4llm.scoring.topic import Mentions, mentions_of
+from crawl4llm.scoring import (
+    Arrays,
+    Mentions,
+    PageRater,
+    Pages,
+    Question,
+    Rating,
+    count_tokens,
+    indegree,
+    mentions_of,
+    rate_text,
+    run_pass,
+)
 from crawl4llm.tools.evaluate.columns import stored
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, new_quality, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
-from simulate.open import data_dir
-from simulate.web import open_scores
+from simulate import data_dir, open_scores
 
 
 class ScoredPage(NamedTuple):
@@ -156,12 +164,12 @@ class Survey:
         known = open_scores(rater, self.options) if self._shares_scores else None
         with closing(known) if known else nullcontext():
             of_page: Callable[..., ScoredPage] = counted_page if known else scored_page
-            yield from self._run(Task("scores", depends_on, of_page, _pack_scores, known), rater)
+            yield from self._run(Question("scores", depends_on, of_page, _pack_scores, known), rater)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
         """Return which pages are on the topic that some words tell."""
         depends_on = {**self._text(rater), "topic": list(words)}
-        blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
+        blocks = self._run(Question("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         found = ((block["in_title"], block["in_body"]) for block in blocks)
         return TopicPages(
             *stored(((title | (body > 10), title | (body >= 10)) for title, body in found), np.bool_, np.bool_)
@@ -173,7 +181,7 @@ class Survey:
             self.corpus.require("inlinks")
         except InputError:
             return None
-        blocks = self._run(Task("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
+        blocks = self._run(Question("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
         (found,) = stored(((block["value"],) for block in blocks), np.float64)
         return found
 
@@ -186,7 +194,7 @@ class Survey:
 
     def _links(self, rater: PageRater) -> Iterator[tuple[Integers, Integers]]:
         """Yield the degrees of the documents of each block, and the numbers that they link to, each one's ascending."""
-        for block in self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater):
+        for block in self._run(Question("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater):
             linked = self.documents.numbers(block["fingerprints"])
             sources = np.repeat(np.arange(len(block["counts"])), block["counts"])
             order = np.lexsort((linked, sources))
@@ -201,7 +209,7 @@ class Survey:
             "extractor": rater.extractor,
         }
 
-    def _run(self, task: Task[Any], rater: PageRater) -> Iterator[Arrays]:
+    def _run(self, task: Question[Any], rater: PageRater) -> Iterator[Arrays]:
         show = wants_bar(self.options.progress_bar)
         for part in self._parts:
             yield from run_pass(task, part, rater, self.options.workers, self._cache, self._executor, show=show)

@@ -23,21 +23,31 @@ from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.control import read_blocked
-from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite
-from crawl4llm.optouts.robots_rules import product_token
-from crawl4llm.parts.blocklists.lists import Blocklists, published
+from crawl4llm.crawl import read_blocked
+from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
+from crawl4llm.parts import Blocklists, published
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import locate
 from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
-from crawl4llm.warc.archive import OPEN_SUFFIX
-from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_NAME, parse_many
-from crawl4llm.warc.reader import RecordReader, scan
-from crawl4llm.warc.records import Frame, Record, UnreadableFile, field_name
-from simulate.open import read_site_file
+from crawl4llm.warc import (
+    INDEX_NAME,
+    OPEN_SUFFIX,
+    PURPOSE,
+    SIGNALS,
+    SITE,
+    TEXT_INDEX_NAME,
+    Frame,
+    Record,
+    RecordReader,
+    UnreadableFile,
+    field_name,
+    parse_many,
+    scan,
+)
+from simulate import read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}

@@ -21,13 +21,10 @@ from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
-from crawl4llm.engine.settings import take_over
+from crawl4llm.engine import take_over
 from crawl4llm.options import Options, read_options
-from crawl4llm.optouts.heard import Heard
-from crawl4llm.scoring import Scorer, load_scorer
-from crawl4llm.scoring.languages import FastTextLanguages
-from crawl4llm.scoring.signatures import require_library
-from crawl4llm.scoring.text import load_extractor
+from crawl4llm.optouts import Heard
+from crawl4llm.scoring import FastTextLanguages, Scorer, load_extractor, load_scorer, require_library
 from crawl4llm.tools.evaluate.documents import Integers
 from crawl4llm.tools.export.archive_source import ArchiveSource, open_source
 from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
@@ -60,12 +57,12 @@ from crawl4llm.tools.export.selecting import INFLUENCE, TableInMemory, Wanted, o
 from crawl4llm.tools.export.shards import PLAN, ShardFacts, ShardJob, Written, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, opt_out_notes
 from crawl4llm.tools.export.tokens import Tokenizer
-from simulate.open import largest_page
+from simulate import largest_page
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.parts.known_texts.texts import KnownTexts
+    from crawl4llm.parts import KnownTexts
     from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
 
@@ -119,7 +116,7 @@ def _archives(sources: Sequence[Source]) -> list[str]:
 def _known_texts(path: str) -> KnownTexts:
     """Open a file of known texts. Raises InputError."""
     # few exports compare texts
-    from crawl4llm.parts.known_texts.texts import KnownTexts
+    from crawl4llm.parts import KnownTexts
 
     known = KnownTexts(given_path(path), named="--known")
     if known.near:

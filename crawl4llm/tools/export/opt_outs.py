@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from crawl4llm.optouts.heard import Heard
-from crawl4llm.optouts.said import Said, as_text, from_text, reason_against_training
+from crawl4llm.optouts import Heard, Said, as_text, from_text, reason_against_training
 from crawl4llm.tools.export.rows import Row
 
 

@@ -19,13 +19,18 @@ from crawl4llm.base.errors import CorruptRecord, InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
-from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import from_text
-from crawl4llm.scoring import Scorer, signatures
-from crawl4llm.scoring.languages import FastTextLanguages
-from crawl4llm.scoring.rating import Rating, rate_text
-from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.optouts import from_text, said_in_html
+from crawl4llm.scoring import (
+    EXTRACTORS,
+    FastTextLanguages,
+    PageWorkers,
+    Rating,
+    Scorer,
+    count_tokens,
+    extract_text,
+    rate_text,
+    signatures,
+)
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
@@ -41,12 +46,10 @@ from crawl4llm.tools.export.rows import (
 )
 from crawl4llm.tools.export.selecting import KNOWN_TEXT, NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc.page_records import utf8
-from crawl4llm.warc.reader import StoredRecord, html_of_record
-from crawl4llm.warc.records import Record, field_name
+from crawl4llm.warc import Record, StoredRecord, field_name, html_of_record, utf8
 
 if TYPE_CHECKING:
-    from crawl4llm.parts.known_texts.texts import KnownTexts
+    from crawl4llm.parts import KnownTexts
 
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""

@@ -12,14 +12,20 @@ from crawl4llm.base.compression import InflateError, inflate, plausible
 from crawl4llm.base.errors import CorruptRecord, MissingRecord, reading
 from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.optouts.html_meta import may_say, said_in_tree
-from crawl4llm.optouts.said import Said
+from crawl4llm.optouts import Said, may_say, said_in_tree
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc.cdxj import SIGNALS
-from crawl4llm.warc.payload import decoded, entity, may_be_html
-from crawl4llm.warc.reader import RecordReader, StoredRecord, html_of_record, parse_stored
-from crawl4llm.warc.records import CONTENT_TYPE
+from crawl4llm.warc import (
+    CONTENT_TYPE,
+    SIGNALS,
+    RecordReader,
+    StoredRecord,
+    decoded,
+    entity,
+    html_of_record,
+    may_be_html,
+    parse_stored,
+)
 
 _ABOUT_WITHIN = 1 << 16
 """Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""

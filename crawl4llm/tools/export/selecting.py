@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import harmless
-from crawl4llm.engine.settings import take_over
+from crawl4llm.engine import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.rows import Rows, Table
 
@@ -267,7 +267,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
         raise InputError(f"--oracle needs DuckDB and SciPy; {to_install('evaluate')}") from None
     # few exports ask for the oracle's threshold
     from crawl4llm.options import read_options
-    from simulate.web import open_rater
+    from simulate import open_rater
 
     first = read_runs(runs)[0]
     settings = settings.copy()

@@ -21,7 +21,7 @@ from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.tokens import Tokenizer
-from crawl4llm.warc.archive import OPEN_SUFFIX
+from crawl4llm.warc import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
 PLAN: Final = "plan"

@@ -14,15 +14,13 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
-from crawl4llm.optouts.heard import OfPage, OfSite
-from crawl4llm.optouts.said import is_known
+from crawl4llm.optouts import OfPage, OfSite, is_known
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.selecting import DUPLICATE_ID
-from crawl4llm.warc.reader import scan
-from crawl4llm.warc.records import Frame, UnreadableFile
-from simulate.open import (
+from crawl4llm.warc import Frame, UnreadableFile, scan
+from simulate import (
     DAMAGED,
     DEFAULTS,
     FAILED,

@@ -13,9 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.tables import Fact, Part
-from crawl4llm.crawl.control import Control, publish_blocked, set_blocked
-from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.crawl.stored_crawl import find_output
+from crawl4llm.crawl import Control, JobDir, find_output, publish_blocked, set_blocked
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
@@ -43,8 +41,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
 def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
     """Say to all workers of a crawl, also those that join later, what is blocked; yield what holds now."""
     # obstore is an extra
-    from crawl4llm.cluster.controls import Controls
-    from crawl4llm.cluster.history import History
+    from crawl4llm.cluster import Controls, History
 
     history = History(url)
     if history.crawl["facts"].get("corpus") != LIVE:

@@ -14,15 +14,12 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.tables import Fact, Part, facts
-from crawl4llm.crawl.commits import add_seeds
-from crawl4llm.crawl.fetched_web import LiveCorpus
-from crawl4llm.crawl.seeds import read_seeds
-from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.engine.settings import take_over
-from crawl4llm.frontier.store import put_in_place
+from crawl4llm.crawl import LiveCorpus, StoredCrawl, add_seeds, read_seeds
+from crawl4llm.engine import take_over
+from crawl4llm.frontier import put_in_place
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from simulate.open import open_corpus
+from simulate import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.base.tables import Fact, Line, Part
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import StoredCrawl
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:

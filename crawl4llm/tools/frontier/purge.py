@@ -22,13 +22,11 @@ from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.commits import add_purged, move_output, set_seeds
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import StoredCrawl, add_purged, move_output, set_seeds
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.frontier.change import corpus_of
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import INDEX_NAME
+from crawl4llm.warc import INDEX_NAME, cdxj
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -18,8 +18,7 @@ from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.counting import REDIRECTS, ended_documents
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import REDIRECTS, StoredCrawl, ended_documents
 from crawl4llm.frontier import Outcome
 from crawl4llm.tools._action import Action
 

@@ -15,7 +15,7 @@ from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Part, Rows
-from crawl4llm.cluster.history import History
+from crawl4llm.cluster import History
 from crawl4llm.frontier import order_of
 from crawl4llm.tools._storage_view import run_folder
 

@@ -16,11 +16,9 @@ from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import within
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import StoredCrawl
 from crawl4llm.tools._action import Action
-from crawl4llm.warc import cdxj
-from crawl4llm.warc.archive import OPEN_SUFFIX, SeriesPosition
-from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, SeriesPosition, cdxj
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

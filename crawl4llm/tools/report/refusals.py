@@ -15,7 +15,7 @@ from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl import StoredCrawl
 
 _KINDS: Final = {
     reasons.ROBOTS: "robots",

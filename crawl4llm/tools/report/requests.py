@@ -15,9 +15,7 @@ from tqdm import tqdm
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.crawl.jobdir import REQUESTS, JobDir
-from crawl4llm.crawl.request_files import days, lines
-from crawl4llm.crawl.stored_crawl import find_output
+from crawl4llm.crawl import REQUESTS, JobDir, days, find_output, lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from crawl4llm.base.terminal import cell
 from crawl4llm.base.version import __version__
-from crawl4llm.scoring.model_rules import ModelRules
+from crawl4llm.scoring import ModelRules
 from crawl4llm.tools.evaluate.figures import Figure, Series
 from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.measures import Measures

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.fasttext_scorer import one_line
+from crawl4llm.scoring import one_line
 from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, PREFIX, Recipe
 
 _FEWEST: Final = 20

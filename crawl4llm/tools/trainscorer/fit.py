@@ -19,7 +19,7 @@ from typing import Any, Final
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import end_with
-from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring import inspect_model
 
 PREFIX: Final = "__label__"
 POSITIVE, NEGATIVE = f"{PREFIX}hq", f"{PREFIX}cc"

@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Final
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.errors import InputError, NoPage
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.crawl.seeds import read_seeds
+from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
-from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.said import from_text, reason_against_training
-from crawl4llm.scoring.text import load_extractor
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.optouts import from_text, reason_against_training, said_in_html
+from crawl4llm.scoring import PageWorkers, load_extractor
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
-from crawl4llm.warc.reader import begins_like_archive
-from simulate.open import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
+from crawl4llm.warc import begins_like_archive
+from simulate import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

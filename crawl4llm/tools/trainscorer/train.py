@@ -21,9 +21,7 @@ from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
-from crawl4llm.scoring.fasttext_scorer import FastTextScorer
-from crawl4llm.scoring.model_rules import ModelRules, rules_path
-from crawl4llm.scoring.rating import score_of
+from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
 from crawl4llm.tools.trainscorer.fit import POSITIVE, Recipe, fit

@@ -16,17 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
-from crawl4llm.crawl.opening import open_crawl
-from crawl4llm.crawl.page_writer import CrawlLog, RatePages
-from crawl4llm.crawl.web import load_scorers
-from crawl4llm.frontier.memory import MemoryVisited
-from crawl4llm.frontier.opening import memory_frontier
+from crawl4llm.crawl import CrawlLog, RatePages, load_scorers, open_crawl
+from crawl4llm.frontier import MemoryVisited, memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
-from crawl4llm.policies import Policy, load_policy
-from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring.rating import P, PageRater, Rating, T, influence
-from crawl4llm.scoring.workers import PageWorkers, rate_by_key
+from crawl4llm.policies import Policy, load_policy, make_policy
+from crawl4llm.scoring import P, PageRater, PageWorkers, Rating, T, influence, rate_by_key
 from crawl4llm.tools.evaluate.contest.web import FetchedPages
 from crawl4llm.warc import NullArchive
 

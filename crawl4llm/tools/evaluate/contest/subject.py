@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring import PageRater
 from crawl4llm.tools.evaluate.contest.track import REPORTING, Track, WebSource
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
 from crawl4llm.tools.evaluate.survey import Survey
-from simulate.open import data_dir, ensure_demo, page_ranks
-from simulate.web import open_rater
+from simulate import data_dir, ensure_demo, open_rater, page_ranks
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.base.settings import is_corpus_class
-from simulate.open import HOSTS, PAGES
+from simulate import HOSTS, PAGES
 
 REPORTING, TUNING = "reporting", "tuning"
 HALVES: Final = (REPORTING, TUNING)

@@ -6,8 +6,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Final
 
 from crawl4llm.base.shapes import Where, is_of, whole
-from crawl4llm.policies._features import places_of
-from crawl4llm.policies._policy import Pieces
+from crawl4llm.policies import Pieces, places_of
 
 # docs/mixture.md says how these were chosen, and on what.
 _PARENT: Final = 0.8

@@ -1,0 +1,21 @@
+from . import (
+    controls as controls,
+    journal as journal,
+    objects as objects,
+    opening as opening,
+    storage as storage,
+    worker as worker,
+)
+from .compacted import index_name as index_name
+from .controls import Controls as Controls
+from .history import Batch as Batch, History as History, News as News, news_of as news_of
+from .liveness import DRAIN as DRAIN, STOP as STOP
+from .opening import check_lease as check_lease, divided as divided, refuse_settings as refuse_settings
+from .request_spool import write_log as write_log
+from .soundness import (
+    BatchesSoundness as BatchesSoundness,
+    CheckedCommit as CheckedCommit,
+    CommitsSoundness as CommitsSoundness,
+)
+from .stores import FINGERPRINT as FINGERPRINT
+from .valkey import ValkeyLiveness as ValkeyLiveness

@@ -1,0 +1,15 @@
+from . import settings as settings
+from .dry_run import DryRun as DryRun
+from .logs import log_in_json as log_in_json
+from .run import Run as Run
+from .settings import (
+    asks_for_log as asks_for_log,
+    check_mode as check_mode,
+    check_values as check_values,
+    misspelt as misspelt,
+    take_over as take_over,
+    unheeded as unheeded,
+)
+from .software import SOFTWARE as SOFTWARE
+from .summary import begun_again as begun_again, mostly_failed as mostly_failed, opening as opening, summary as summary
+from .webs import OURS as OURS, prepare as prepare, web_class as web_class

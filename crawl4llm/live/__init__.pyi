@@ -1,0 +1,20 @@
+from . import (
+    capturing as capturing,
+    fetching as fetching,
+    opt_outs as opt_outs,
+    places as places,
+    request_log as request_log,
+    stopping as stopping,
+    verdicts as verdicts,
+)
+from .capturing import (
+    Capturing as Capturing,
+    captures_of as captures_of,
+    forget_captures as forget_captures,
+    go_on as go_on,
+    hop_of as hop_of,
+)
+from .identity import crawler_name as crawler_name
+from .verdicts import verdict as verdict
+from .web import from_the_network as from_the_network
+from .wire import WireHandler as WireHandler, known_status as known_status
