@@ -53,7 +53,6 @@ IMPORTED = {
     },  # `scrapy corpus known` makes the files
     "crawl4llm/tools/corpus/known_files.py": {"known_texts.texts", "known_urls.urls"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.urls"},  # likewise
-    "crawl4llm/cluster/continuous.py": {"budgets"},  # the reason for which partitions end
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""
 SMALL: dict[str, Any] = {"CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "COMMIT_INTERVAL_PAGES": 25}
