@@ -41,7 +41,7 @@ from .ends import (
 from .fetched_web import FetchedWeb as FetchedWeb, LiveCorpus as LiveCorpus
 from .inject_folder import InjectFolder as InjectFolder
 from .job import Job as Job, fixed_settings as fixed_settings
-from .jobdir import JOB as JOB, REQUESTS as REQUESTS, ROBOTS as ROBOTS, JobDir as JobDir
+from .jobdir import JOB as JOB, REQUESTS as REQUESTS, ROBOTS as ROBOTS, JobDir as JobDir, find_output as find_output
 from .opening import open_crawl as open_crawl
 from .page_writer import CrawlLog as CrawlLog, PageWriter as PageWriter, RatePages as RatePages
 from .reorder_buffer import (
@@ -69,7 +69,7 @@ from .seeds import (
     sample_seeds as sample_seeds,
 )
 from .sited_frontier import SitedFrontier as SitedFrontier
-from .stored_crawl import StoredCrawl as StoredCrawl, find_output as find_output
+from .stored_crawl import StoredCrawl as StoredCrawl
 from .turns import (
     Clock as Clock,
     RealClock as RealClock,

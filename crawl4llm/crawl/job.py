@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.output_dir import ClaimedOutputDir
-from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
+from crawl4llm.base.run_folder import SETTINGS, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.commits import Commits, CrawlStore, Kept, State, read_state
-from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
+from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir, find_output
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -98,7 +98,7 @@ class Job:
                 "another JOBDIR"
             )
         self.crawl_id = job["crawl_id"]
-        self.output = self._find_output(Path(job["output"]))
+        self.output = find_output(self._dir.path, job, self._options.output_dir)
         if self.pages + self._leased > self._options.crawl_max_pages:
             more = f" and is at {self._leased:,} more, which come first" if self._leased else ""
             raise NothingToDo(
@@ -177,18 +177,6 @@ class Job:
         with closing(Store(self._dir.store_path, readonly=True)) as store:
             state = read_state(store).crawl
             return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
-
-    def _find_output(self, begun: Path) -> Path:
-        """Return the output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
-        given = self._options.output_dir
-        output = begun if given is None else Path(given)
-        if read_json(output / SETTINGS).get("crawl_id") == self.crawl_id:
-            return output
-        raise InputError(
-            f"OUTPUT_DIR {harmless(str(output))} does not hold the crawl of JOBDIR {self._dir.path}, which was written "
-            f"to {harmless(str(begun))} (no {SETTINGS} with its id is there); leave OUTPUT_DIR out, or, if you moved "
-            "that, give its new place: -s OUTPUT_DIR=PATH"
-        )
 
 
 def fixed_settings(options: Options) -> dict[str, Any]:

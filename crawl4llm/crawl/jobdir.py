@@ -19,8 +19,9 @@ from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.shapes import fits, is_uuid
+from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.crawl import answer_spool as answers, control
 from crawl4llm.crawl.commits import read_state
@@ -225,3 +226,16 @@ def _is_ours(name: str) -> bool:
 def _holder(lock: int) -> str:
     """Return the process id that is written in a lock file."""
     return os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"
+
+
+def find_output(jobdir: Path, job: Mapping[str, Any], given: str | None) -> Path:
+    """Return the output directory of the crawl in a JOBDIR: the one in its job description or, if it was moved, the one
+    that is ``given`` by OUTPUT_DIR. Raises InputError if that does not bear the crawl's id."""
+    output = Path(given or job["output"])
+    if read_json(output / SETTINGS).get("crawl_id") == job["crawl_id"]:
+        return output
+    raise InputError(
+        f"OUTPUT_DIR {harmless(str(output))} does not hold the crawl of JOBDIR {jobdir}, which was written to "
+        f"{harmless(job['output'])} (no {SETTINGS} with its id is there); leave OUTPUT_DIR out, or, if you moved that, "
+        "give its new place: -s OUTPUT_DIR=PATH"
+    )

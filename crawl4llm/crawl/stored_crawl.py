@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.counting import Balance, balance
-from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.jobdir import JobDir, find_output
 from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import DurableVisited, Entry, Store, StoredAside, StoredFrontier, stored_frontier
@@ -23,18 +23,6 @@ from crawl4llm.warc import INDEX_NAME, TEXT_INDEX_NAME
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-
-def find_output(jobdir: Path, job: Mapping[str, Any], settings: BaseSettings) -> Path:
-    """Return the output directory of the crawl in a JOBDIR, by its job description and OUTPUT_DIR. Raises InputError
-    where that does not bear the crawl's id."""
-    output = Path(settings.get("OUTPUT_DIR") or job["output"])
-    if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
-        raise InputError(
-            f"{output} does not hold the crawl of JOBDIR {jobdir}; if you moved it, give its new place: "
-            "-s OUTPUT_DIR=PATH"
-        )
-    return output
 
 
 class StoredCrawl:
@@ -128,7 +116,7 @@ class StoredCrawl:
     def output(self, settings: BaseSettings) -> Path:
         """Return its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError, also where
         a file in it is a link that leads out of it."""
-        output = find_output(self.path, self.job, settings)
+        output = find_output(self.path, self.job, settings.get("OUTPUT_DIR"))
         warc = output / WARC
         require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
         return output

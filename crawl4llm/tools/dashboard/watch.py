@@ -42,7 +42,7 @@ def open_crawl(path: Path, settings: BaseSettings) -> Watch:
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
         assert job is not None
-        return Watch(find_output(path, job, settings), path)
+        return Watch(find_output(path, job, settings.get("OUTPUT_DIR")), path)
     if not (path / crawl_log.NAME).is_file():
         raise InputError(
             f"{path} holds no crawl: neither {crawl_log.NAME} nor {JOB} is there; give a crawl's OUTPUT_DIR or JOBDIR"

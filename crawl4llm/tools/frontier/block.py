@@ -35,7 +35,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     holder = jobdir.holder()
     when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
     yield from _told(domain.name, control, when if changed else None, blocked=blocked)
-    publish_blocked(given, find_output(given, jobdir.job, settings))
+    publish_blocked(given, find_output(given, jobdir.job, settings.get("OUTPUT_DIR")))
 
 
 def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:

@@ -80,7 +80,7 @@ class Log:
 
     def output(self, settings: BaseSettings) -> Path:
         """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
-        return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings)
+        return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings.get("OUTPUT_DIR"))
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
         """Yield the requests, of one owner if it is given, in the order in which they ended."""
