@@ -17,7 +17,7 @@ from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl import Clock, Control, find_document, load_rater, not_held
 from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.optouts import TABLE_DATE, UNKNOWN
-from crawl4llm.scoring import PageRater, ScoreCache, rate_by_key, score_cache
+from crawl4llm.scoring import PageRater, ScoreCache, open_score_cache, rate_by_key
 from simulate.opening import NO_DATE, data_dir, demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
@@ -173,4 +173,4 @@ def open_scores(rater: PageRater, options: Options) -> ScoreCache | None:
     if options.score_cache == "":
         return None
     folder = data_dir() / "scores" if options.score_cache is None else given_path(options.score_cache)
-    return score_cache(folder, rater)
+    return open_score_cache(folder, rater)

@@ -23,7 +23,7 @@ from .rating import (
     score_of as score_of,
     scores_by as scores_by,
 )
-from .score_cache import ScoreCache as ScoreCache, score_cache as score_cache
+from .score_cache import ScoreCache as ScoreCache, open_score_cache as open_score_cache
 from .scorer import (
     SCORERS as SCORERS,
     Scorer as Scorer,

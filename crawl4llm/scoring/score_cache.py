@@ -192,7 +192,7 @@ def _is_whole(entry: bytes) -> bool:
     return check == crc32(entry[:_CHECKED]) and reason < len(_REASONS) and math.isfinite(score)
 
 
-def score_cache(folder: Path, rater: PageRater) -> ScoreCache:
+def open_score_cache(folder: Path, rater: PageRater) -> ScoreCache:
     """Return the cache of a rater's influence scores: by corpus, model, label, and extractor with its version."""
     from importlib.metadata import version  # slow to import: 30 ms
 

@@ -27,7 +27,7 @@ from crawl4llm.options import Options
 from crawl4llm.scoring import score_cache as module
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater, Rating, influence
-from crawl4llm.scoring.score_cache import ScoreCache, score_cache
+from crawl4llm.scoring.score_cache import ScoreCache, open_score_cache
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.survey import Survey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -87,8 +87,8 @@ def test_what_decides_a_score_has_a_file_of_its_own(tmp_path: Path) -> None:
         PageRater(corpus, NumberScorer(), "trafilatura"),
         PageRater(GraphCorpus({"a": [], "b": []}, {"a": "0.5"}), NumberScorer(), None),
     ]
-    assert len({score_cache(tmp_path, rater).path for rater in raters}) == len(raters)
-    assert score_cache(tmp_path, rater).path == score_cache(tmp_path, replace(rater)).path
+    assert len({open_score_cache(tmp_path, rater).path for rater in raters}) == len(raters)
+    assert open_score_cache(tmp_path, rater).path == open_score_cache(tmp_path, replace(rater)).path
 
 
 # -- what is done to it -----------------------------------------------------------------------------------------------
@@ -228,10 +228,10 @@ def test_processes_fill_it_at_once_and_are_killed(tmp_path: Path, caplog: pytest
 def test_processes_are_started_by_the_first_page_that_is_missing(tmp_path: Path) -> None:
     texts = {key: f"0.{number + 1}" for number, key in enumerate("abcdef")}
     rater = PageRater(GraphCorpus(dict.fromkeys(texts, ()), texts), NumberScorer(), None)
-    known = score_cache(tmp_path, rater)
+    known = open_score_cache(tmp_path, rater)
     known.add(list("abc"), [Rating(9.0)] * 3)
     known.close()
-    with PageWorkers(rater, 2, 30.0, score_cache(tmp_path, rater)) as workers:
+    with PageWorkers(rater, 2, 30.0, open_score_cache(tmp_path, rater)) as workers:
         workers.start()
         before = set(psutil.Process().children())
         assert asyncio.run(workers.run(influence, list("cab"))) == [Rating(9.0)] * 3
@@ -239,7 +239,7 @@ def test_processes_are_started_by_the_first_page_that_is_missing(tmp_path: Path)
         rated = [Rating(0.4), Rating(9.0), Rating(0.6), Rating(0.4), Rating(None, "http_404")]
         assert asyncio.run(workers.run(influence, ["d", "a", "f", "d", "gone"])) == rated
         assert len(set(psutil.Process().children()) - before) == 2
-    assert score_cache(tmp_path, rater).find(["d", "e", "gone"]) == [rated[0], None, rated[-1]]
+    assert open_score_cache(tmp_path, rater).find(["d", "e", "gone"]) == [rated[0], None, rated[-1]]
 
 
 # -- crawls and evaluations -------------------------------------------------------------------------------------------
