@@ -151,7 +151,7 @@ class Raters(Generic[R]):
             load()
 
     def close(self) -> None:
-        """Let go of what it has."""
+        """End the processes and files that it has; none here."""
 
     async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Return a task's result for each page, in the order of ``pages``."""

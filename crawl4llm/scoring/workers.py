@@ -198,7 +198,7 @@ class PageWorkers(Raters[R]):
 
 
 def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> Raters[R]:
-    """Return what rates pages in so many processes, or in this one."""
+    """Return the rater of pages for a number of processes; 0: this one does it."""
     return PageWorkers(rater, processes, scores=scores) if processes or scores is not None else Raters(rater)
 
 
