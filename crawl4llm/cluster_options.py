@@ -60,7 +60,7 @@ def _parts(value: Any, wanted: str) -> SplitResult:
     return parts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ClusterOptions:
     """The checked values of settings for crawls by several workers."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from crawl4llm.base.settings import flag, networks, option, optional_text, real_number, seconds, waits, whole
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LiveOptions:
     """The checked values of settings that a simulation does not heed."""
 

@@ -55,7 +55,7 @@ DEMO = "demo"
 """The value of CORPUS that means the demo web."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CrawlOptions(PolicyOptions):
     """The checked values of settings for what is crawled, in which order, and where it is written."""
 
@@ -89,7 +89,7 @@ class CrawlOptions(PolicyOptions):
     it: `9410`, `0.0.0.0:9410` ([monitoring.md](monitoring.md)); needs the extra `metrics`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CorpusOptions:
     """The checked values of settings for the corpus of a simulation."""
 
@@ -110,7 +110,7 @@ class CorpusOptions:
     """With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ArchiveOptions:
     """The checked values of settings for the archive."""
 
@@ -137,7 +137,7 @@ class ArchiveOptions:
     WARC files."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ExpertOptions:
     """The checked values of settings for what few crawls need."""
 
@@ -204,7 +204,7 @@ class Options(
         return Executor.of(LOCAL if self.executor is None else SLURM, number, self.executor)
 
 
-GROUPS: Final = {
+GROUPS: Final[dict[str, Any]] = {
     "crawl": CrawlOptions,
     "corpus": CorpusOptions,
     "scoring": ScoringOptions,

@@ -37,7 +37,7 @@ ORDER: Final = (
 """The parts in the order in which their hooks are called; those of CRAWL_PARTS come after them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings(
     scope.Settings,
     blocklists.Settings,

@@ -102,7 +102,7 @@ class _OfOthers(Protocol):
     def known_texts(self) -> str | None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class PolicyOptions(_OfOthers):
     """The checked values of settings for the order in which documents are crawled."""
 

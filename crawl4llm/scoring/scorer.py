@@ -35,7 +35,7 @@ def _number_of_workers(value: Any) -> int:
     return number
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ScoringOptions:
     """The checked values of settings for influence scores."""
 

@@ -10,7 +10,7 @@ from crawl4llm.base.settings import files, option
 from crawl4llm.parts.part import Declaration
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

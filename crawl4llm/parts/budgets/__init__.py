@@ -12,7 +12,7 @@ BUDGETS_SPENT: Final = "budgets_spent"
 """The reason for which a crawl ends that has nothing left but documents without a budget."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

@@ -14,7 +14,7 @@ KNOWN_AT_FIRST: Final = 1000
 """Pages that no seed is, and have text, after which it does."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

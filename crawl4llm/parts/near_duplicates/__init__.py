@@ -11,7 +11,7 @@ from crawl4llm.parts.part import CONTINUOUS, Declaration
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

@@ -9,7 +9,7 @@ from crawl4llm.base.settings import fixed, optional_number
 from crawl4llm.parts.part import Declaration
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

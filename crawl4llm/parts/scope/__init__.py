@@ -46,7 +46,7 @@ def _file_types(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 

@@ -11,7 +11,7 @@ from crawl4llm.parts.part import Declaration
 from crawl4llm.parts.url_traps.rules import RULES
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Settings:
     """Its settings."""
 
