@@ -16,7 +16,9 @@ GIVEN: Final = "influence_score"
 INFLUENCE: Final = "influence"
 """Key by which a callback finds the influence score of its page, None where it has none."""
 RATED: Final = "crawl4llm_rated"
-"""Key of what the scorer found besides the score, until the page is archived."""
+"""Key of the scorer's whole answer about a page, until the page is archived."""
+ASKED: Final = "crawl4llm_asked"
+"""Key of the URL under which parts were asked about a request first. Retries and redirects copy it."""
 LEFT: Final = "crawl4llm_left"
 """Key of the figure that counts the links of a page, if a part wants them left alone."""
 _FOUND: Final = "crawl4llm_found"
@@ -54,7 +56,8 @@ def note_found(request: Request, response: Response | None) -> None:
             influence = score_of(response.request)
         origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
     request.meta[_FOUND] = tuple(origin)
-    request.meta.pop(LEFT, None)
+    for key in (ASKED, LEFT):
+        request.meta.pop(key, None)
     forget_captures(request)
 
 

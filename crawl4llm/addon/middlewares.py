@@ -208,7 +208,8 @@ class PageRecording:
         }
         self._run.log.write([{**line, **rated.line}], [])  # type: ignore[typeddict-item]
         self._counters.page(influence)
-        response.meta[meta.LEFT] = rated.left
+        if rated.left is not None:
+            response.meta[meta.LEFT] = rated.left
         if (reason := self._run.parts.crawled(response.request, rated)) is not None:
             self._run.end(reason)
         self._run.publish("pages/crawled", self._counters.crawled)

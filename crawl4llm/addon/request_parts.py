@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from scrapy import Request
 
-from crawl4llm.addon.meta import Found, found
+from crawl4llm.addon.meta import ASKED, Found, found
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.frontier import Entry
+from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.options import Options
 from crawl4llm.parts import Part, Rated, Refusal, open_parts
 from crawl4llm.policies import Candidate
@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 
 class RequestParts:
     """Asks the parts that have no leases (:mod:`crawl4llm.parts`). A request that a callback makes is a link, a start
-    request is a seed, and one that follows a redirect is asked about as a redirect.
+    request is a seed, and one that follows a redirect is asked about as a redirect. One that is tried again was asked
+    about before: only block lists may have changed.
 
     Every method raises InputError, in one line that names the part, for an error that a part raises.
     """
@@ -61,7 +62,7 @@ class RequestParts:
     def follows(self, request: Request) -> bool:
         """Return whether the link that a request is may be followed; else it is counted, and another link may be."""
         origin = found(request)
-        if origin.page is None or _redirected(request):
+        if origin.page is None or ASKED in request.meta:
             return True
         url = normalise_url(request.url)
         links = [Link(request.url, url, "", boilerplate=False)]
@@ -72,21 +73,27 @@ class RequestParts:
 
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request is dropped; it is counted."""
-        url, origin = normalise_url(request.url), found(request)
+        refusal = self.blocked(request)
         with self._named():
-            refusal = next(filter(None, self._refusals(request, url, origin)), None)
-        if refusal is not None and refusal.counted:
-            self.counts[refusal.counted] += 1
+            refusal = refusal or next(filter(None, self._refusals(request, found(request))), None)
+        if refusal is not None:
+            self.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
+            if refusal.counted:
+                self.counts[refusal.counted] += 1
         return refusal
 
-    def _refusals(self, request: Request, url: str, origin: Found) -> Iterator[Refusal | None]:
-        yield from (blocks(url) for blocks in self._blocks)
-        if first := _redirected(request):
+    def _refusals(self, request: Request, origin: Found) -> Iterator[Refusal | None]:
+        url, first = normalise_url(request.url), request.meta.get(ASKED)
+        if first is not None and first != url:
             source = Entry(first, first, origin.influence, origin.depth, origin.page)
             yield from (redirects(source, url) for redirects in self._redirects)
-        elif origin.page is None:
+        if first is not None:
+            return
+        request.meta[ASKED] = url
+        if origin.page is None:
             yield from (refuses(url) for refuses in self._seeds)
         else:
+            self.counts["links/new"] += 1
             candidate = Candidate(url, request.url, origin.depth, origin.page)
             yield from (admits(candidate) for admits in self._admits)
 
@@ -118,27 +125,23 @@ class RequestParts:
                 crawled(entry, page)
             return next((reason for end in self._ends if (reason := end()) is not None), None)
 
-    def figures(self, fetched: int) -> dict[str, float]:
-        """Return the parts' figures, by the number of pages fetched, and log their lines of a summary."""
-        figures: dict[str, float | None] = {"pages/fetched": fetched, **self.counts}
+    def figures(self, crawl: Mapping[str, float]) -> dict[str, float]:
+        """Return the parts' figures, by those of the ``crawl``, and log their lines of a summary."""
+        figures: dict[str, float | None] = {**self.counts, **crawl}
         with self._named():
             for more in self._parts.having("figures"):
                 figures.update(more(figures))
             for lines in self._parts.having("lines"):
                 for line in lines(figures):
                     logger.info("%s", " ".join(line.split()))
-        return {key: value for key, value in figures.items() if value is not None}
+        return {key: value for key, value in figures.items() if value is not None and key not in crawl}
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
             yield
+        except InputError:
+            raise
         except Exception as error:
             logger.exception("Cannot go on")
             raise InputError(self._parts.whose(error)) from None
-
-
-def _redirected(request: Request) -> str | None:
-    """Return the URL that was asked for first, if a request follows redirects."""
-    urls = request.meta.get("redirect_urls")
-    return normalise_url(urls[0]) if urls else None

@@ -170,17 +170,22 @@ class AddonRun:
             raise CloseSpider(BAD_INPUT)
 
     def _close(self) -> None:
-        try:
-            if self._output is not None:
-                fetched = self.stats.get_value(f"{PREFIX}pages/fetched", 0)
-                for key, value in self.parts.figures(fetched).items():
-                    self.publish(key, value)
-            self._opened.close()
-            if self._output is not None:
-                write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
-                logger.info("What was crawled is in %s", self._output)
-        except InputError as error:
-            self.refuse(error)
+        for end in (self._publish_parts, self._opened.close, self._write_stats):
+            try:
+                end()
+            except InputError as error:  # what comes after it is done all the same
+                self.refuse(error)
+
+    def _publish_parts(self) -> None:
+        if self._output is not None:
+            ours = {key.removeprefix(PREFIX): n for key, n in self.stats.get_stats().items() if key.startswith(PREFIX)}
+            for key, value in self.parts.figures(ours).items():
+                self.publish(key, value)
+
+    def _write_stats(self) -> None:
+        if self._output is not None:
+            write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
+            logger.info("What was crawled is in %s", self._output)
 
     # -- its parts ------------------------------------------------------------------------------------------------
 

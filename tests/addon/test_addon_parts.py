@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from addon_project import Crawled, Project, crawl, scrapy
 from addon_site import Answer, page, serve
+from crawl_helpers import PROJECT
 from live_helpers import moved
 
 PARTS = '''
@@ -42,6 +43,11 @@ class Raises(Part):
     name = "raises"
     def admits(self, candidate):
         raise OSError("no such\\nluck")
+
+class RaisesLate(Part):
+    name = "raises_late"
+    def figures(self, figures):
+        raise KeyError("gone")
 
 class Leases(Part):
     name = "leases"
@@ -153,3 +159,47 @@ def test_a_part_that_cannot_be_had_ends_the_crawl(
     assert f"ERROR: {said}" in result.stderr
     assert "'finish_reason': 'bad_input'" in result.stderr
     assert len(site.paths()) <= 2  # robots.txt, and the start page before a part was asked
+
+
+def test_what_is_known_is_dropped_or_noted(project: Project, tmp_path: Path) -> None:
+    """As in a crawl: links to known documents are dropped, and pages with a known text are counted."""
+    with serve({"/": page(0.5, ["/a", "/b"]), "/a": page(0.9, seed=1), "/b": page(0.9, seed=2)}) as site:
+        first = crawl(project, "links", site, tmp_path / "first")
+        known = str(tmp_path / "known")
+        made = scrapy("corpus", "known", known, str(first.output), "--extract", cwd=PROJECT)
+        assert made.returncode == 0, made.stderr
+        texts = crawl(project, "links", site, tmp_path / "texts", "-s", f"KNOWN_TEXTS={known}/texts.known")
+        urls = crawl(project, "links", site, tmp_path / "urls", "-s", f"KNOWN_URLS={known}/urls.known")
+    assert [line["known_text"] for line in texts.log] == [True] * 3
+    assert texts.figures["pages/known_text"] == 3
+    assert "known texts 3 of 3 pages" in texts.stderr
+    assert [line["depth"] for line in urls.log] == [0]
+    assert failures(urls) == {("a", "known_url"): 1, ("b", "known_url"): 1}
+    assert urls.figures["dropped/known_url"] == 2
+    assert 0 <= urls.figures["links/taken_for_known"] < 0.01
+    assert "known URLs 2 dropped, of which 0 are not known" in urls.stderr
+
+
+def test_a_request_is_asked_about_once(project: Project, tmp_path: Path) -> None:
+    """One that is tried again is the same link; one whose spider copied the meta of a redirected page is a new one."""
+    answers: dict[str, Answer | list[Answer]] = {
+        "/": page(0.5, ["/moved", "/folder/flaky"]),
+        "/folder/flaky": [Answer(b"", 503), Answer(b"", 503), page(0.5, seed=1)],
+        "/moved": moved("/landed"),
+        "/landed": page(0.5, [f"/landed-{number}/x" for number in range(3)], seed=2),
+        **{f"/landed-{number}/x": page(0.5, seed=3 + number) for number in range(3)},
+    }
+    with serve(answers) as site:
+        given = [*parts(project, tmp_path, "Quota"), "-s", "PAGES=1", "-s", "URL_TRAPS=calendar"]
+        crawled = crawl(project, "copies", site, tmp_path / "out", *given)
+    assert site.paths().count("/folder/flaky") == 3
+    assert "dropped/quota" not in crawled.figures
+    assert crawled.figures["quota/folders"] == 5
+    assert crawled.figures["links/new"] == 5
+
+
+def test_a_part_that_raises_at_the_end_loses_no_figures(project: Project, tmp_path: Path) -> None:
+    with serve({"/": page(0.5)}) as site:
+        crawled = crawl(project, "links", site, tmp_path / "out", *parts(project, tmp_path, "RaisesLate"))
+    assert "ERROR: the part own_parts.RaisesLate raised KeyError" in crawled.stderr
+    assert crawled.figures["pages/crawled"] == 1

@@ -36,6 +36,17 @@ class LinksSpider(Spider):
             yield response.follow(link)
 
 
+class CopiesSpider(LinksSpider):
+    """Gives each request the meta of the page on which it was found."""
+
+    name = "copies"
+
+    def parse(self, response: Response, **_: Any) -> Iterator[Any]:
+        yield item(response)
+        for link in response.css("a"):
+            yield response.follow(link, meta=response.meta)
+
+
 class RulesSpider(CrawlSpider):
     """A CrawlSpider, with settings of its own."""
 
