@@ -17,9 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from crawl4llm.base.files import whole_folder
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.whole_files import whole_folder
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE

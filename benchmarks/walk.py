@@ -4,7 +4,7 @@
 
 A crawl of a ClueWeb22 tree without worker processes and score cache, watched from the call of
 ``InfluenceScheduler.open`` to the close of the last WARC file. Left out are the extensions that only look on (progress,
-series), the summary, and ``__init__`` files. Prints each file with the function that is called first in it, in the
+series), and the summary. Prints each file with the function that is called first in it, in the
 order of the walk, and last how many there are.
 """
 
@@ -25,7 +25,7 @@ from scrapy.cmdline import execute
 PROJECT = Path.cwd()
 """The checkout that is watched: the one that this was started in."""
 ROOMS = ("crawl4llm/", "simulate/")
-LEFT_OUT = ("__init__.py", "progress.py", "summary.py")
+LEFT_OUT = ("progress.py", "summary.py")
 LOOK_ON = ("crawl4llm.engine.progress.Progress", "crawl4llm.engine.series.Series")
 SHARED = PROJECT.parent / "shared"
 

@@ -64,7 +64,7 @@ def main() -> int:
 
 def make_project(folder: Path) -> Iterator[str]:
     """Write the files of a project into a new or empty folder, and yield what to do next. Raises InputError."""
-    from crawl4llm.base.files import check_free, writing  # needs more than the standard library
+    from crawl4llm.base.whole_files import check_free, writing  # needs more than the standard library
 
     check_free(folder, "init")
     with writing(folder, "the project"):

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import locked, remove_temporary, sync_path, write_whole, writing
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.shard_tasks import Shards
+from crawl4llm.base.whole_files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.within import is_within, within
 
 MANIFEST: Final = "index.json"

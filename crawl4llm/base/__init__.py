@@ -5,7 +5,7 @@
 - ``urls``, ``domains``: URLs and references, registrable domains.
 - ``charsets``, ``html_bounds``, ``html_tree``: a page's charset, its tree of bounded size, its links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
-- ``files``, ``input_files``, ``within``: how files are written and read, and names kept in a folder.
+- ``files``, ``whole_files``, ``input_files``, ``within``: how files are written and read, and names kept in a folder.
 - ``compression``, ``chunked``: compression, and content and transfer codings undone within bounds.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.

@@ -1,4 +1,4 @@
-"""Files: read by place, appended and cut back, written and then renamed; whole folders; how many may be open.
+"""Files: read by place, appended and cut back, renamed and removed; how many may be open.
 
 Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
 removed may be as it was after a power cut, until they have been called.
@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import glob
-import logging
 import os
 import resource
-import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from crawl4llm.base.errors import InputError, MachineError
-from crawl4llm.base.within import fresh
 
 
 class ArchiveError(InputError):
@@ -210,144 +204,6 @@ def lost(path: Path, found: str, committed: str) -> ArchiveError:
     return ArchiveError(
         f"{path} {found}, but {committed} were committed; restore it from a backup or begin a new crawl"
     )
-
-
-@contextmanager
-def replacing(
-    path: Path, temporary: Path | None = None, *, fsync: bool = False, mode: int = 0o666
-) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of ``path`` when the block ends well, and is removed otherwise.
-
-    ``temporary`` is where it lies until then, by default beside ``path``. With ``fsync`` it survives a power cut.
-    Raises OSError.
-    """
-    temporary = temporary or path.with_name(f"{path.name}.open")
-    try:
-        with open(fresh(temporary), "xb", opener=partial(os.open, mode=mode)) as file:
-            yield file
-            if fsync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-    if fsync:
-        sync_path(path.parent)
-
-
-@contextmanager
-def whole_folder(to: Path) -> Iterator[Path]:
-    """Yield a new folder beside ``to``; it takes the place of ``to`` when the block ends well.
-
-    Else it is removed; so is what processes have left that were killed while they made the same folder. ``to`` is an
-    absolute path, where nothing is or an empty folder. Raises OSError.
-    """
-    _remove_left_over(to)
-    temporary = _temporary(to, os.getpid())
-    temporary.mkdir(parents=True)
-    try:
-        yield temporary
-        temporary.replace(to)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _temporary(to: Path, process: int | str) -> Path:
-    return to.with_name(f".{to.name}.{process}.tmp")
-
-
-def _remove_left_over(to: Path) -> None:
-    for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
-        process = path.name.split(".")[-2]
-        if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # there is one, of another user
-        return True
-    return True
-
-
-def check_free(to: Path, named_by: str = "--out") -> None:
-    """Raise InputError where something is at ``to``, which ``named_by`` names, but an empty folder."""
-    try:
-        taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
-    except OSError as error:
-        raise InputError(f"{named_by} {to} cannot be read: {error.strerror}") from None
-    if taken:
-        raise InputError(f"{named_by} {to}: exists already; give another folder, or remove it")
-
-
-def check_new_file(path: Path, named_by: str = "--out") -> None:
-    """Raise InputError, before any work is done, if something is at ``path`` or no file can be written there."""
-    refuse_to_overwrite(path, named_by)
-    if not path.parent.is_dir():
-        raise InputError(f"{named_by} {path} cannot be written: {path.parent} is no folder")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
-    try:
-        temporary.touch(exist_ok=False)
-        temporary.unlink()
-    except OSError as error:
-        raise InputError(f"{named_by} {path} cannot be written: {error.strerror}") from None
-
-
-def refuse_to_overwrite(path: Path, named_by: str = "--out") -> None:
-    """Raise InputError if something is at ``path``."""
-    if os.path.lexists(path):
-        raise InputError(f"{named_by} {path}: exists already; give another name, or remove it")
-
-
-logger = logging.getLogger(__name__)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder for this process alone, waiting for others. Raises InputError where it cannot be written."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("wb")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logger.warning("Waiting for another process that makes the index in %s", folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            yield
-        except KeyboardInterrupt:
-            remove_temporary(folder)
-            raise
-
-
-@contextmanager
-def writing(path: Path, what: str = "the index") -> Iterator[None]:
-    """Turn failures to write into InputError."""
-    try:
-        yield
-    except OSError as error:
-        check_machine(error)
-        raise InputError(f"{error.filename or path}: {what} cannot be written ({error.strerror})") from error
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Put a file of an index in place when all of it is on disk. Raises InputError."""
-    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
-        file.write(data)
-
-
-def remove_temporary(folder: Path) -> None:
-    """Remove what killed writers have left."""
-    for path in list(folder.rglob("*.tmp")):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Any
 
 from crawl4llm.base import input_files
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.received import RUN_FORMAT, require_fit
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
 
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"

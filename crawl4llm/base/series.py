@@ -19,10 +19,11 @@ from typing import Any, Final
 import orjson
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, PreadFile, replacing
+from crawl4llm.base.files import AppendFile, PreadFile
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.shapes import NUMBER, fits
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
 
 NAME: Final = "series.jsonl"

@@ -22,9 +22,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import write_whole, writing
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.processes import Job, run_jobs
+from crawl4llm.base.whole_files import write_whole, writing
 
 J = TypeVar("J", bound=Job)
 R = TypeVar("R")

@@ -90,7 +90,7 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
-        from crawl4llm.base.files import check_free
+        from crawl4llm.base.whole_files import check_free
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 

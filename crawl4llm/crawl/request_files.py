@@ -21,8 +21,9 @@ from threading import Thread
 from typing import IO, Final, Protocol, cast
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.jobdir import REQUESTS
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, replacing, sync_path
+from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.shapes import FLAG, NUMBER, fits, whole
+from crawl4llm.base.whole_files import replacing
 
 NAME = "owners.holds"
 _LONGEST_LINE = 4096

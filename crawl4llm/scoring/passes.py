@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers

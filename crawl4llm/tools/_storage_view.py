@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.command_lines import merge_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import locked, whole_folder, writing
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.object_store import BUCKET_VIEWED, URL_NAME, flat_name, is_storage, views
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import locked, whole_folder, writing
 
 if TYPE_CHECKING:
     from crawl4llm.base.received import Given

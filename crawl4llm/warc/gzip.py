@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from crawl4llm.base.compression import GZIP_WBITS, InflateError, gunzip_pieces
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.files import PreadFile, writing
+from crawl4llm.base.files import PreadFile
+from crawl4llm.base.whole_files import writing
 from crawl4llm.warc.records import RECORD_START, Frame, UnreadableFile, WholeFileCompressed, heads_or_none, read_packed
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import MissingRecord, PageError, reading
-from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.optouts import as_text, from_text, said_in_html
 from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate.build.plan import Plan, PlannedFile

@@ -22,10 +22,10 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import input_lines, parse_json
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.whole_files import replacing
 from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
 from simulate.clueweb22.tree_writer import next_id
 from simulate.indexes import Code, Columns

@@ -20,10 +20,10 @@ from typing import Any, Final
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
 from simulate.build.chunks import BuildOptions, ChunkStore, chunks_of
 from simulate.build.data_files import PAGE_KINDS, DataFiles

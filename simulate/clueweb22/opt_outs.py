@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.optouts import as_text, from_text
 from simulate.clueweb22.records import split_id
 

@@ -23,7 +23,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.compression import compress_with_zlib
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
+from crawl4llm.base.whole_files import replacing
 from simulate.clueweb22.records import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,

@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.files import write_whole
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.processes import KILLED_INDEXING
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url
+from crawl4llm.base.whole_files import write_whole
 from simulate import indexes
 
 FORMAT: Final = 4

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import whole_folder, writing
 from crawl4llm.base.processes import cores
+from crawl4llm.base.whole_files import whole_folder, writing
 
 logger = logging.getLogger(__name__)
 

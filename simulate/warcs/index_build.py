@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import write_whole, writing
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
+from crawl4llm.base.whole_files import write_whole, writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
 from simulate.indexes import PartIdentity, PartJob, StoredPart, build_index, current_manifest, file_name, new_columns

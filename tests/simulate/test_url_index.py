@@ -19,7 +19,7 @@ import pytest
 from clueweb22_helpers import key_of, member, paths, text_record, url_of, write_file, write_tree
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import locked
+from crawl4llm.base.whole_files import locked
 from simulate import tables
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import build_url_index, filed_form

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.output_dir import BLOCKLIST_FILES, BLOCKLISTS
 from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within, within
 
 NAME: Final = "BLOCKLISTS"

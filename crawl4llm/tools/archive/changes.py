@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import BinaryIO
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing, sync_path
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.run_folder import write_text
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, within
 
 JOURNAL = ".archive-changes.json"

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_free, check_new_file
 from crawl4llm.base.tables import Fact, Part
+from crawl4llm.base.whole_files import check_free, check_new_file
 from crawl4llm.tools.archive.changes import writing
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import TEXT, Facts

@@ -23,10 +23,10 @@ from typing import Any, BinaryIO, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError, reading
-from crawl4llm.base.files import check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import check_new_file
 from crawl4llm.scoring import title_of
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.base.whole_files import check_free, whole_folder
 from crawl4llm.cluster import History
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._merging import merge

@@ -22,11 +22,11 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_free, whole_folder, writing
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.processes import cores, run_jobs
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.options import read_options
 from crawl4llm.parts import record_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, load_extractor, require_library

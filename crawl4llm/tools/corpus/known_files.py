@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.files import sync_path, writing
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.known_sets import SetWriter
+from crawl4llm.base.whole_files import writing
 from crawl4llm.parts import BITS, DIGESTS, RECORD, TEXT_SCHEME, TEXTS, URL_SCHEME, URLS, band_name
 from crawl4llm.scoring import BANDS
 

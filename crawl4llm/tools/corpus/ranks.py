@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing, writing
 from crawl4llm.base.tables import Fact, Part
+from crawl4llm.base.whole_files import check_new_file, refuse_to_overwrite, replacing, writing
 from crawl4llm.tools._action import Action
 from simulate import rank_pages
 

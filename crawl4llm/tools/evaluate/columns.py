@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from crawl4llm.base.files import writing
+from crawl4llm.base.whole_files import writing
 
 AT_ONCE = 1 << 14
 """Documents whose numbers are in memory at a time."""

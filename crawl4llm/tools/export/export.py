@@ -14,13 +14,14 @@ import numpy as np
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.engine import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import Heard

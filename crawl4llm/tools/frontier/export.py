@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.base.whole_files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.crawl import StoredCrawl
 from crawl4llm.tools._action import Action
 

@@ -15,13 +15,14 @@ from tqdm import tqdm
 from crawl4llm.base.crawl_log import FAILURES, failure_line
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.crawl import StoredCrawl, add_purged, move_output, set_seeds
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action

@@ -15,11 +15,11 @@ import numpy as np
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import wants_bar
+from crawl4llm.base.whole_files import check_free, whole_folder
 from crawl4llm.options import read_options
 from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card

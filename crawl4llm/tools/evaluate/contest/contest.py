@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import check_free, replacing
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import check_free, replacing
 from crawl4llm.options import read_options
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, crawl
 from crawl4llm.tools.evaluate.contest.entrants import Entrant, default_names, read_entrants

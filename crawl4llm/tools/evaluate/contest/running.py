@@ -16,10 +16,10 @@ from typing import Any, Final, TypeVar
 
 import crawl4llm
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.processes import end_with
 from crawl4llm.base.terminal import interrupt_held_back
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
 
 T = TypeVar("T")
