@@ -23,7 +23,7 @@ _MOST_MOVED: Final = 1000
 
 class Gate(Layer):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier` if the frontier within does, else
-    :class:`crawl4llm.frontier.Frontier`; and :class:`crawl4llm.parts.Shelf`.
+    :class:`crawl4llm.frontier.Frontier`; and :class:`crawl4llm.parts.part.Shelf`.
 
     A document is set aside when its turn comes, if a part says so. It then leaves the queue, its length and its caps,
     and gets no new scores. It goes back to the queue, best first, when the part takes it back.
