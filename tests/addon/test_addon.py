@@ -300,6 +300,7 @@ def test_what_is_not_archived_is_counted(everything: Crawled) -> None:
         "failed/http_404": 1,
         "failed/http_500": 1,
         "frontier/queued": 0,
+        "links/new": 17,
         "pages/crawled": 12,
         "pages/fetched": 16,
         "pages/no_text": 1,
