@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.errors import InputError, MissingRecord, NoPage
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
+from crawl4llm.optouts import from_text, reason_against_training, said_in_html
 from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate import WarcCorpus, build_warc_index, index_folder, largest_page, list_files
 
@@ -36,6 +37,15 @@ def page_text(taker: TextTaker, key: str) -> str:
     with suppress(MissingRecord):
         return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
     return taker.corpus.text(key)
+
+
+def text_to_learn(taker: TextTaker, key: str) -> str:
+    """Return the text of a page that may be trained on. Raises PageError, for others with the signal that decides."""
+    page = taker.corpus.page(key)
+    said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
+    if reason := reason_against_training(said):
+        raise NoPage(f"{key}: {reason}", reason, wanted=False)
+    return page_text(taker, key)
 
 
 def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:

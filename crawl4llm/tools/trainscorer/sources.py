@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.command_lines import quoted
-from crawl4llm.base.errors import InputError, NoPage
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
-from crawl4llm.optouts import from_text, reason_against_training, said_in_html
 from crawl4llm.scoring import PageWorkers, load_extractor
-from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
+from crawl4llm.tools._archive_texts import TextTaker, open_archives, text_to_learn
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from crawl4llm.warc import begins_like_archive
 from simulate import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
@@ -130,21 +129,12 @@ class Sources:
         with PageWorkers(taker, self._options.workers) as workers:
             workers.start()
             while some := list(islice(keys, _PAGES_AT_ONCE)):
-                for text in asyncio.run(workers.run(_text_to_learn, some)):
+                for text in asyncio.run(workers.run(text_to_learn, some)):
                     if isinstance(text, str):
                         source.counts["texts"] += 1
                         yield text
                     else:
                         source.counts[str(text.reason)] += 1
-
-
-def _text_to_learn(taker: TextTaker, key: str) -> str:
-    """Return the text of a page that may be trained on. Raises PageError, for others with the signal that decides."""
-    page = taker.corpus.page(key)
-    said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
-    if reason := reason_against_training(said):
-        raise NoPage(f"{key}: {reason}", reason, wanted=False)
-    return page_text(taker, key)
 
 
 def _kind(path: Path) -> str:

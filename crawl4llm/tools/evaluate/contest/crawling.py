@@ -48,7 +48,13 @@ class Lines(CrawlLog):
 
 
 async def crawl_in_memory(
-    fetch: Callable[[str], PageRecord], options: Options, *, policy: Policy, rate: RatePages, seeds: Sequence[str]
+    fetch: Callable[[str], PageRecord],
+    options: Options,
+    *,
+    policy: Policy,
+    rate: RatePages,
+    seeds: Sequence[str],
+    parts: Parts | None = None,
 ) -> list[CrawlLine]:
     """Crawl pages that ``fetch`` gives at once, by Algorithm 1 without Scrapy; return the lines of the crawl log."""
     log = Lines()
@@ -61,7 +67,7 @@ async def crawl_in_memory(
         archive=NullArchive(),
         log=log,
         provenance={},
-        parts=Parts(),
+        parts=parts or Parts(),
     )
     await crawling.begin(seeds)
     while not crawling.finished:

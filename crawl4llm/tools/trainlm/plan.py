@@ -1,0 +1,236 @@
+"""Writes a plan: all that the trainer reads, made of the texts of runs and targets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import write_json
+from crawl4llm.parts import KnownTexts, record_of
+from crawl4llm.scoring import signature_of
+from crawl4llm.tools.corpus.known_files import TEXT, Spread, write_texts
+from crawl4llm.tools.trainlm.sizes import Size
+from crawl4llm.tools.trainlm.texts import Arm, PageText
+from crawl4llm.tools.trainlm.tokens import NAME, Tokenizer, Tokens
+from crawl4llm.tools.trainlm.trainer import FORMAT, PLAN, STARTS, TOKENS
+
+IN_TARGET: Final = "in a target"
+BLANK: Final = "without text"
+KNOWN: Final = "targets.known"
+_FEWEST: Final = 10
+"""Texts of a target, at least, of each half."""
+_MOST_HELD_OUT: Final = 250_000
+"""Tokens of a target on which models are measured, at most; a fixed choice of texts, so that measuring stays cheap."""
+_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True)
+class Target:
+    """Held-out texts, and those that the tokenizer may learn from."""
+
+    name: str
+    held_out: Sequence[str]
+    others: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, texts: Iterator[str]) -> Target:
+        """Divide texts, each of which counts once, in two halves by their hashes. Raises InputError for too few."""
+        known = {_hash(text, 8): text for text in texts if text.split()}
+        ordered = sorted(known.items())
+        halves = [[text for digest, text in ordered if digest[-1] % 2 == half] for half in (0, 1)]
+        if min(map(len, halves)) < _FEWEST:
+            raise InputError(f"--target {name}: has {len(known):,} distinct texts; give at least {4 * _FEWEST}")
+        return cls(name, *halves)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What decides a plan besides the texts."""
+
+    size: Size
+    tokens: int
+    """T: the tokens of each run on which a model is trained."""
+    seeds: int = 3
+    points: int = 1
+    """Points of the curve: trainings by the first 1/points, 2/points ... of the tokens."""
+    tokenizer: Tokenizer | None = None
+    """None: one is trained on halves of the targets."""
+    curved: Sequence[str] | None = None
+    """The runs that get a curve; None: all."""
+
+
+@dataclass
+class Taken:
+    """What was taken of a run."""
+
+    documents: list[int] = field(default_factory=list)
+    tokens: int = 0
+    crawled: int = 0
+    """Pages that were looked at."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    ends: list[tuple[int, int, int]] = field(default_factory=list)
+    """After each document: tokens, pages crawled, documents fetched."""
+
+    def at(self, tokens: int) -> tuple[int, int]:
+        """Return the pages and fetches after which the run had so many tokens."""
+        place = next(place for place, end in enumerate(self.ends) if end[0] >= tokens)
+        return self.ends[place][1:]
+
+
+def write_plan(folder: Path, arms: Sequence[Arm], targets: Sequence[Target], asked: Asked, request: Any) -> None:
+    """Write a plan into an empty folder. ``request``: what tells it from others, kept with it.
+
+    Raises InputError if a run has too few tokens, and OSError.
+    """
+    tokenizer = asked.tokenizer or Tokenizer.trained(
+        (text for target in targets for text in target.others), asked.size.shape.vocabulary
+    )
+    size = asked.size.with_vocabulary(tokenizer.end + 1)
+    (folder / NAME).write_bytes(tokenizer.data)
+    known = _known(folder, targets)
+    described = [_write_target(folder, place, target, tokenizer) for place, target in enumerate(targets)]
+    with (folder / TOKENS).open("wb") as file:
+        documents = _Documents(file, tokenizer)
+        taken = [_take(arm, documents, known, asked.tokens) for arm in arms]
+    np.save(folder / STARTS, np.array(documents.starts, np.int64))
+    runs = []
+    for place, (arm, run) in enumerate(zip(arms, taken, strict=True)):
+        np.save(folder / _order(place), np.array(run.documents, np.int32))
+        points = asked.points if asked.curved is None or arm.name in asked.curved else 1
+        marks = [asked.tokens * point // points for point in range(1, points + 1)]
+        ends = [dict(zip(("tokens", "pages", "fetched"), (mark, *run.at(mark)), strict=True)) for mark in marks]
+        told = {"name": arm.name, "documents": len(run.documents), "left_out": dict(sorted(run.left_out.items()))}
+        runs.append({**told, "points": ends, "order": _order(place), **arm.facts})
+    plan = {
+        "format": FORMAT,
+        "request": request,
+        "tokenizer": tokenizer.digest,
+        "end": tokenizer.end,
+        "model": size.shape._asdict(),
+        "training": size.training(),
+        "tokens": asked.tokens,
+        "seeds": asked.seeds,
+        "targets": described,
+        "runs": runs,
+        "jobs": list(_jobs(runs, asked.seeds)),
+    }
+    write_json(folder / PLAN, plan)
+
+
+def _jobs(runs: Sequence[Mapping[str, Any]], seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield the trainings, whole ones of each seed before the points of curves."""
+    for whole in (True, False):
+        for seed in range(seeds):
+            for place, run in enumerate(runs):
+                last = run["points"][-1]
+                for number, point in enumerate(run["points"]):
+                    if (point is last) == whole:
+                        name = f"run{place:03d}-point{number}-seed{seed}"
+                        told = {"run": place, "point": number, "seed": seed, "tokens": point["tokens"]}
+                        yield {"name": name, "order": run["order"], **told}
+
+
+def _order(place: int) -> str:
+    return f"order-{place:03d}.npy"
+
+
+def _known(folder: Path, targets: Sequence[Target]) -> KnownTexts:
+    """Write the sketch of all texts of the targets, by which those of runs are known."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    spread = Spread(scratch / "texts", TEXT)
+    texts = (text for target in targets for text in (*target.held_out, *target.others))
+    spread.add(np.frombuffer(b"".join(record_of(text, near=True) for text in texts), dtype=TEXT))
+    write_texts(spread, scratch, folder / KNOWN, near=True)
+    for path in sorted(scratch.rglob("*"), reverse=True):
+        path.rmdir()
+    scratch.rmdir()
+    return KnownTexts(folder / KNOWN, named="--target")
+
+
+def _write_target(folder: Path, place: int, target: Target, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Write the held-out tokens of a target, behind an end token; return what the plan says of it."""
+    parts: list[Tokens] = [np.array([tokenizer.end], np.uint16)]
+    count = size = documents = 0
+    for text, tokens in zip(target.held_out, tokenizer.encode(target.held_out), strict=True):
+        if count + len(tokens) > _MOST_HELD_OUT and count:
+            break
+        parts.append(tokens)
+        count, size, documents = count + len(tokens), size + len(text.encode("utf-8", "replace")), documents + 1
+    data = np.concatenate(parts).astype("<u2").tobytes()
+    (folder / f"target-{place}.bin").write_bytes(data)
+    told = {"name": target.name, "tokens": f"target-{place}.bin", "bytes": size, "texts": documents, "count": count}
+    return {**told, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+class _Documents:
+    """The tokens of all runs' documents; a text that comes again has the number that it has."""
+
+    def __init__(self, file: BinaryIO, tokenizer: Tokenizer) -> None:
+        self._file, self._tokenizer = file, tokenizer
+        self._numbers: dict[bytes, int] = {}
+        self.starts = [0]
+
+    def add(self, texts: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the number of each text, and its tokens. Raises OSError."""
+        digests = [_hash(text, 16) for text in texts]
+        fresh = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._numbers}
+        for digest, tokens in zip(fresh, self._tokenizer.encode([*fresh.values()]), strict=True):
+            self._numbers[digest] = len(self.starts) - 1
+            self._file.write(tokens.astype("<u2").tobytes())
+            self.starts.append(self.starts[-1] + len(tokens))
+        numbers = [self._numbers[digest] for digest in digests]
+        return [(number, self.starts[number + 1] - self.starts[number]) for number in numbers]
+
+
+def _take(arm: Arm, documents: _Documents, known: KnownTexts, wanted: int) -> Taken:
+    """Take a run's documents until they have enough tokens. Raises InputError if they do not."""
+    taken, pages = Taken(), iter(arm.pages)
+    while taken.tokens < wanted and (some := list(islice(pages, _AT_ONCE))):
+        _take_some(taken, some, documents, known, wanted)
+    if taken.tokens < wanted:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(taken.left_out.items()))
+        raise InputError(
+            f"{arm.facts.get('path', arm.name)}: has {taken.tokens:,} tokens of {wanted:,} on {taken.crawled:,} pages"
+            f"{f' (left out: {why})' if why else ''}; give --tokens {max(taken.tokens, 1)} or less, or a longer run"
+        )
+    return taken
+
+
+def _take_some(taken: Taken, pages: Sequence[PageText], documents: _Documents, known: KnownTexts, wanted: int) -> None:
+    reasons = [_left_out(page, known) for page in pages]
+    texts = [page.text for page, reason in zip(pages, reasons, strict=True) if not reason and page.text]
+    numbers = iter(documents.add(texts))
+    for page, reason in zip(pages, reasons, strict=True):
+        if taken.tokens >= wanted:
+            return
+        taken.crawled += 1
+        if reason:
+            taken.left_out[reason] += 1
+            continue
+        number, tokens = next(numbers)
+        taken.documents.append(number)
+        taken.tokens += tokens
+        taken.ends.append((taken.tokens, taken.crawled, page.fetched))
+
+
+def _left_out(page: PageText, known: KnownTexts) -> str:
+    """Return why a page's text is not used; empty if it is."""
+    if page.text is None:
+        return page.reason
+    if not page.text.split():
+        return BLANK
+    return IN_TARGET if known.knows(page.text, signature_of(page.text)) else ""
+
+
+def _hash(text: str, size: int) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=size).digest()

@@ -1,0 +1,203 @@
+"""What models have learnt: the results of a plan, means over training seeds, and the same comparison by n-grams."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.formats import require_format
+from crawl4llm.base.input_files import read_input, read_json
+from crawl4llm.tools.trainlm.estimate import bits_per_byte
+from crawl4llm.tools.trainlm.trainer import load_plan, missing_jobs, result_path, run_tokens
+
+NAME: Final = "trainlm.json"
+FORMAT: Final = 1
+_LARGEST: Final = 1 << 26
+_AGAIN: Final = "scrapy trainlm RUN ... --out DIR"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a run's model has learnt by some number of tokens."""
+
+    tokens: int
+    pages: int
+    """Pages that were crawled for them."""
+    fetched: int
+    """Documents that were fetched."""
+    losses: Mapping[str, Sequence[float]]
+    """By target: bits per byte of each training seed."""
+
+    def mean(self, target: str) -> float:
+        """Return the mean over training seeds."""
+        return statistics.fmean(self.losses[target])
+
+    def spread(self, target: str) -> float:
+        """Return the standard deviation over training seeds; 0 for one."""
+        losses = self.losses[target]
+        return statistics.stdev(losses) if len(losses) > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A run with what its models have learnt."""
+
+    name: str
+    facts: Mapping[str, Any]
+    points: Sequence[Point]
+    """By tokens; the last one has all."""
+    estimates: Mapping[str, float]
+    """By target: bits per byte by n-grams, an estimate without training."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of one plan. All numbers in it may be compared: they have tokenizer, budget and targets in common."""
+
+    about: Mapping[str, Any]
+    targets: Sequence[str]
+    runs: Sequence[Learnt]
+
+
+def collect(folder: Path, *, trained: bool = True) -> Results:
+    """Return the results of a plan. Raises InputError if jobs have no result.
+
+    ``trained`` False: only the estimates, without points.
+    """
+    plan = load_plan(folder)
+    if trained and (missing := missing_jobs(folder, plan)):
+        raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; the same command does them")
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    speeds = []
+    for job in plan["jobs"] if trained else ():
+        result = json.loads(read_input(result_path(folder, job["name"]), _LARGEST))
+        if result["tokenizer"] != plan["tokenizer"]:
+            raise InputError(f"{result_path(folder, job['name'])} is of another tokenizer; remove it")
+        found.setdefault((job["run"], job["point"]), []).append(result["targets"])
+        speeds.append({name: result[name] for name in ("device", "tokens_a_second", "share_of_peak", "seconds")})
+    names = [target["name"] for target in plan["targets"]]
+    runs = [
+        Learnt(
+            run["name"],
+            {name: value for name, value in run.items() if name not in {"name", "points", "order"}},
+            _points(run, [found.get((place, point), []) for point in range(len(run["points"]))], names),
+            _estimates(folder, plan, run),
+        )
+        for place, run in enumerate(plan["runs"])
+    ]
+    about = {name: plan[name] for name in ("tokenizer", "model", "training", "tokens", "seeds", "targets")}
+    return Results({**about, "speed": _speed(speeds)}, names, runs)
+
+
+def _points(run: Mapping[str, Any], found: Sequence[Sequence[Mapping[str, Any]]], names: Sequence[str]) -> list[Point]:
+    return [
+        Point(**end, losses={name: [targets[name]["bits_per_byte"] for targets in seeds] for name in names})
+        for end, seeds in zip(run["points"], found, strict=True)
+        if seeds
+    ]
+
+
+def _speed(speeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the median speed, and the seconds of all trainings."""
+    known = [one for one in speeds if one["tokens_a_second"]]
+    if not known:
+        return {}
+    middle = sorted(known, key=lambda one: one["tokens_a_second"])[len(known) // 2]
+    return {**middle, "seconds": math.fsum(one["seconds"] for one in speeds)}
+
+
+def _estimates(folder: Path, plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, float]:
+    tokens = run_tokens(folder, run["order"], plan["tokens"])
+    return {
+        target["name"]: bits_per_byte(
+            tokens, np.fromfile(folder / target["tokens"], "<u2"), target["bytes"], plan["model"]["vocabulary"]
+        )
+        for target in plan["targets"]
+    }
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def results_json(results: Results) -> str:
+    """Return the text of ``trainlm.json``."""
+    return json.dumps({"kind": "crawl4llm trainlm", "format": FORMAT, **asdict(results)}, indent=1) + "\n"
+
+
+def read_results(path: Path) -> Results:
+    """Read a ``trainlm.json``, or that in a folder of results. Raises InputError."""
+    path = path / NAME if path.is_dir() else path
+    try:
+        content = read_json(path, _LARGEST)
+    except OSError as error:
+        raise InputError(f"--trained {path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or content.get("kind") != "crawl4llm trainlm":
+        raise InputError(f"--trained {path}: is no {NAME}; make one: {_AGAIN}")
+    require_format(f"--trained {path}", content.get("format"), FORMAT, _AGAIN)
+    try:
+        return _checked(content)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it anew: {_AGAIN}") from None
+
+
+def _checked(content: Mapping[str, Any]) -> Results:
+    targets = [str(name) for name in content["targets"]]
+    runs = [
+        Learnt(str(run["name"]), dict(run["facts"]), [_point(one, targets) for one in run["points"]], {})
+        for run in content["runs"]
+    ]
+    if not targets or not all(run.points for run in runs):
+        raise ValueError("nothing was trained")
+    return Results(dict(content["about"]), targets, runs)
+
+
+def _point(one: Mapping[str, Any], targets: Sequence[str]) -> Point:
+    losses = {name: [float(loss) for loss in one["losses"][name]] for name in targets}
+    if not all(losses.values()) or not all(0 <= loss < 1e6 for some in losses.values() for loss in some):
+        raise ValueError("a loss")
+    return Point(int(one["tokens"]), int(one["pages"]), int(one["fetched"]), losses)
+
+
+# -- comparisons -------------------------------------------------------------------------------------------------------
+
+
+def fetches_for(curve: Learnt, target: str, loss: float) -> float | None:
+    """Return after how many fetches a run's model has a loss, by lines between the points of its curve over the
+    logarithm of the fetches; None if the curve does not reach it. A loss above the first point gives that point."""
+    before: tuple[float, float] | None = None
+    for point in curve.points:
+        here = math.log(max(point.fetched, 1)), point.mean(target)
+        if here[1] <= loss:
+            if before is None:
+                return float(point.fetched)
+            share = (before[1] - loss) / (before[1] - here[1])
+            return math.exp(before[0] + share * (here[0] - before[0]))
+        before = here
+    return None
+
+
+def sentences(results: Results) -> Iterator[str]:
+    """Yield what curves say: which share of another run's fetches a run needs for the other one's loss."""
+    curved = [run for run in results.runs if len(run.points) > 1]
+    for run in curved:
+        for other in curved:
+            for target in results.targets:
+                last = other.points[-1]
+                if run is other or run.points[-1].mean(target) > last.mean(target):
+                    continue
+                needed = fetches_for(run, target, last.mean(target))
+                if needed is not None:
+                    yield (
+                        f"{run.name} needs {needed / max(last.fetched, 1):.0%} of the fetches of {other.name} for the "
+                        f"same loss on {target} ({last.mean(target):.3f} bits a byte)"
+                    )

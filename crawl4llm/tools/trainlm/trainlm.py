@@ -1,0 +1,235 @@
+"""``scrapy trainlm``: from the output directories of runs to what models learn from them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from crawl4llm.base.bars import Lines
+from crawl4llm.base.command_lines import quoted
+from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
+from crawl4llm.base.installed import to_install
+from crawl4llm.base.run_folder import write_text
+from crawl4llm.base.tables import Fact, Part, Rows
+from crawl4llm.base.whole_files import check_free, whole_folder
+from crawl4llm.tools.trainlm import trainer
+from crawl4llm.tools.trainlm.estimate import ORDER, rank_correlation
+from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
+from crawl4llm.tools.trainlm.results import NAME, Results, collect, results_json, sentences
+from crawl4llm.tools.trainlm.sizes import SIZES
+from crawl4llm.tools.trainlm.texts import Arm, open_arms
+from crawl4llm.tools.trainlm.tokens import Tokenizer
+from crawl4llm.tools.trainscorer.sources import Sources
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_PACKAGES: Final = ("jax", "equinox", "optax")
+_KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Arguments of the command."""
+
+    runs: Sequence[str]
+    targets: Sequence[str]
+    tokens: int
+    out: Path
+    size: str = "1m"
+    seeds: int = 3
+    points: int = 1
+    tokenizer: str | None = None
+    text_field: str = "text"
+    device: str = "auto"
+    only: str = ""
+    """``estimate``: without training; ``plan``: the plan is written, and nothing is trained."""
+
+
+def trainlm(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
+    """Train what has no result yet in the folder ``wanted.out``, and yield what the models have learnt.
+
+    Raises InputError, also if the folder holds what was asked for with other arguments, texts or tokenizer.
+    """
+    if not wanted.only:
+        _require_packages()
+    arms = open_arms(settings, wanted.runs)
+    _refuse_shared(arms, wanted.targets)
+    tokenizer = Tokenizer.of(given_path(wanted.tokenizer)) if wanted.tokenizer else None
+    request = _request(arms, wanted, tokenizer)
+    if (wanted.out / trainer.PLAN).is_file():
+        _check_same(wanted.out, request, tokenizer)
+    else:
+        _write(settings, arms, wanted, tokenizer, request)
+    yield from _left_out(wanted.out)
+    if wanted.only == "plan":
+        words = ("python", Path(trainer.__file__).name, wanted.out, "--device", wanted.device)
+        yield f"Wrote the plan {wanted.out}; copy it to a machine with JAX, together with {trainer.__file__}"
+        yield f"There: {' '.join(quoted(words))}"
+        return
+    if not wanted.only:
+        _train(wanted.out, wanted.device)
+    results = collect(wanted.out, trained=not wanted.only)
+    if not wanted.only:
+        write_text(wanted.out / NAME, results_json(results))
+    yield from _told(results, wanted.out)
+
+
+def _require_packages() -> None:
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise InputError(f"scrapy trainlm needs {missing[0]}; {to_install('trainlm')}; or give --estimate")
+
+
+def _refuse_shared(arms: Sequence[Arm], targets: Sequence[str]) -> None:
+    """Raise InputError if a target is a run, or a part of one."""
+    for given in targets:
+        target = given_path(given).resolve()
+        for arm in arms:
+            run = Path(arm.facts["path"]).resolve()
+            if run == target or run in target.parents or target in run.parents:
+                raise InputError(f"--target {given}: is shared with the run {run}; give texts of elsewhere")
+
+
+def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -> dict[str, Any]:
+    """Return what tells a plan from others, as JSON has it."""
+    targets = {given: _stamp(given_path(given)) for given in wanted.targets}
+    logs = {str(arm.facts["path"]): _stamp(Path(arm.facts["path"]) / CRAWL_LOG) for arm in arms}
+    size = {"model": wanted.size, "tokens": wanted.tokens, "seeds": wanted.seeds, "points": wanted.points}
+    given = {"text_field": wanted.text_field, "tokenizer": tokenizer and tokenizer.digest}
+    return {"runs": logs, "targets": targets, **size, **given}
+
+
+def _stamp(path: Path) -> str:
+    """Return a digest of a file; of a folder or a pattern that of nothing, as its texts are in the plan."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(file.read())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _check_same(out: Path, request: dict[str, Any], tokenizer: Tokenizer | None) -> None:
+    """Raise InputError unless the plan in a folder is the one that is asked for."""
+    try:
+        plan = trainer.load_plan(out)
+    except trainer.PlanError as error:
+        raise InputError(f"--out {error}") from None
+    if tokenizer is not None and plan["tokenizer"] != tokenizer.digest:
+        raise InputError(
+            f"--out {out}: its models were trained with another tokenizer ({plan['tokenizer'][:12]}, not "
+            f"{tokenizer.digest[:12]}), and cannot be compared; give another folder"
+        )
+    then = plan.get("request")
+    if then != request:
+        what = next((name for name in request if not isinstance(then, dict) or then.get(name) != request[name]), "more")
+        raise InputError(f"--out {out}: was made with other {what}; give the same again, or another folder")
+
+
+def _write(
+    settings: BaseSettings, arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None, request: dict[str, Any]
+) -> None:
+    """Write the plan, whole or not at all. Raises InputError."""
+    check_free(wanted.out)
+    sources = Sources(settings, wanted.text_field)
+    targets = [Target.of(given, sources.texts(sources.find(given))) for given in wanted.targets]
+    asked = Asked(SIZES[wanted.size], wanted.tokens, wanted.seeds, wanted.points, tokenizer)
+    try:
+        with whole_folder(wanted.out.absolute()) as folder:
+            write_plan(folder, arms, targets, asked, request)
+    except OSError as error:
+        raise InputError(f"--out {wanted.out}: the plan cannot be written: {error.strerror}") from None
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def _train(out: Path, device: str) -> None:
+    """Do the missing trainings in a process of their own. Raises InputError; the process ends with this one's work."""
+    plan = trainer.load_plan(out)
+    every, left = len(plan["jobs"]), len(trainer.missing_jobs(out, plan))
+    if not left:
+        return
+    command = [sys.executable, trainer.__file__, str(out), "--device", device]
+    lines, last = Lines("training"), ""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            last = line.strip() or last
+            if lines.due() and not last.startswith("error: "):
+                lines.say(f"{every - len(trainer.missing_jobs(out, plan)):,} of {every:,} trainings; {last}")
+        status = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    if status:
+        why = re.sub("^error: ", "", last) if status > 0 else f"the trainer {_KILLED}"
+        raise InputError(f"--out {out}: {why}")
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def _left_out(out: Path) -> Iterator[Part]:
+    for run in trainer.load_plan(out)["runs"]:
+        if run["left_out"]:
+            counts = ", ".join(f"{count:,} {reason}" for reason, count in run["left_out"].items())
+            yield Fact("left out", {"run": run["name"], **run["left_out"]}, f"{run['name']}: {counts}")
+
+
+def _told(results: Results, out: Path) -> Iterator[Part]:
+    yield Fact("tokenizer", results.about["tokenizer"])
+    for target in results.targets:
+        yield from _table(results, target)
+    yield from sentences(results)
+    if results.runs[0].points:
+        yield from _speed(results)
+        yield f"Wrote {out / NAME}; scrapy evaluate and its contest show the losses with --trained {out}"
+    else:
+        yield "These are estimates by n-grams; no model was trained."
+
+
+def _table(results: Results, target: str) -> Iterator[Part]:
+    """Yield the table of a target, the least loss first, and how well the estimates order the runs."""
+    rows = []
+    for run in results.runs:
+        for point in run.points:
+            loss = [round(point.mean(target), 4), round(point.spread(target), 4)]
+            is_last = point is run.points[-1]
+            estimate = round(run.estimates[target], 4) if is_last else None
+            rows.append([run.name, point.tokens, point.pages, point.fetched, *loss, estimate])
+        if not run.points:
+            rows.append([run.name, results.about["tokens"], None, None, None, None, round(run.estimates[target], 4)])
+    place = 4 if results.runs[0].points else 6
+    columns = ("run", "tokens", "pages", "fetched", "bits_per_byte", "spread", f"estimate_by_{ORDER}-grams")
+    rows.sort(key=lambda row: row[place])
+    yield Rows(f"target {target}", columns, rows, f"Bits a byte of {target}, mean and deviation over seeds", digits=4)
+    if results.runs[0].points:
+        trained = [run.points[-1].mean(target) for run in results.runs]
+        found = rank_correlation(trained, [run.estimates[target] for run in results.runs])
+        if found is not None:
+            yield f"Rank correlation of the estimates with the trained models, {len(trained)} runs: {found:.2f}"
+
+
+def _speed(results: Results) -> Iterator[Part]:
+    speed = results.about["speed"]
+    if not speed:
+        return
+    shown = f"{speed['tokens_a_second']:,.0f} tokens a second on {speed['device']}"
+    if speed["share_of_peak"] is not None:
+        shown += f", {speed['share_of_peak']:.1%} of its peak (docs/trainlm.md says how that is counted)"
+    yield Fact("speed", speed, shown)
