@@ -7,15 +7,16 @@ import json
 import random
 import shutil
 import subprocess
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.corpora import SHARED, kept
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, open_web
-from benchmarks.results import PROJECT
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.urls import host_of
@@ -196,11 +197,10 @@ def arms(subject: Subject, scored: Mapping[str, RememberedScores], tokenizer: To
             lines = crawl(subject, subject.scores, policy, seed, _POOL if policy == "random" else _PAGES)
             yield _arm(policy, seed, "prose", _pages(subject, lines), curved=policy in CURVED)
             if policy == "random":
+                margin = tokens // _MARGIN
+                pool = list(_pool(subject, lines, tokenizer, SELECTED[-1] * tokens + margin))
                 for times in SELECTED:
-                    name = f"select {times}x"
-                    yield _arm(
-                        name, seed, "prose", _selected(subject, lines, tokenizer, times * tokens + tokens // _MARGIN)
-                    )
+                    yield _arm(f"select {times}x", seed, "prose", _selected(pool, times * tokens + margin))
         for name, scores in scored.items():
             if name != "prose":
                 lines = crawl(subject, scores, "influence", seed, _PAGES)
@@ -216,22 +216,32 @@ def _pages(subject: Subject, lines: Sequence[CrawlLine]) -> list[PageText]:
     return [PageText(subject.web.text(line["id"]), line["fetched"]) for line in lines]
 
 
-def _selected(subject: Subject, lines: Sequence[CrawlLine], tokenizer: Tokenizer, pool: int) -> list[PageText]:
-    """Return the first pages with so many tokens in all, the best-scored first; all of them had to be fetched."""
-    texts, counted = [], 0
+def _pool(
+    subject: Subject, lines: Sequence[CrawlLine], tokenizer: Tokenizer, most: int
+) -> Iterator[tuple[float, PageText, int]]:
+    """Yield score, page and tokens of the pages of a crawl, until they have so many tokens in all."""
+    counted = 0
     for line in lines:
         text = subject.web.text(line["id"])
-        texts.append((-_score(subject.scores, text), line["order"], text))
-        counted += len(tokenizer.encode([text])[0]) if text.strip() else 0
-        if counted >= pool:
-            return [PageText(text, line["fetched"]) for _, _, text in sorted(texts)]
-    raise AssertionError(f"{len(lines):,} pages of the random crawl have {counted:,} tokens of {pool:,}")
+        tokens = len(tokenizer.encode([text])[0]) if text.strip() else 0
+        yield _score(subject.scores, text), PageText(text, line["fetched"]), tokens
+        counted += tokens
+        if counted >= most:
+            return
+    raise AssertionError(f"{len(lines):,} pages of the random crawl have {counted:,} tokens of {most:,}")
+
+
+def _selected(pool: Sequence[tuple[float, PageText, int]], wanted: int) -> list[PageText]:
+    """Return the first pages with so many tokens in all, the best-scored first; all of them had to be fetched."""
+    ends = [*accumulate(tokens for _, _, tokens in pool)]
+    taken = pool[: bisect_left(ends, wanted) + 1]
+    best = sorted(taken, key=lambda one: -one[0])
+    return [page._replace(fetched=taken[-1][1].fetched) for _, page, _ in best]
 
 
 def told_command(plan: Path, device: str) -> str:
     """Return the command that trains a plan."""
-    trainer = PROJECT / "crawl4llm/tools/trainlm/trainer.py"
-    return " ".join(quoted(["python", trainer, plan, "--device", device]))
+    return " ".join(quoted(["python", "-m", "crawl4llm.tools.trainlm.trainer", plan, "--device", device]))
 
 
 def described(subject: Subject, aims: Sequence[Target]) -> dict[str, Any]:

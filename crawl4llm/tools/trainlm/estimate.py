@@ -1,6 +1,6 @@
 """A quick look: the bits per byte that n-grams of a run's tokens leave of a target, without training.
 
-Interpolated Witten-Bell smoothing (Chen and Goodman 1999, section 2.6): p(w|h) = (c(hw) + t(h) p(w|h')) / (c(h) + t(h)).
+Interpolated Witten-Bell smoothing (Chen and Goodman 1999, 2.6): p(w|h) = (c(hw) + t(h) p(w|h')) / (c(h) + t(h)).
 There c are the counts in the run, t(h) is how many tokens follow h there, and h' is the history h without its oldest
 token. Below single tokens each token has the same probability.
 """

@@ -21,7 +21,7 @@ from crawl4llm.tools.corpus.known_files import TEXT, Spread, write_texts
 from crawl4llm.tools.trainlm.sizes import Size
 from crawl4llm.tools.trainlm.texts import Arm, PageText
 from crawl4llm.tools.trainlm.tokens import NAME, Tokenizer, Tokens
-from crawl4llm.tools.trainlm.trainer import FORMAT, PLAN, STARTS, TOKENS
+from crawl4llm.tools.trainlm.trainer.files import FORMAT, PLAN, STARTS, TOKENS
 
 IN_TARGET: Final = "in a target"
 BLANK: Final = "without text"

@@ -16,7 +16,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_input, read_json
 from crawl4llm.tools.trainlm.estimate import bits_per_byte
-from crawl4llm.tools.trainlm.trainer import load_plan, missing_jobs, result_path, run_tokens
+from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
 
 NAME: Final = "trainlm.json"
 FORMAT: Final = 1

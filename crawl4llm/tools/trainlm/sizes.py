@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from crawl4llm.tools.trainlm.trainer import Shape
+from crawl4llm.tools.trainlm.trainer.files import Shape
 
 LARGEST_VOCABULARY: Final = 1 << 16
 """Tokens are stored as 16-bit numbers."""

@@ -21,7 +21,7 @@ from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.whole_files import check_free, whole_folder
-from crawl4llm.tools.trainlm import trainer
+from crawl4llm.tools.trainlm.trainer import files as trainer
 from crawl4llm.tools.trainlm.estimate import ORDER, rank_correlation
 from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
 from crawl4llm.tools.trainlm.results import NAME, Results, collect, results_json, sentences
@@ -33,6 +33,7 @@ from crawl4llm.tools.trainscorer.sources import Sources
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+_TRAINER: Final = "crawl4llm.tools.trainlm.trainer"
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
 
@@ -72,9 +73,10 @@ def trainlm(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         _write(settings, arms, wanted, tokenizer, request)
     yield from _left_out(wanted.out)
     if wanted.only == "plan":
-        words = ("python", Path(trainer.__file__).name, wanted.out, "--device", wanted.device)
-        yield f"Wrote the plan {wanted.out}; copy it to a machine with JAX, together with {trainer.__file__}"
-        yield f"There: {' '.join(quoted(words))}"
+        words = ("python", "-m", "trainer", wanted.out, "--device", wanted.device)
+        folder = Path(trainer.__file__).parent
+        yield f"Wrote the plan {wanted.out}; copy it and the folder {folder} to a machine with JAX"
+        yield f"There, beside the copied folder: {' '.join(quoted(words))}"
         return
     if not wanted.only:
         _train(wanted.out, wanted.device)
@@ -162,7 +164,7 @@ def _train(out: Path, device: str) -> None:
     every, left = len(plan["jobs"]), len(trainer.missing_jobs(out, plan))
     if not left:
         return
-    command = [sys.executable, trainer.__file__, str(out), "--device", device]
+    command = [sys.executable, "-m", _TRAINER, str(out), "--device", device]
     lines, last = Lines("training"), ""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
