@@ -12,6 +12,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer, print_lines
 
@@ -42,6 +43,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
         random = "look at K random documents instead of the whole corpus, and give confidence intervals"
         parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
+        trained = "also show what models have learnt from the runs: results of scrapy trainlm (docs/trainlm.md)"
+        parser.add_argument("--trained", metavar="DIR|FILE", help=trained)
         topic = "also evaluate similarity to a topic: pages with a word of it"
         parser.add_argument("--topic", metavar="WORDS", help=topic)
         parser.add_argument(
@@ -85,7 +88,15 @@ class Command(ScrapyCommand):
         policies = list(filter(None, (opts.policies or "").split(",")))
         yield from hold(
             self.settings,
-            Wanted(Path(opts.out), opts.contest, opts.contest_web, policies, opts.half, as_json=opts.json),
+            Wanted(
+                Path(opts.out),
+                opts.contest,
+                opts.contest_web,
+                policies,
+                opts.half,
+                as_json=opts.json,
+                trained=opts.trained and given_path(opts.trained),
+            ),
         )
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
@@ -101,7 +112,9 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.evaluate.report.data import report_json
 
         assert self.settings is not None
-        wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers, opts.tasks)
+        wanted = Wanted(
+            opts.sample, (opts.topic or "").split(), scorers, opts.tasks, opts.trained and given_path(opts.trained)
+        )
         report = evaluate(self.settings, [run_folder(given, self.settings) for given in args], wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:

@@ -13,12 +13,13 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.engine import take_over
 from crawl4llm.options import read_options
 from crawl4llm.scoring import PageRater, follow_rules, load_scorer
-from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
+from crawl4llm.tools.evaluate import correlations, coverage, learnt, ordering, overview
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import ranking, verdict
+from crawl4llm.tools.trainlm.results import Results, read_results
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Wanted:
     """Two scorers to correlate: what SCORER takes, or the path of a fastText model."""
     tasks: int | None = None
     """Tasks in which pages are looked at."""
+    trained: Path | None = None
+    """The results of ``scrapy trainlm`` of some of the runs."""
 
 
 def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> Report:
@@ -47,6 +50,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     Settings on the command line count, then those of the first run, then the project's.
     """
     runs = read_runs(paths)
+    trained = None if wanted.trained is None else read_results(wanted.trained)
     take_over(settings, runs[0].facts, runs[0].path)
     corpus, rater = open_rater(settings)
     try:
@@ -54,7 +58,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
         check_same(runs[0], corpus, rater)
         options, keys = read_options(settings), [run.keys for run in runs]
         survey = Survey(corpus, options, sample=wanted.sample, crawled=keys, executor=options.tasks(wanted.tasks))
-        return _report(runs, survey, rater, wanted)
+        return _report(runs, survey, rater, wanted, trained)
     finally:
         corpus.close()
 
@@ -72,7 +76,7 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
             )
 
 
-def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted) -> Report:
+def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None) -> Report:
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
     sections = [
@@ -82,6 +86,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
         *correlations.sections(subject, scorers),
         *ordering.sections(subject, wanted.topic),
         *overview.tables(subject),
+        *([] if trained is None else learnt.tables(subject, trained)),
     ]
     return Report(
         title=f"Evaluation of {', '.join(group.name for group in subject.groups)}",
@@ -94,11 +99,12 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
 
 _MODELS = "Models of Cho et al. 1998"
 _PARTS = {
-    "": ["ranking"],
+    "": ["ranking", "learnt"],
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
     "What it cost, and what came": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
     "What goes with influence (Craw4LLM, figures 2 and 5)": ["correlation*", "backlinks*"],
+    "What goes with what models learn": ["learnt-correlation"],
     _MODELS: ["*"],
     "The runs and their corpus": ["runs", "corpus", "reach"],
 }

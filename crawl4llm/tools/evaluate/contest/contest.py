@@ -21,11 +21,13 @@ from crawl4llm.tools.evaluate.contest.crawling import MARKS, crawl
 from crawl4llm.tools.evaluate.contest.entrants import Entrant, default_names, read_entrants
 from crawl4llm.tools.evaluate.contest.page import markdown_of, report_of
 from crawl4llm.tools.evaluate.contest.ranking import MOST_PAIRS
-from crawl4llm.tools.evaluate.contest.results import Results, read_results, results_json
+from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, read_results, results_json
 from crawl4llm.tools.evaluate.contest.running import CRAWLS, SavedCrawls, code_digest, in_processes
 from crawl4llm.tools.evaluate.contest.subject import Subject, opened
 from crawl4llm.tools.evaluate.contest.track import REPORTING, SMALL, Track, read_track, with_corpora
+from crawl4llm.tools.evaluate.learnt import by_policy
 from crawl4llm.tools.evaluate.report import write_report
+from crawl4llm.tools.trainlm import results as trainlm
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -50,6 +52,8 @@ class Wanted:
     half: str = REPORTING
     as_json: bool = False
     """Whether the results themselves are printed."""
+    trained: Path | None = None
+    """The results of ``scrapy trainlm`` of runs by some of the policies, elsewhere."""
 
 
 class _Task(NamedTuple):
@@ -65,6 +69,7 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
 
     Raises InputError; where policies failed, when the results of the others are written.
     """
+    learnt = None if wanted.trained is None else by_policy(trainlm.read_results(wanted.trained))
     results = read_results(given_path(wanted.track))
     if results is not None:
         check_free(wanted.out)
@@ -81,6 +86,8 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
             )
         entrants = read_entrants(wanted.policies or default_names(), settings)
         results = _Contest(track, entrants, wanted, settings).results()
+    if learnt is not None:
+        results = replace(results, about={**results.about, LEARNT: learnt})
     yield from _written(results, wanted)
     if results.failures:
         failure = results.failures[0]

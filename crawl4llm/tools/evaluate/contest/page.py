@@ -9,8 +9,9 @@ from typing import Any
 from crawl4llm.base.terminal import cell
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of, too_few
-from crawl4llm.tools.evaluate.contest.results import Results, mean
+from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, mean
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.learnt import correlation_note
 from crawl4llm.tools.evaluate.verdict import NOT_DISTINGUISHED, alike, how_sure, told
 
 _RECALLS = tuple(f"recall at {mark}%" for mark in MARKS)
@@ -50,6 +51,9 @@ def _notes(results: Results) -> Iterator[str]:
         f"each, {about['batch']} pages a batch; crawl4llm {about['version']}, code {about['code']}."
     )
     yield "The same inputs and version give the same numbers. What they mean, and how to cite them: docs/contest.md."
+    areas = {standing.policy: standing.means[AREA] for standing in results.standings(results.differences())}
+    for target, losses in results.about.get(LEARNT, {}).items():
+        yield correlation_note(target, losses, areas)
     for failure in results.failures:
         policy, web, number = (failure[name] for name in ("policy", "web", "set"))
         yield f"{policy} failed on {web}, seed set {number}, and is not ranked: {failure['error']}"
@@ -73,7 +77,11 @@ def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
         definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
         f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they "
         "discover, and show what such a policy finds by pages crawled, as if to look had cost no fetch.",
-        columns=("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%", "Not distinguished from"),
+        columns=(
+            *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
+            *(f"Loss on {target}" for target in results.about.get(LEARNT, {})),
+            "Not distinguished from",
+        ),
         rows=[_standing_row(results, standing, _few(results, ranked)) for standing in ranked],
     )
 
@@ -84,7 +92,8 @@ def _standing_row(results: Results, standing: Standing, few: bool) -> list[Cell]
     quarter = mean([value for web in of_webs for value in web])
     recalls = [means[name] for name in _RECALLS]
     others = ", ".join(alike(standing, few)) or None
-    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, others]
+    losses = [by_policy.get(standing.policy) for by_policy in results.about.get(LEARNT, {}).values()]
+    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, *losses, others]
 
 
 def _curves(results: Results, web: str, ranked: Sequence[Standing]) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +21,8 @@ from crawl4llm.tools.evaluate.figures import Cell
 
 KIND: Final = "crawl4llm contest"
 FORMAT: Final = 1
+LEARNT: Final = "learnt"
+"""In ``about``, if it was asked for: for each target the mean loss of models by policy."""
 _LARGEST: Final = 1 << 26
 """Bytes of the file."""
 _LARGEST_NUMBER: Final = 1e15
@@ -146,6 +148,8 @@ def _checked(results: Results) -> Results:
 
 def _check_fields(results: Results) -> None:
     """Check what each part has by itself."""
+    for losses in _typed(results.about.get(LEARNT, {}), dict).values():
+        _check_numbers(losses.values())
     kinds = ((results.webs, _OF_WEB), (results.policies, _OF_POLICY), (results.crawls, _OF_CRAWL))
     for described, fields in (([results.about], _OF_ABOUT), *kinds, (results.failures, _OF_FAILURE)):
         for one in described:
@@ -166,8 +170,12 @@ def _check_fields(results: Results) -> None:
         numbers = [*crawl["found"], crawl["area"], *(one for one in crawl["influence"] if one is not None)]
         if len(crawl["found"]) != len(POINTS) or len(crawl["influence"]) != len(MARKS):
             raise ValueError("the points of a crawl")
-        if not all(type(number) in {int, float} and abs(number) < _LARGEST_NUMBER for number in numbers):
-            raise ValueError("the numbers of a crawl")
+        _check_numbers(numbers)
+
+
+def _check_numbers(numbers: Iterable[Any]) -> None:
+    if not all(type(number) in {int, float} and abs(number) < _LARGEST_NUMBER for number in numbers):
+        raise ValueError("the numbers of a crawl")
 
 
 def _typed(value: Any, kind: type) -> Any:

@@ -1,0 +1,234 @@
+"""The section of docs/paper.md on what models learn, and its pictures, made of benchmarks/measured/trainlm.json."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.results import PROJECT
+from crawl4llm.tools.trainlm.estimate import rank_correlation
+from crawl4llm.tools.trainlm.results import Learnt, Point, fetches_for
+
+MEASURED: Final = PROJECT / "benchmarks/measured/trainlm.json"
+PAGE, IMAGES = PROJECT / "docs/paper.md", PROJECT / "docs/images"
+BEGIN, END = "<!-- begin: python -m benchmarks.trainlm --report -->", "<!-- end -->"
+_COLOURS: Final = ("#0b5fa5", "#b3470a")
+_BASE: Final = ("influence", "prose")
+
+Arms = dict[tuple[str, str], list[Learnt]]
+"""By policy and scorer, a run for each set of seeds."""
+
+
+def report() -> str:
+    """Write the section and its pictures; return the section."""
+    measured = json.loads(MEASURED.read_text())
+    section = "\n".join(_section(measured))
+    page = PAGE.read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{after}")
+    _draw(measured)
+    return section
+
+
+def arms_of(table: Mapping[str, Any]) -> Arms:
+    """Return the runs of a table by policy and scorer, in the order of their seeds."""
+    found: Arms = defaultdict(list)
+    for run in sorted(table["runs"], key=lambda run: run["facts"]["random_seed"]):
+        points = [Point(**point) for point in run["points"]]
+        learnt = Learnt(run["name"], run["facts"], points, run["estimates"])
+        found[run["facts"]["policy"], run["facts"]["scorer"]].append(learnt)
+    return found
+
+
+def _title(arm: tuple[str, str]) -> str:
+    policy, scorer = arm
+    return f"`{policy}`" if scorer == "prose" else f"`{policy}`, scorer `{scorer}`"
+
+
+def _losses(runs: Sequence[Learnt], target: str) -> list[float]:
+    return [run.points[-1].mean(target) for run in runs]
+
+
+def _mean(runs: Sequence[Learnt], target: str) -> float:
+    return statistics.fmean(_losses(runs, target))
+
+
+def _section(measured: Mapping[str, Any]) -> Iterator[str]:
+    about = measured["about"]
+    yield from (
+        f"Targets: pages with an influence over 0.5 of six hosts, drawn by a seed ({', '.join(about['hosts'])}), which",
+        "`BLOCKLISTS` keeps out of all crawls; and English pages of Debian's documentation packages. Loss is in bits a",
+        "byte of texts that are held out: mean over three sets of crawl seeds ± their standard deviation, each the",
+        "mean of three training seeds. `select 2x` crawls at random until it has twice the tokens, and keeps the pages",
+        "with the best influence; `select 1x` keeps all. Scorers besides `prose`: `target` was trained on halves of the",
+        "targets that no model is measured on; `reference` prefers what `prose` calls bad, as a control.",
+    )
+    yield from (f"\n{note}." for note in about["notes"])
+    for name, table in measured["tables"].items():
+        yield ""
+        yield from _table(name, table)
+    yield ""
+    yield "![Loss by policy, with error bars, for both models and targets](images/paper-learnt.svg)"
+    yield ""
+    yield "![Loss by documents fetched, for influence and indegree](images/paper-learnt-curve.svg)"
+
+
+def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    arms, targets = arms_of(table), table["targets"]
+    about = table["about"]
+    yield f"**{about['model']['vocabulary']:,} tokens of vocabulary, model `{name}`, T = {about['tokens']:,} tokens:**"
+    yield ""
+    yield f"| | pages | fetched | {' | '.join(targets)} | spread of training seeds |"
+    yield f"|-|-|-|{'-|' * len(targets)}-|"
+    for arm in sorted(arms, key=lambda arm: sum(_mean(arms[arm], target) for target in targets)):
+        runs = arms[arm]
+        pages, fetched = (
+            statistics.fmean(getattr(run.points[-1], field) for run in runs) for field in ("pages", "fetched")
+        )
+        losses = [_losses(runs, target) for target in targets]
+        cells = [f"{statistics.fmean(some):.3f}±{statistics.stdev(some):.3f}" for some in losses]
+        spread = statistics.fmean(run.points[-1].spread(target) for run in runs for target in targets)
+        yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {' | '.join(cells)} | {spread:.3f} |"
+    yield ""
+    for target in targets:
+        yield " ".join(_findings(arms, target))
+    yield _correlation(table)
+    yield _speed(table)
+
+
+def _findings(arms: Arms, target: str) -> Iterator[str]:
+    """Yield what a table says of influence, whatever it is."""
+    ranked = sorted((arm for arm in arms if arm[1] == "prose"), key=lambda arm: _mean(arms[arm], target))
+    place = ranked.index(_BASE) + 1
+    yield f"- {target}: among the {len(ranked)} ways with the scorer `prose`, `influence` is number {place}."
+    others = [arm for arm in (*ranked[:2], ("random", "prose"), ("indegree", "prose")) if arm != _BASE]
+    differences = [f"{_difference(arms, arm, target)} to {_title(arm)}" for arm in dict.fromkeys(others)]
+    yield f"Its loss minus another's, paired by crawl seeds, with the standard error: {'; '.join(differences)}."
+    yield from _needed(arms, target)
+
+
+def _difference(arms: Arms, other: tuple[str, str], target: str) -> str:
+    paired = [one - two for one, two in zip(_losses(arms[_BASE], target), _losses(arms[other], target), strict=True)]
+    return f"{statistics.fmean(paired):+.3f}±{statistics.stdev(paired) / len(paired) ** 0.5:.3f}"
+
+
+def _needed(arms: Arms, target: str) -> Iterator[str]:
+    """Yield which share of the pages and fetches of in-degree ``influence`` needs for its loss, by mean curves."""
+    if len(arms[_BASE][0].points) < 2:
+        return
+    one, other = _mean_curve(arms[_BASE], target), _mean_curve(arms["indegree", "prose"], target)
+    loss = other.points[-1].mean(target)
+    for what in ("fetched", "pages"):
+        needed = fetches_for(_by(one, what), target, loss)
+        last = getattr(other.points[-1], what)
+        name = "documents fetched" if what == "fetched" else "pages crawled"
+        if needed is None:
+            yield f"It does not reach the loss of `indegree` ({loss:.3f})."
+            return
+        yield f"For the loss of `indegree` ({loss:.3f}) it needs {needed / last:.0%} of the {name}."
+
+
+def _mean_curve(runs: Sequence[Learnt], target: str) -> Learnt:
+    """Return the curve whose points are means over sets of seeds."""
+    points = []
+    for same in zip(*(run.points for run in runs), strict=True):
+        pages, fetched = (
+            round(statistics.fmean(getattr(one, field) for one in same)) for field in ("pages", "fetched")
+        )
+        points.append(Point(same[0].tokens, pages, fetched, {target: [one.mean(target) for one in same]}))
+    return Learnt("mean", {}, points, {})
+
+
+def _by(curve: Learnt, what: str) -> Learnt:
+    """Return a curve whose fetches are another of its counts."""
+    points = [Point(one.tokens, one.pages, getattr(one, what), one.losses) for one in curve.points]
+    return Learnt(curve.name, curve.facts, points, {})
+
+
+def _correlation(table: Mapping[str, Any]) -> str:
+    arms = arms_of(table)
+    said = []
+    for target in table["targets"]:
+        for name, chosen in (
+            ("all", arms),
+            ("without the control", {a: r for a, r in arms.items() if a[1] != "reference"}),
+        ):
+            runs = [run for some in chosen.values() for run in some]
+            found = rank_correlation(_losses(runs, target), [run.estimates[target] for run in runs])
+            said.append(f"{target}, {name}: {'-' if found is None else f'{found:.2f}'} of {len(runs)} runs")
+    return f"- Rank correlation (Spearman) of the n-gram estimates with the trained models: {'; '.join(said)}."
+
+
+def _speed(table: Mapping[str, Any]) -> str:
+    speed = table["about"]["speed"]
+    share = "" if speed["share_of_peak"] is None else f", {speed['share_of_peak']:.1%} of its peak"
+    return (
+        f"- Trained on {speed['device']}: {speed['tokens_a_second']:,.0f} tokens a second{share}, "
+        f"{speed['seconds']:,.0f} s in all."
+    )
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def _draw(measured: Mapping[str, Any]) -> None:
+    """Draw both pictures, the same bytes for the same numbers."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.hashsalt": "crawl4llm", "svg.fonttype": "path", "font.size": 9})
+    _draw_losses(measured["tables"])
+    _draw_curves(measured["tables"])
+
+
+def _draw_losses(tables: Mapping[str, Any]) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(tables), figsize=(4.2 * len(tables), 3.6), layout="constrained", squeeze=False)
+    for axis, (name, table) in zip(axes[0], tables.items(), strict=True):
+        arms = {arm: runs for arm, runs in arms_of(table).items() if arm[1] != "reference"}
+        order = sorted(arms, key=lambda arm: -sum(_mean(arms[arm], target) for target in table["targets"]))
+        for place, target in enumerate(table["targets"]):
+            means = [_mean(arms[arm], target) for arm in order]
+            errors = [statistics.stdev(_losses(arms[arm], target)) for arm in order]
+            at = [row + 0.2 * place - 0.1 for row in range(len(order))]
+            axis.errorbar(means, at, xerr=errors, fmt="o", color=_COLOURS[place], markersize=4, label=target)
+        axis.set_yticks(range(len(order)), [_title(arm).replace("`", "") for arm in order])
+        axis.set(xlabel="bits a byte", title=f"model {name}, {table['about']['tokens']:,} tokens")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].legend(frameon=False, loc="lower left")
+    _save(figure, "paper-learnt.svg")
+
+
+def _draw_curves(tables: Mapping[str, Any]) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(tables), figsize=(4.2 * len(tables), 3.2), layout="constrained", squeeze=False)
+    for axis, (name, table) in zip(axes[0], tables.items(), strict=True):
+        arms = arms_of(table)
+        for place, target in enumerate(table["targets"]):
+            for policy, style in (("influence", "-"), ("indegree", "--")):
+                curve = _mean_curve(arms[policy, "prose"], target)
+                losses = [point.mean(target) for point in curve.points]
+                errors = [statistics.stdev(point.losses[target]) for point in curve.points]
+                fetched = [point.fetched for point in curve.points]
+                label = f"{policy}, {target}"
+                axis.errorbar(fetched, losses, yerr=errors, fmt=f"o{style}", color=_COLOURS[place], label=label, ms=3)
+        axis.set(xscale="log", xlabel="documents fetched", ylabel="bits a byte", title=f"model {name}")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(frameon=False)
+    _save(figure, "paper-learnt-curve.svg")
+
+
+def _save(figure: Any, name: str) -> None:
+    """Write a picture on one line."""
+    path: Path = IMAGES / name
+    figure.savefig(path, metadata={"Date": None})
+    path.write_text(" ".join(path.read_text().split()) + "\n")
