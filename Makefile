@@ -108,7 +108,7 @@ clean:
 
 .venv/.test: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable \
-	  '.[all,wacz,test,check]'
+	  '.[all,trainlm,wacz,test,check]'
 	# pywb replays archives in a test. It asks for other versions of Scrapy's libraries, so it lives apart; where it does
 	# not install, that test is skipped.
 	-$(PYTHON) -m venv .venv/pywb && .venv/pywb/bin/python -m pip install --quiet --upgrade pip && \

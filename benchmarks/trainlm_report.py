@@ -17,6 +17,7 @@ MEASURED: Final = PROJECT / "benchmarks/measured/trainlm.json"
 PAGE, IMAGES = PROJECT / "docs/paper.md", PROJECT / "docs/images"
 BEGIN, END = "<!-- begin: python -m benchmarks.trainlm --report -->", "<!-- end -->"
 _COLOURS: Final = ("#0b5fa5", "#b3470a")
+_TICKS: Final = (200, 500, 1000, 2000)
 _BASE: Final = ("influence", "prose")
 
 Arms = dict[tuple[str, str], list[Learnt]]
@@ -61,12 +62,12 @@ def _mean(runs: Sequence[Learnt], target: str) -> float:
 def _section(measured: Mapping[str, Any]) -> Iterator[str]:
     about = measured["about"]
     yield from (
-        f"Targets: pages with an influence over 0.5 of six hosts, drawn by a seed ({', '.join(about['hosts'])}), which",
-        "`BLOCKLISTS` keeps out of all crawls; and English pages of Debian's documentation packages. Loss is in bits a",
-        "byte of texts that are held out: mean over three sets of crawl seeds ± their standard deviation, each the",
-        "mean of three training seeds. `select 2x` crawls at random until it has twice the tokens, and keeps the pages",
-        "with the best influence; `select 1x` keeps all. Scorers besides `prose`: `target` was trained on halves of the",
-        "targets that no model is measured on; `reference` prefers what `prose` calls bad, as a control.",
+        "The first target is pages with an influence over 0.5 of six hosts, which a seed has drawn. `BLOCKLISTS` keeps",
+        f"these hosts out of all crawls: {', '.join(about['hosts'])}. The second one is English pages of Debian's",
+        "documentation packages. Loss is in bits a byte of held-out texts: the mean over three sets of crawl seeds ±",
+        "their standard deviation, each the mean of three training seeds. `select 2x` crawls at random until it has twice the tokens, and keeps the pages",
+        "with the best influence; `select 1x` keeps all. Scorers besides `prose`: `target` was trained on halves of",
+        "the targets that no model is measured on; `reference` prefers what `prose` calls bad, as a control.",
     )
     yield from (f"\n{note}." for note in about["notes"])
     for name, table in measured["tables"].items():
@@ -221,6 +222,8 @@ def _draw_curves(tables: Mapping[str, Any]) -> None:
                 label = f"{policy}, {target}"
                 axis.errorbar(fetched, losses, yerr=errors, fmt=f"o{style}", color=_COLOURS[place], label=label, ms=3)
         axis.set(xscale="log", xlabel="documents fetched", ylabel="bits a byte", title=f"model {name}")
+        axis.set_xticks(_TICKS, [f"{tick:,}" for tick in _TICKS])
+        axis.xaxis.set_minor_formatter("")
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.3)
     axes[0][0].legend(frameon=False)

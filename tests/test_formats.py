@@ -24,6 +24,7 @@ from crawl4llm.cluster.storage import Storage, pack, sealed
 from crawl4llm.crawl import jobdir
 from crawl4llm.parts.known_urls import urls as known_urls
 from crawl4llm.scoring import model_rules
+from crawl4llm.tools.trainlm import results as trainlm
 from simulate.build import tree
 from simulate.clueweb22 import opt_outs, url_index
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -76,6 +77,7 @@ CASES: Mapping[str, Case] = {
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
     "tree/build.json": (tree._FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
     "known/urls.known": (known_sets.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),
+    "learnt/trainlm.json": (trainlm.FORMAT, as_json, trainlm.read_results),
     "model/model.bin.json": (model_rules._FORMAT, as_json, lambda path: model_rules.read_rules(path.with_suffix(""))),
 }
 """By the file: the number that is read, how the file gets another, and a reader of it."""
@@ -99,6 +101,9 @@ def files(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert scrapy("corpus", "known", str(place / "known"), str(place / "urls.txt")).returncode == 0
     given = [write_jsonl(place / f"{name}.jsonl", texts(words, 100)) for name, words in (("a", GOOD), ("b", OTHER))]
     run_training(given[:1], given[1:], place / "model", held_out=0.3)
+    (place / "learnt").mkdir()
+    learnt = trainlm.Learnt("run", {}, [trainlm.Point(9, 3, 3, {"t": [2.0]})], {})
+    (place / "learnt/trainlm.json").write_text(trainlm.results_json(trainlm.Results({}, ["t"], [learnt])))
     return place
 
 

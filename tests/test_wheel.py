@@ -21,7 +21,18 @@ from crawl4llm import __version__
 
 pytest.importorskip("setuptools", minversion="77", reason="needs the extra test")
 
-COMMANDS = {"archive", "corpus", "crawl", "evaluate", "explain", "export", "frontier", "report", "trainscorer"}
+COMMANDS = {
+    "archive",
+    "corpus",
+    "crawl",
+    "evaluate",
+    "explain",
+    "export",
+    "frontier",
+    "report",
+    "trainlm",
+    "trainscorer",
+}
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 OFFLINE = ("--no-index", "--no-deps")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SCRAPY_"))}

@@ -27,6 +27,8 @@ from crawl4llm.tools.trainlm.texts import Arm, PageText
 from crawl4llm.tools.trainlm.tokens import Tokenizer
 from crawl4llm.tools.trainlm.trainer import files
 
+pytest.importorskip("jax", reason="needs the extra trainlm")
+
 SMALLEST = SIZES["50k"]
 TRAINER = ["-m", "crawl4llm.tools.trainlm.trainer"]
 RIVERS = "river bank flows water under stone bridge slowly toward harbour where boats wait".split()

@@ -1,4 +1,4 @@
-"""What models have learnt from runs, by a ``trainlm.json``, beside what the runs found of the oracle set."""
+"""Losses of models that were trained on runs, from a ``trainlm.json``, beside precision and recall of the runs."""
 
 from __future__ import annotations
 

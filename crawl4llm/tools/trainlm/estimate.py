@@ -59,7 +59,7 @@ def _found(keys: _Keys, values: NDArray[Any], wanted: _Keys) -> _Floats:
 
 
 def rank_correlation(one: list[float], other: list[float]) -> float | None:
-    """Return Spearman's rank correlation; None for less than three pairs, or values that are all the same."""
+    """Return Spearman's rank correlation; None for fewer than three pairs, and for values that are all equal."""
     # slow to import
     from scipy.stats import spearmanr
 

@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Asked:
-    """What decides a plan besides the texts."""
+    """The choices that decide a plan, besides the texts."""
 
     size: Size
     tokens: int
@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass
 class Taken:
-    """What was taken of a run."""
+    """The documents that were taken of a run."""
 
     documents: list[int] = field(default_factory=list)
     tokens: int = 0
@@ -81,7 +81,7 @@ class Taken:
     """After each document: tokens, pages crawled, documents fetched."""
 
     def at(self, tokens: int) -> tuple[int, int]:
-        """Return the pages and fetches after which the run had so many tokens."""
+        """Return the pages and fetches at which the run reaches a number of tokens."""
         place = next(place for place, end in enumerate(self.ends) if end[0] >= tokens)
         return self.ends[place][1:]
 

@@ -1,4 +1,4 @@
-"""What models have learnt: the results of a plan, means over training seeds, and the same comparison by n-grams."""
+"""Results of a plan: losses of the trained models, means over training seeds, and estimates by n-grams."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AGAIN: Final = "scrapy trainlm RUN ... --out DIR"
 
 @dataclass(frozen=True)
 class Point:
-    """What a run's model has learnt by some number of tokens."""
+    """The losses of a run's models after some number of tokens."""
 
     tokens: int
     pages: int

@@ -22,7 +22,7 @@ class Size(NamedTuple):
     """The highest learning rate."""
 
     def with_vocabulary(self, tokens: int) -> Size:
-        """Return the model for a tokenizer of so many tokens, the end token included."""
+        """Return the model for a tokenizer with this many tokens, the end token included."""
         rounded = -(-tokens // _ROUNDED) * _ROUNDED
         return self._replace(shape=self.shape._replace(vocabulary=rounded))
 

@@ -45,13 +45,13 @@ class PageText(NamedTuple):
 
 @dataclass(frozen=True)
 class Arm:
-    """What a model is trained on: the pages of one run."""
+    """A run, as training data for a model."""
 
     name: str
     pages: Iterable[PageText]
     """In crawl order."""
     facts: Mapping[str, Any]
-    """What the results say of the run."""
+    """Facts of the run that the results repeat."""
 
 
 def open_arms(settings: BaseSettings, given: Sequence[str]) -> list[Arm]:
@@ -96,7 +96,7 @@ def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[st
 
 
 class RunPages:
-    """The pages of a run's archive, in the order of its crawl log; they are read anew by each iteration."""
+    """The pages of a run's archive, in the order of its crawl log; each iteration reads them again."""
 
     def __init__(self, path: Path, settings: BaseSettings) -> None:
         self._path, self._settings = path, settings

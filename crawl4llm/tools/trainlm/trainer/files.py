@@ -36,8 +36,11 @@ class Shape(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """Floating-point operations of training by a token: 6 for each parameter, as each matrix, the shared embeddings
-        included, multiplies once forward and twice backward; and 6 x layers x width x context for causal attention."""
+        """Floating-point operations of training by a token: 6 x parameters + 6 x layers x width x context.
+
+        Each matrix, the shared embeddings included, multiplies once forward and twice backward. The second term is
+        causal attention, half of what attention without a mask would take.
+        """
         return 6 * self.parameters + 6 * self.layers * self.width * self.context
 
 
@@ -46,7 +49,7 @@ def load_plan(folder: Path) -> dict[str, Any]:
     try:
         plan: dict[str, Any] = json.loads((folder / PLAN).read_bytes())
         if plan["format"] != FORMAT:
-            raise PlanError(f"{folder / PLAN} has format {plan['format']}, and this trainer reads format {FORMAT}")
+            raise PlanError(f"{folder / PLAN} has format {plan['format']}; this trainer reads format {FORMAT}")
     except OSError as error:
         raise PlanError(f"{folder / PLAN} cannot be read: {error.strerror}") from None
     except (ValueError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""A Llama-like model: its weights, and what it predicts."""
+"""A Llama-like model: its weights and its predictions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def open_device(wanted: str) -> Any:
     """Return JAX's device for ``auto``, ``cpu`` or ``cuda``. Raises PlanError."""
     try:
         device = jax.devices()[0]
-    except RuntimeError:
+    except (RuntimeError, AssertionError):  # the latter if JAX was installed without CUDA
         raise PlanError(f"--device {wanted}: JAX finds no such device here; give --device cpu") from None
     if wanted == "cuda" and device.platform != "gpu":
         raise PlanError("--device cuda: JAX finds no GPU here; give --device cpu")
@@ -45,7 +45,7 @@ def compiled(shape: Shape, training: Mapping[str, Any], on_gpu: bool) -> tuple[A
 
     (seed) to the state of a training, which is weights and the optimiser's memory;
     (state, tokens, starts, from step, to step, all steps) to (state, sum of losses);
-    (weights, windows, counts) to the sum of the losses, in nats, of the first so many tokens of each window.
+    (weights, windows, counts) to the sum of the losses, in nats, of the first tokens of each window, as many as counts say.
     """
     dtype = jnp.bfloat16 if on_gpu else jnp.float32
     matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)

@@ -1,0 +1,230 @@
+"""``scrapy trainlm`` on runs of the demo web, the losses in ``scrapy evaluate``, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from training_helpers import write_jsonl
+
+from crawl4llm.tools.trainlm.results import read_results
+from crawl4llm.tools.trainlm.trainer import files
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+
+pytest.importorskip("jax", reason="needs the extra trainlm")
+
+TOKENS = 30_000
+SMALL = ("--model", "50k", "--seeds", "1", "--tokens", str(TOKENS), "--device", "cpu", "-s", "SCORING_WORKERS=1")
+
+
+@pytest.fixture(scope="module")
+def runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three crawls of the demo web."""
+    folder = tmp_path_factory.mktemp("runs")
+    for policy in ("random", "influence", "indegree"):
+        done = crawl(demo_web, folder / policy, URL_POLICY=policy, CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=20)
+        assert done.returncode == 0, done.stderr
+    return [folder / "random", folder / "influence", folder / "indegree"]
+
+
+@pytest.fixture(scope="module")
+def target(demo_web: Web, runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts of pages, one of which the first run has crawled."""
+    corpus = ClueWeb22Corpus(demo_web.corpus)
+    crawled = crawl_log(runs[0])[3]["id"]
+    keys = [crawled, *(key for key in corpus.sample(120, 7) if key != crawled)]
+    return write_jsonl(tmp_path_factory.mktemp("target") / "target.jsonl", map(corpus.text, keys))
+
+
+def trainlm(*args: object, cwd: Path = PROJECT, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return scrapy("trainlm", *map(str, args), cwd=cwd, env={"SCRAPY_SETTINGS_MODULE": "settings.simulation"}, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def trained(runs: list[Path], target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "out"
+    done = trainlm(*runs, "--target", target, "--out", out, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^left out +random: \d+ in a target", done.stdout, re.MULTILINE)
+    assert "Rank correlation of the estimates with the trained models, 3 runs" in done.stdout
+    return out
+
+
+def test_it_trains_and_does_nothing_twice(trained: Path, runs: list[Path], target: Path) -> None:
+    found = read_results(trained)
+    assert [run.name for run in found.runs] == ["random", "influence", "indegree"]
+    logs = {run.name: crawl_log(path) for run, path in zip(found.runs, runs, strict=True)}
+    for run in found.runs:
+        (point,) = run.points
+        assert point.fetched == logs[run.name][point.pages - 1]["fetched"]
+        assert 1 < point.mean(str(target)) < 8
+    before = {path: path.stat().st_mtime_ns for path in (trained / files.RESULTS).iterdir()}
+    assert trainlm(*runs, "--target", target, "--out", trained, *SMALL).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in (trained / files.RESULTS).iterdir()} == before
+    lost = sorted(before)[1]
+    content = json.loads(lost.read_text())
+    lost.unlink()
+    assert trainlm(*runs, "--target", target, "--out", trained, *SMALL).returncode == 0
+    assert json.loads(lost.read_text())["targets"] == content["targets"]
+
+
+def test_evaluate_shows_the_losses(trained: Path, runs: list[Path], target: Path, tmp_path: Path) -> None:
+    done = scrapy("evaluate", *map(str, runs), "--trained", str(trained), "--out", str(tmp_path / "report"))
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report/report.json").read_text())
+    tables = {section["id"]: section for section in report["sections"] if "columns" in section}
+    learnt = tables["learnt"]
+    assert learnt["columns"][:4] == ["Run", "Precision", "Recall", "Mean influence"]
+    losses = {run.name: run.points[-1].mean(str(target)) for run in read_results(trained).runs}
+    assert {row[0]: row[-2] for row in learnt["rows"]} == losses
+    assert [row[0] for row in tables["learnt-correlation"]["rows"]] == ["Precision", "Recall", "Mean influence"]
+    assert all(-1 <= row[2] <= 1 for row in tables["learnt-correlation"]["rows"])
+
+
+def test_an_estimate_trains_nothing_and_needs_no_framework(runs: list[Path], target: Path, tmp_path: Path) -> None:
+    code = "import sys; sys.modules.update(jax=None, equinox=None, optax=None); from scrapy.cmdline import execute; "
+    code += "execute(['scrapy', 'trainlm', *sys.argv[1:]])"
+    args = [
+        *map(str, runs[:2]),
+        "--target",
+        str(target),
+        "--out",
+        str(tmp_path / "out"),
+        *SMALL,
+        "--estimate",
+        "--json",
+    ]
+    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    (rows,) = (value for name, value in told.items() if name.startswith("target"))
+    assert all(1 < row["estimate_by_3-grams"] < 11 and row["bits_per_byte"] is None for row in rows)
+    assert not (tmp_path / "out" / files.RESULTS).exists()
+
+
+def test_a_plan_for_elsewhere(runs: list[Path], target: Path, tmp_path: Path) -> None:
+    done = trainlm(*runs[:1], "--target", target, "--out", tmp_path / "plan", *SMALL, "--plan")
+    assert done.returncode == 0, done.stderr
+    assert f"python -m trainer {tmp_path / 'plan'} --device cpu" in done.stdout
+    assert len(files.missing_jobs(tmp_path / "plan", files.load_plan(tmp_path / "plan"))) == 1
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def refused(runs: list[Path], target: Path, tmp_path: Path) -> Callable[..., str]:
+    """The one line by which the command refuses, when it leaves nothing behind."""
+
+    def run(*given: object, target: object = target, out: Path = tmp_path / "out", options: Any = SMALL) -> str:
+        done = trainlm(*(given or runs[:1]), "--target", target, "--out", out, *options)
+        assert not (tmp_path / "out").exists()
+        assert not list(tmp_path.glob(".*.tmp"))
+        return error_of(done)
+
+    return run
+
+
+def test_a_run_without_text(refused: Callable[..., str], demo_web: Web, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    assert crawl(demo_web, bare, CRAWL_MAX_PAGES=40, WARC_ENABLED=0).returncode == 0
+    said = f"{bare}: has no texts, as it has no archive (warc/index.cdxj); was WARC_ENABLED off?"
+    assert refused(bare) == said
+
+
+def test_no_run_at_all(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "is no crawl; give its output directory" in refused(tmp_path)
+
+
+def test_runs_of_different_corpora(refused: Callable[..., str], runs: list[Path], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(runs[1], other)
+    settings = json.loads((other / "settings.json").read_text())
+    (other / "settings.json").write_text(json.dumps({**settings, "corpus_digest": "another"}))
+    assert "cannot be compared: they crawled different corpora" in refused(runs[0], other)
+
+
+def test_fewer_tokens_than_asked(refused: Callable[..., str], runs: list[Path]) -> None:
+    options = [*SMALL[:4], "--tokens", "100000000", *SMALL[6:]]
+    line = refused(runs[0], options=options)
+    found = re.fullmatch(
+        rf"{runs[0]}: has ([\d,]+) tokens of 100,000,000 on 200 pages \(left out: (.*)\); give --tokens (\d+) or less, "
+        "or a longer run",
+        line,
+    )
+    assert found, line
+    assert int(found[1].replace(",", "")) == int(found[3])
+
+
+def test_a_target_that_is_shared_with_a_run(refused: Callable[..., str], runs: list[Path]) -> None:
+    for shared in (runs[0], runs[0] / "warc", runs[0].parent):
+        assert f"--target {shared}: is shared with the run {runs[0]}" in refused(runs[0], target=shared)
+
+
+def test_a_gpu_that_is_not_there(runs: list[Path], target: Path, tmp_path: Path) -> None:
+    options = [*SMALL[:6], "--device", "cuda", *SMALL[8:]]
+    done = trainlm(runs[0], "--target", target, "--out", tmp_path / "out", *options)
+    assert re.search(r"--device cuda: JAX finds no (GPU|such device) here; give --device cpu$", error_of(done))
+
+
+def test_another_tokenizer(trained: Path, runs: list[Path], target: Path, tmp_path: Path) -> None:
+    content = json.loads((trained / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**content, "truncation": None}, indent=3))
+    given = ["--tokenizer", tmp_path / "tokenizer.json"]
+    line = error_of(trainlm(*runs, "--target", target, "--out", trained, *given, *SMALL))
+    assert "its models were trained with another tokenizer" in line
+    (tmp_path / "tokenizer.json").write_text("no tokenizer")
+    line = error_of(trainlm(*runs, "--target", target, "--out", tmp_path / "o", *given, *SMALL))
+    assert f"--tokenizer {tmp_path / 'tokenizer.json'} is no tokenizer.json" in line
+
+
+def test_a_folder_with_other_results(trained: Path, runs: list[Path], target: Path) -> None:
+    line = error_of(trainlm(*runs[:2], "--target", target, "--out", trained, *SMALL))
+    assert line == f"--out {trained}: was made with other runs; give the same again, or another folder"
+
+
+def _full(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def test_a_full_disk_while_the_plan_is_written(runs: list[Path], target: Path, tmp_path: Path) -> None:
+    done = trainlm(runs[0], "--target", target, "--out", tmp_path / "out", *SMALL, preexec_fn=_full(20_000))
+    assert re.search(r"^.*/\.out\.\d+\.tmp/targets\.known: .*\(File too large\)$", error_of(done))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_amid_a_training(runs: list[Path], target: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    given = (runs[0], "--target", target, "--out", out, *SMALL)
+    assert trainlm(*given, "--plan").returncode == 0
+    plan = json.loads((out / files.PLAN).read_text())
+    (out / files.PLAN).write_text(json.dumps({**plan, "training": {**plan["training"], "checkpoint_seconds": 0}}))
+    (out / "target-0.bin").chmod(0o444)
+    command = [sys.executable, "-m", "crawl4llm.tools.trainlm.trainer", str(out), "--device", "cpu"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, preexec_fn=_full(100))
+    assert done.returncode == 1
+    assert re.search(r"^error: .*File too large$", done.stderr, re.MULTILINE), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (out / files.RESULTS).exists() or not list((out / files.RESULTS).iterdir())
+    assert trainlm(*given).returncode == 0
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"kind": "crawl4llm trainlm", "format": 9}'])
+def test_evaluate_refuses_results_that_are_none(content: str, runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "trainlm.json").write_text(content)
+    done = scrapy("evaluate", str(runs[0]), "--trained", str(tmp_path), "--out", str(tmp_path / "report"))
+    assert f"--trained {tmp_path / 'trainlm.json'}" in error_of(done)
+    assert not (tmp_path / "report").exists()
