@@ -24,6 +24,7 @@ from typing import Final
 
 from benchmarks import trainlm_arms
 from benchmarks.corpora import kept
+from benchmarks.policy_webs import RememberedScores
 from benchmarks.results import PROJECT, machine
 from benchmarks.trainlm_report import MEASURED, report
 from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
@@ -57,7 +58,7 @@ def _prepare_one(
     tokens: int,
     subject: trainlm_arms.Subject,
     aims: list[Target],
-    scored: dict[str, trainlm_arms.RememberedScores],
+    scored: dict[str, RememberedScores],
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

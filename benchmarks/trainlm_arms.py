@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import shutil
 import subprocess
@@ -247,4 +246,4 @@ def told_command(plan: Path, device: str) -> str:
 def described(subject: Subject, aims: Sequence[Target]) -> dict[str, Any]:
     """Return what a report says of web and targets."""
     own = {target.name: len(target.held_out) for target in aims}
-    return json.loads(json.dumps({"hosts": subject.hosts, "pages": len(subject.web), "held_out_texts": own}))
+    return {"hosts": list(subject.hosts), "pages": len(subject.web), "held_out_texts": own}

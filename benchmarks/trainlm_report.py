@@ -17,6 +17,7 @@ MEASURED: Final = PROJECT / "benchmarks/measured/trainlm.json"
 PAGE, IMAGES = PROJECT / "docs/paper.md", PROJECT / "docs/images"
 BEGIN, END = "<!-- begin: python -m benchmarks.trainlm --report -->", "<!-- end -->"
 _COLOURS: Final = ("#0b5fa5", "#b3470a")
+_COMPARED: Final = (("select 5x", "prose"), ("random", "prose"), ("indegree", "prose"))
 _TICKS: Final = (200, 500, 1000, 2000)
 _BASE: Final = ("influence", "prose")
 
@@ -65,9 +66,10 @@ def _section(measured: Mapping[str, Any]) -> Iterator[str]:
         "The first target is pages with an influence over 0.5 of six hosts, which a seed has drawn. `BLOCKLISTS` keeps",
         f"these hosts out of all crawls: {', '.join(about['hosts'])}. The second one is English pages of Debian's",
         "documentation packages. Loss is in bits a byte of held-out texts: the mean over three sets of crawl seeds ±",
-        "their standard deviation, each the mean of three training seeds. `select 2x` crawls at random until it has twice the tokens, and keeps the pages",
-        "with the best influence; `select 1x` keeps all. Scorers besides `prose`: `target` was trained on halves of",
-        "the targets that no model is measured on; `reference` prefers what `prose` calls bad, as a control.",
+        "their standard deviation, each the mean of three training seeds. `select 2x` crawls at random until it has",
+        "twice the tokens, and keeps the pages of the best influence; `select 1x` keeps all. Scorers beside `prose`:",
+        "`target` was trained on halves of the targets that no model is measured on; `reference` prefers what `prose`",
+        "calls bad, as a control.",
     )
     yield from (f"\n{note}." for note in about["notes"])
     for name, table in measured["tables"].items():
@@ -107,7 +109,7 @@ def _findings(arms: Arms, target: str) -> Iterator[str]:
     ranked = sorted((arm for arm in arms if arm[1] == "prose"), key=lambda arm: _mean(arms[arm], target))
     place = ranked.index(_BASE) + 1
     yield f"- {target}: among the {len(ranked)} ways with the scorer `prose`, `influence` is number {place}."
-    others = [arm for arm in (*ranked[:2], ("random", "prose"), ("indegree", "prose")) if arm != _BASE]
+    others = [arm for arm in (*ranked[:2], *_COMPARED) if arm != _BASE]
     differences = [f"{_difference(arms, arm, target)} to {_title(arm)}" for arm in dict.fromkeys(others)]
     yield f"Its loss minus another's, paired by crawl seeds, with the standard error: {'; '.join(differences)}."
     yield from _needed(arms, target)

@@ -76,7 +76,9 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
             )
 
 
-def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None) -> Report:
+def _report(
+    runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None = None
+) -> Report:
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
     sections = [

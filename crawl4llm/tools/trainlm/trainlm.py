@@ -207,7 +207,7 @@ def _told(results: Results, out: Path) -> Iterator[Part]:
 
 def _table(results: Results, target: str) -> Iterator[Part]:
     """Yield the table of a target, the least loss first, and how well the estimates order the runs."""
-    rows = []
+    rows: list[list[Any]] = []
     for run in results.runs:
         for point in run.points:
             loss = [round(point.mean(target), 4), round(point.spread(target), 4)]

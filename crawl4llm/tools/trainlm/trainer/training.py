@@ -45,7 +45,7 @@ def compiled(shape: Shape, training: Mapping[str, Any], on_gpu: bool) -> tuple[A
 
     (seed) to the state of a training, which is weights and the optimiser's memory;
     (state, tokens, starts, from step, to step, all steps) to (state, sum of losses);
-    (weights, windows, counts) to the sum of the losses, in nats, of the first tokens of each window, as many as counts say.
+    (weights, windows, counts) to the sum of the losses, in nats, of the first tokens of each window.
     """
     dtype = jnp.bfloat16 if on_gpu else jnp.float32
     matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
@@ -71,7 +71,6 @@ def compiled(shape: Shape, training: Mapping[str, Any], on_gpu: bool) -> tuple[A
         scale: jax.Array = training["rate"] * jnp.minimum((step + 1.0) / warm, fallen)
         return scale
 
-    @partial(jax.jit, donate_argnums=0)
     def steps(state: Any, tokens: jax.Array, starts: jax.Array, first: Any, last: Any, all_steps: Any) -> Any:
         def one(step: Any, carried: Any) -> Any:
             (weights, memory), total = carried
@@ -85,17 +84,15 @@ def compiled(shape: Shape, training: Mapping[str, Any], on_gpu: bool) -> tuple[A
 
         return jax.lax.fori_loop(first, last, one, (state, jnp.float32(0)))
 
-    @jax.jit
     def fresh(seed: Any) -> Any:
         weights, _ = eqx.partition(make_model(shape, seed), is_weight)
         return weights, optimiser.init(weights)
 
-    @jax.jit
     def summed(weights: Any, windows: jax.Array, counts: jax.Array) -> jax.Array:
         found = losses(weights, windows.astype(jnp.int32))
         return jnp.where(window[:-1] < counts[:, None], found, 0.0).sum(axis=-1)
 
-    return fresh, steps, summed
+    return jax.jit(fresh), jax.jit(steps, donate_argnums=0), jax.jit(summed)
 
 
 class Trainer:
@@ -194,7 +191,7 @@ class Trainer:
         return state, 0, []
 
     def _save(self, job: Mapping[str, Any], state: Any, step: int, losses: Sequence[Any]) -> None:
-        leaves = {f"leaf{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+        leaves: dict[str, Any] = {f"leaf{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
         with replacing(self._checkpoint(job)) as path, path.open("wb") as file:
             np.savez(file, plan=self._digest, step=step, losses=json.dumps(losses), **leaves)
 
