@@ -300,6 +300,25 @@ def _contest_seeds() -> list[bytes]:
     return [json.dumps({"track": track.name, "webs": webs, **numbers}).encode()]
 
 
+def _trainlm(folder: Path) -> Reader:
+    from crawl4llm.base.errors import InputError
+    from crawl4llm.tools.evaluate.learnt import by_policy
+    from crawl4llm.tools.trainlm.results import NAME, read_results
+
+    def read(data: bytes) -> None:
+        (folder / NAME).write_bytes(data)
+        by_policy(read_results(folder))
+
+    return Reader(read, (InputError,))
+
+
+def _trainlm_seeds() -> list[bytes]:
+    from crawl4llm.tools.trainlm.results import Learnt, Point, Results, results_json
+
+    learnt = Learnt("run", {"policy": "link"}, [Point(9, 3, 3, {"t": [2.0]})], {"t": 2.5})
+    return [results_json(Results({}, ["t"], [learnt])).encode()]
+
+
 def _changes(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.tools.archive.changes import JOURNAL, complete
@@ -356,6 +375,7 @@ TARGETS: Final = (
     ),
     Target("fasttext", _fasttext, _fasttext_seeds, weight=1),
     Target("contest", _contest, _contest_seeds, of_json, weight=0.5),
+    Target("trainlm", _trainlm, _trainlm_seeds, of_json, weight=0.5),
     Target("changes", _changes, lambda: [b'{"new": [], "gone": []}'], of_json, weight=0.5),
     Target("texts", _texts, lambda: [b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n'], of_json_lines, weight=0.5),
 )

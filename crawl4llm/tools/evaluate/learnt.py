@@ -27,7 +27,8 @@ def tables(subject: Subject, results: Results) -> list[Table]:
     Raises InputError if none of the runs was trained on.
     """
     trained = {run.facts.get("crawl_id"): run for run in results.runs}
-    found = [(one, trained[one.run.facts["crawl_id"]]) for one in subject.runs if one.run.facts["crawl_id"] in trained]
+    ids = [one.run.facts.get("crawl_id") for one in subject.runs]
+    found = [(one, trained[id_]) for one, id_ in zip(subject.runs, ids, strict=True) if id_ in trained and id_]
     if not found:
         raise InputError(
             "--trained: none of the runs was trained on; give the results of these: scrapy trainlm RUN ..."

@@ -14,7 +14,7 @@ import numpy as np
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import read_input, read_json
+from crawl4llm.base.input_files import read_json
 from crawl4llm.tools.trainlm.estimate import bits_per_byte
 from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
 
@@ -75,15 +75,13 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
     plan = load_plan(folder)
     if trained and (missing := missing_jobs(folder, plan)):
         raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; the same command does them")
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    names = [target["name"] for target in plan["targets"]]
+    found: dict[tuple[int, int], list[dict[str, float]]] = {}
     speeds = []
     for job in plan["jobs"] if trained else ():
-        result = json.loads(read_input(result_path(folder, job["name"]), _LARGEST))
-        if result["tokenizer"] != plan["tokenizer"]:
-            raise InputError(f"{result_path(folder, job['name'])} is of another tokenizer; remove it")
-        found.setdefault((job["run"], job["point"]), []).append(result["targets"])
-        speeds.append({name: result[name] for name in ("device", "tokens_a_second", "share_of_peak", "seconds")})
-    names = [target["name"] for target in plan["targets"]]
+        losses, speed = _result(result_path(folder, job["name"]), plan["tokenizer"], names)
+        found.setdefault((job["run"], job["point"]), []).append(losses)
+        speeds.append(speed)
     runs = [
         Learnt(
             run["name"],
@@ -97,9 +95,26 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
     return Results({**about, "speed": _speed(speeds)}, names, runs)
 
 
-def _points(run: Mapping[str, Any], found: Sequence[Sequence[Mapping[str, Any]]], names: Sequence[str]) -> list[Point]:
+def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the losses by target, and the speed, of a training's result. Raises InputError."""
+    try:
+        result = read_json(path, _LARGEST)
+        if result["tokenizer"] != tokenizer:
+            raise InputError(f"{path} is of another tokenizer; remove it")
+        losses = {name: float(result["targets"][name]["bits_per_byte"]) for name in names}
+        speed = {name: result[name] for name in ("device", "tokens_a_second", "share_of_peak", "seconds")}
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except (LookupError, TypeError, ValueError):
+        raise InputError(f"{path} is damaged; remove it, and the same command trains anew") from None
+    return losses, speed
+
+
+def _points(
+    run: Mapping[str, Any], found: Sequence[Sequence[Mapping[str, float]]], names: Sequence[str]
+) -> list[Point]:
     return [
-        Point(**end, losses={name: [targets[name]["bits_per_byte"] for targets in seeds] for name in names})
+        Point(**end, losses={name: [losses[name] for losses in seeds] for name in names})
         for end, seeds in zip(run["points"], found, strict=True)
         if seeds
     ]

@@ -115,12 +115,11 @@ def _stamp(path: Path) -> str:
     """Return a digest of a file; of a folder or a pattern that of nothing, as its texts are in the plan."""
     if not path.is_file():
         return ""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(file.read())
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _check_same(out: Path, request: dict[str, Any], tokenizer: Tokenizer | None) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import equinox as eqx
 import jax
@@ -183,7 +184,7 @@ class Trainer:
     def _begin(self, job: Mapping[str, Any]) -> tuple[Any, int, list[Any]]:
         """Return the state of the last checkpoint, or a fresh one; the next step; and the losses so far."""
         state = self._fresh(job["seed"])
-        with suppress(OSError, ValueError, KeyError), np.load(self._checkpoint(job)) as kept:
+        with suppress(OSError, EOFError, ValueError, KeyError, BadZipFile), np.load(self._checkpoint(job)) as kept:
             if str(kept["plan"]) == self._digest:
                 leaves, shape = jax.tree.flatten(state)
                 read = [jax.numpy.asarray(kept[f"leaf{place}"]) for place in range(len(leaves))]
