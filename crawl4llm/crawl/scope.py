@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
 
 NO_LIMITS = Limits()
-_LATELY: Final = 1 << 15
+_LATELY: Final = 1 << 14
 """Targets of links remembered as visited, by all partitions together, some 150 bytes each; most links lead to one of
 these. To look one up in the visited set takes ten times as long."""
 _LONGEST: Final = 200
