@@ -90,6 +90,21 @@ class CorruptRecord(PageError):
 
 
 @contextmanager
+def as_input_error(what: str, kind: type[InputError] = InputError, form: str = "{}: {}") -> Iterator[None]:
+    """Make of an OSError an InputError, or another ``kind`` of it: one line of ``what`` cannot be done, and the reason.
+
+    >>> with as_input_error("/corpus cannot be read"):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    crawl4llm.base.errors.InputError: /corpus cannot be read: Permission denied
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(form.format(what, error.strerror)) from error
+
+
+@contextmanager
 def reading(page: str) -> Iterator[None]:
     """Make of an error that nobody foresaw, while a page is read, a failure of that page: it is logged in full, and
     PageError is raised. Errors of the page's own, of input, of files and of memory stay what they are."""

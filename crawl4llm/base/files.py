@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from crawl4llm.base.errors import InputError, MachineError
+from crawl4llm.base.errors import InputError, MachineError, as_input_error
 
 
 class ArchiveError(InputError):
@@ -69,10 +69,8 @@ class AppendFile:
 
     def cut(self, size: int) -> None:
         """Drop everything from offset ``size`` on."""
-        try:
+        with as_input_error(f"cannot cut back {self.path}", ArchiveError):
             os.ftruncate(self._fd, size)
-        except OSError as exc:
-            raise ArchiveError.of("cut back", self.path, exc) from exc
         self.size = size
 
     def check(self) -> None:
@@ -107,10 +105,8 @@ class AppendFile:
         handle, self._fd = self._fd, -1
         if handle < 0:
             return
-        try:
+        with as_input_error(f"cannot close {self.path}", ArchiveError):
             os.close(handle)
-        except OSError as exc:
-            raise ArchiveError.of("close", self.path, exc) from exc
 
     def _changed(self, how: str) -> ArchiveError:
         return ArchiveError(f"{self.path} {how} while it was written; restore it, or begin a new crawl")
@@ -137,32 +133,26 @@ def is_written(path: Path) -> bool:
 
 def sync_path(path: Path) -> None:
     """Wait until a file, or the names in a directory, are on the disk."""
-    try:
+    with as_input_error(f"cannot sync {path}", ArchiveError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
-    except OSError as exc:
-        raise ArchiveError.of("sync", path, exc) from exc
 
 
 def rename(path: Path, name: str) -> Path:
     """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
     renamed = path.with_name(name)
-    try:
+    with as_input_error(f"cannot rename {path}", ArchiveError):
         os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
-    except OSError as exc:
-        raise ArchiveError.of("rename", path, exc) from exc
     return renamed
 
 
 def remove(path: Path) -> None:
     """Remove a file; ArchiveError where that fails."""
-    try:
+    with as_input_error(f"cannot remove {path}", ArchiveError):
         os.unlink(path)  # noqa: PTH108 - as in `rename`
-    except OSError as exc:
-        raise ArchiveError.of("remove", path, exc) from exc
 
 
 def _create(path: Path, mode: int) -> int:

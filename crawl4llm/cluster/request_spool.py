@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
@@ -85,11 +85,9 @@ class RequestSpool:
     def _begin(self) -> AppendFile:
         self._number += 1
         path = self._folder / f"{self._worker}-{self._number:08}.jsonl"
-        try:
+        with as_input_error(f"{self._folder} cannot be made"):
             self._folder.parent.mkdir(mode=0o700, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
         require_within(self._folder, path)
         return AppendFile(path, None, private=True)
 

@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, get_args
 
-from crawl4llm.base.errors import Why
+from crawl4llm.base.errors import Why, as_input_error
 from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
 from crawl4llm.base.shapes import FLAG, LINE, Maybe, Where, fits, whole
@@ -165,10 +165,8 @@ class AnswerSpool:
         return self._file.append(head + text + body)
 
     def _opened(self) -> BinaryIO:
-        try:
+        with as_input_error(f"cannot read {self._file.path}", ArchiveError):
             return self._file.path.open("rb")
-        except OSError as error:
-            raise ArchiveError.of("read", self._file.path, error) from None
 
 
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.domains import Domain, owner_of
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.output_dir import BLOCKED
 from crawl4llm.base.run_folder import write_json
@@ -172,10 +172,8 @@ _CHECKS: Final = {
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock that ends with this process, waiting for whoever has it."""
-    try:
+    with as_input_error(f"{path} cannot be opened"):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.jobdir import INJECT
@@ -27,10 +27,8 @@ class InjectFolder:
 
     def make(self) -> None:
         """Make the folder, so that files can be put there. Raises InputError."""
-        try:
+        with as_input_error(f"{self._folder} cannot be made"):
             self._folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
 
     def waiting(self) -> list[tuple[Path, int]]:
         """Return the files that can be read, by name, each with its time of change in nanoseconds.
@@ -52,10 +50,8 @@ class InjectFolder:
 
     def read(self, path: Path, corpus: Corpus) -> Seeds:
         """Read a file as a seeds file is read. Raises InputError, also where it is too long."""
-        try:
+        with as_input_error(f"{path} cannot be read"):
             size = path.stat().st_size
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
         if size > _LARGEST:
             raise InputError(f"{path} has more than {_LARGEST:,} bytes; divide its seeds among several files")
         return read_seeds(path, corpus)
@@ -65,12 +61,10 @@ class InjectFolder:
         which changes nothing."""
         done = self._folder / _DONE
         number, to = 0, done / path.name
-        try:
+        with as_input_error(f"{path} cannot be moved to {to}"):
             done.mkdir(exist_ok=True)
             require_within(self._folder, done)
             while to.exists():
                 number += 1
                 to = done / f"{path.stem}.{number}{path.suffix}"
             path.rename(to)
-        except OSError as error:
-            raise InputError(f"{path} cannot be moved to {to}: {error.strerror}") from None

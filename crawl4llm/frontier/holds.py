@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.shapes import FLAG, NUMBER, fits, whole
@@ -141,12 +141,10 @@ class Holds:
     def _write_anew(self) -> None:
         """Write down what is in force alone."""
         self._holds = self._in_force()
-        try:
+        with as_input_error(f"cannot write {self._path}"):
             with replacing(self._path, fsync=self._fsync, mode=0o600) as file:
                 file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
                 self._size = file.tell()
-        except OSError as error:
-            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
         self._lines = len(self._holds)
         self._most = _LEAST + 2 * self._lines
 

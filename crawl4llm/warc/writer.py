@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.files import AppendFile, ArchiveError, lost, remove, rename, sync_path
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.within import require_within
@@ -63,12 +64,10 @@ class ArchiveWriter:
         is left of one. Equal arguments make the archive of a crawl that never stopped, the names of a live one's files
         apart.
         """
-        try:
+        with as_input_error(f"cannot create {directory}", ArchiveError):
             if at is not None:
                 require_within(directory.parent, directory)
             directory.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise ArchiveError.of("create", directory, exc) from exc
         self.keeps_text = form.text
         self._directory, self._info, self._max_bytes, self._form = directory, info, max_bytes, form
         self._compress = COMPRESSIONS[form.compression].compress
@@ -378,13 +377,11 @@ class WarcFiles:
     def _found(self) -> dict[int, list[Path]]:
         """Return the files of the series that are there, under either name, by serial."""
         found = defaultdict(list)
-        try:
+        with as_input_error(f"cannot read {self._directory}", ArchiveError):
             for path in self._directory.iterdir():
                 serial = self._names.serial(path.name.removesuffix(OPEN_SUFFIX))
                 if serial is not None:
                     found[serial].append(path)
-        except OSError as exc:
-            raise ArchiveError.of("read", self._directory, exc) from exc
         return found
 
     def _committed(self, serial: int, found: dict[int, list[Path]]) -> Path:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
@@ -149,12 +149,9 @@ def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> s
 
 def _digest(manifest: Path) -> str:
     digest = hashlib.sha256()
-    try:
-        with open_input(manifest) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"--manifest {manifest}: cannot be read ({error.strerror})") from None
+    with as_input_error(f"--manifest {manifest}: cannot be read", form="{} ({})"), open_input(manifest) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 

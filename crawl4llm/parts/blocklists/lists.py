@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.output_dir import BLOCKLIST_FILES, BLOCKLISTS
 from crawl4llm.base.run_folder import write_json
@@ -87,7 +87,7 @@ class Blocklists:
 def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -> None:
     """Write lists into an output directory, and say that they hold. Raises InputError."""
     folder = output / BLOCKLIST_FILES
-    try:
+    with as_input_error(f"{folder} cannot be written"):
         folder.mkdir(exist_ok=True)
         require_within(output, folder)
         for one in lists:
@@ -96,8 +96,6 @@ def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -
                 with replacing(path, fsync=fsync) as file:
                     file.write(one.data)
             one.data = b""
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}") from None
     told = [{"name": one.path.name, "sha256": one.digest, "domains": len(one)} for one in lists]
     write_json(output / BLOCKLISTS, {"lists": told}, fsync=fsync)
 

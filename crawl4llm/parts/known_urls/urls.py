@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from crawl4llm.base.compression import zstd
-from crawl4llm.base.errors import InputError, Why
+from crawl4llm.base.errors import InputError, Why, as_input_error
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.terminal import harmless
@@ -72,10 +72,8 @@ class _KnownFile:
         self.path = path
         self.fault = ""
         self.fingerprints: Fingerprints | _Listed
-        try:
+        with as_input_error(f"{NAME} {path} cannot be read"):
             is_set = is_known_set(path)
-        except OSError as error:
-            raise InputError(f"{NAME} {path} cannot be read: {error.strerror}") from None
         if is_set:
             found = KnownSet(path, URLS, URL_SCHEME, NAME)
             self.fingerprints, self.identity = Fingerprints(*found.table(URLS)), found.identity
