@@ -32,9 +32,9 @@ def write_settings(output: Path, facts: Mapping[str, Any], *, fsync: bool = Fals
 
 def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
     """Write a text file whole or not at all; for its owner's eyes only if ``private``. Raises InputError."""
-    with as_input_error(f"{path} cannot be written"):
-        with replacing(path, fsync=fsync, mode=0o600 if private else 0o666) as file:
-            file.write(text.encode())
+    mode = 0o600 if private else 0o666
+    with as_input_error(f"{path} cannot be written"), replacing(path, fsync=fsync, mode=mode) as file:
+        file.write(text.encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:

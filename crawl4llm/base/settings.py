@@ -14,7 +14,7 @@ from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from crawl4llm.base.input_files import given_path, parse_json
+from crawl4llm.base.input_files import given_path, json_or_none
 from crawl4llm.base.shapes import LONGEST_PART, is_name_part
 
 Check = Callable[[Any], Any]
@@ -223,10 +223,7 @@ def is_corpus_class(value: Any) -> bool:
 
 def settings_object(value: Any) -> dict[str, Any]:
     """Take settings by name, or a JSON object of them."""
-    try:
-        given = parse_json(value) if isinstance(value, str) else value
-    except ValueError:
-        given = None
+    given = json_or_none(value) if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise ValueError("must be a JSON object")  # noqa: TRY004 - the one kind of error that checks raise
     return dict(given)

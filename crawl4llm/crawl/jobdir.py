@@ -18,7 +18,7 @@ from crawl4llm.base import received
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.shapes import fits, is_uuid
 from crawl4llm.base.terminal import harmless
@@ -141,11 +141,9 @@ class JobDir:
     def _read(self) -> dict[str, Any] | None:
         path = self.path / JOB
         try:
-            job = parse_json(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
+            job = json_or_none(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
         except FileNotFoundError:
             return None
-        except ValueError:
-            job = None
         if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
             raise self._damaged("it is no job description")
         if job["format"] != FORMAT:

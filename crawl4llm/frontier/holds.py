@@ -141,10 +141,12 @@ class Holds:
     def _write_anew(self) -> None:
         """Write down what is in force alone."""
         self._holds = self._in_force()
-        with as_input_error(f"cannot write {self._path}"):
-            with replacing(self._path, fsync=self._fsync, mode=0o600) as file:
-                file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
-                self._size = file.tell()
+        with (
+            as_input_error(f"cannot write {self._path}"),
+            replacing(self._path, fsync=self._fsync, mode=0o600) as file,
+        ):
+            file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
+            self._size = file.tell()
         self._lines = len(self._holds)
         self._most = _LEAST + 2 * self._lines
 
