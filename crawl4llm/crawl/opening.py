@@ -73,15 +73,7 @@ def open_crawl(
         reads=parts.needs() != Needs(),
     )
     algorithm = Algorithm(
-        layers.frontier,
-        writer,
-        scope,
-        policy,
-        parts,
-        log,
-        counters,
-        counts_answers=not sends,
-        neighbours=neighbours,
+        layers.frontier, writer, scope, policy, parts, log, counters, counts_answers=not sends, neighbours=neighbours
     )
     return Crawl(
         options,

@@ -141,10 +141,7 @@ class Holds:
     def _write_anew(self) -> None:
         """Write down what is in force alone."""
         self._holds = self._in_force()
-        with (
-            as_input_error(f"cannot write {self._path}"),
-            replacing(self._path, fsync=self._fsync, mode=0o600) as file,
-        ):
+        with as_input_error(f"cannot write {self._path}"), replacing(self._path, fsync=self._fsync, mode=0o600) as file:
             file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
             self._size = file.tell()
         self._lines = len(self._holds)

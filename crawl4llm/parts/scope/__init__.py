@@ -81,6 +81,6 @@ DECLARED: Final = Declaration(
     },
     reasons={
         OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
-        "where these or CRAWL_SCOPE do not lead",
+        "where these or CRAWL_SCOPE do not lead"
     },
 )
