@@ -66,10 +66,7 @@ class PageWriter:
                 self._counters.counts["pages/unrated"] += rating.score is None
         rated = {}
         for place, ((entry, _), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
-            page = rated[entry.key] = Rated(entry.score if known else rating.score)
-            if isinstance(rating, RatedText):
-                page.text, page.signature, page.known = rating.text, rating.signature, rating.known
-                page.classes = rating.classes
+            page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
             for see in self._rated:
                 see(place, page)
         return rated

@@ -14,11 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.settings import fixed, is_dotted, one_of, optional_text, terms
 from crawl4llm.base.shapes import fits
-from crawl4llm.scoring import (
-    Rating as Rating,  # noqa: PLC0414 - a policy's answer for one candidate
-    parse_weights,
-    scorer_name,
-)
+from crawl4llm.scoring import Rating as Rating, parse_weights, scorer_name  # noqa: PLC0414 - policies give ratings
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link

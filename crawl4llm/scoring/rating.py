@@ -97,7 +97,8 @@ class Rating(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """A rating with the text that it is for, or its signature."""
+    """A rating with the text that it is for, or its signature. What follows the reason stands in the order of
+    :class:`crawl4llm.parts.Rated`."""
 
     score: float | None
     reason: str | None
