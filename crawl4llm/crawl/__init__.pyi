@@ -1,4 +1,3 @@
-from .archive import open_archive as open_archive, warcinfo_fields as warcinfo_fields
 from .commits import (
     CRAWL as CRAWL,
     Commits as Commits,
@@ -43,7 +42,13 @@ from .inject_folder import InjectFolder as InjectFolder
 from .job import Job as Job, fixed_settings as fixed_settings
 from .jobdir import JOB as JOB, REQUESTS as REQUESTS, ROBOTS as ROBOTS, JobDir as JobDir, find_output as find_output
 from .opening import open_crawl as open_crawl
-from .page_writer import CrawlLog as CrawlLog, PageWriter as PageWriter, RatePages as RatePages
+from .page_writer import (
+    CrawlLog as CrawlLog,
+    PageWriter as PageWriter,
+    RatePages as RatePages,
+    open_archive as open_archive,
+    warcinfo_fields as warcinfo_fields,
+)
 from .reorder_buffer import (
     Found as Found,
     Hop as Hop,

@@ -9,11 +9,11 @@ from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
 from crawl4llm.crawl.algorithm import Algorithm
-from crawl4llm.crawl.blocking import Blocking
 from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.crawl.reorder_buffer import Answer, Arrivals, Hop, Injected, RaisedN, ReorderBuffer, Spool
+from crawl4llm.crawl.scope import Blocking
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.frontier import MOST_HOPS, Lease, Outcome
 from crawl4llm.options import Options

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class TextSet(Protocol):
-    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.texts.KnownTexts`."""
+    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.work.KnownTexts`."""
 
     @property
     def identity(self) -> str: ...
