@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import settings as check
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.settings import Check, fixed, option
 from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
 from crawl4llm.cluster_options import ClusterOptions
@@ -258,10 +258,8 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
             value, priority = settings.get(name), settings.getpriority(name) or 0
             if value is None or (name in recorded and priority < (settings.getpriority("OWN_SETTINGS") or 0)):
                 value = recorded.get(name, default)
-            try:
+            with as_input_error(f"{name} = {value!r:.300}", form="{} {}", errors=ValueError):
                 own[name] = _CHECKS[type(default)](value)
-            except ValueError as error:
-                raise InputError(f"{name} = {value!r:.300} {error}") from None
     return own or None
 
 

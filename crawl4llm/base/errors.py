@@ -90,8 +90,14 @@ class CorruptRecord(PageError):
 
 
 @contextmanager
-def as_input_error(what: str, kind: type[InputError] = InputError, form: str = "{}: {}") -> Iterator[None]:
-    """Make of an OSError an InputError, or another ``kind`` of it: one line of ``what`` cannot be done, and the reason.
+def as_input_error(
+    what: str,
+    kind: type[Exception] = InputError,
+    form: str = "{}: {}",
+    errors: type[Exception] | tuple[type[Exception], ...] = OSError,
+) -> Iterator[None]:
+    """Make of an OSError, or other ``errors``, an InputError, or another ``kind``: one line of ``what`` cannot be done,
+    and the reason.
 
     >>> with as_input_error("/corpus cannot be read"):
     ...     raise PermissionError(13, "Permission denied")
@@ -100,8 +106,8 @@ def as_input_error(what: str, kind: type[InputError] = InputError, form: str = "
     """
     try:
         yield
-    except OSError as error:
-        raise kind(form.format(what, error.strerror)) from error
+    except errors as error:
+        raise kind(form.format(what, getattr(error, "strerror", None) or error)) from error
 
 
 @contextmanager

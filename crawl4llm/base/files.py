@@ -11,7 +11,8 @@ import fcntl
 import os
 import resource
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,15 @@ class ArchiveError(InputError):
     def of(cls, action: str, path: Path, error: OSError) -> ArchiveError:
         """Return the one-line error for a failed system call."""
         return cls(f"cannot {action} {path}: {error.strerror}")
+
+
+@contextmanager
+def archiving(action: str, path: Path) -> Iterator[None]:
+    """Make of an OSError an ArchiveError: the action, such as ``close``, cannot be done."""
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError.of(action, path, error) from error
 
 
 class AppendFile:
@@ -69,7 +79,7 @@ class AppendFile:
 
     def cut(self, size: int) -> None:
         """Drop everything from offset ``size`` on."""
-        with as_input_error(f"cannot cut back {self.path}", ArchiveError):
+        with archiving("cut back", self.path):
             os.ftruncate(self._fd, size)
         self.size = size
 
@@ -105,7 +115,7 @@ class AppendFile:
         handle, self._fd = self._fd, -1
         if handle < 0:
             return
-        with as_input_error(f"cannot close {self.path}", ArchiveError):
+        with archiving("close", self.path):
             os.close(handle)
 
     def _changed(self, how: str) -> ArchiveError:
@@ -114,12 +124,11 @@ class AppendFile:
 
 def is_written(path: Path) -> bool:
     """Return whether a process holds the file as :class:`AppendFile` does."""
-    try:
+    handle = None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
+    if handle is None:
         return False
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -133,7 +142,7 @@ def is_written(path: Path) -> bool:
 
 def sync_path(path: Path) -> None:
     """Wait until a file, or the names in a directory, are on the disk."""
-    with as_input_error(f"cannot sync {path}", ArchiveError):
+    with archiving("sync", path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             os.fsync(fd)
@@ -144,14 +153,14 @@ def sync_path(path: Path) -> None:
 def rename(path: Path, name: str) -> Path:
     """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
     renamed = path.with_name(name)
-    with as_input_error(f"cannot rename {path}", ArchiveError):
+    with archiving("rename", path):
         os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
     return renamed
 
 
 def remove(path: Path) -> None:
     """Remove a file; ArchiveError where that fails."""
-    with as_input_error(f"cannot remove {path}", ArchiveError):
+    with archiving("remove", path):
         os.unlink(path)  # noqa: PTH108 - as in `rename`
 
 

@@ -161,12 +161,11 @@ def read_series(folder: Path) -> list[dict[str, Any]] | None:
     is damaged, or of another format."""
     path = folder / NAME
     require_within(folder, path)
-    try:
+    data = None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
         data = read_input(path, _LARGEST)
-    except FileNotFoundError:
+    if data is None:
         return None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         lines = [orjson.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         if lines:

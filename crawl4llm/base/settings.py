@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.input_files import given_path, json_or_none
 from crawl4llm.base.shapes import LONGEST_PART, is_name_part
 
@@ -209,6 +211,16 @@ def some_of(*known: str) -> Check:
         return tuple(one_of(*known)(word) for word in words if word)
 
     return check
+
+
+def loaded(dotted: str, what: str, hint: str = "", *, needs: str = "__doc__") -> Any:
+    """Return what has a dotted path, and an attribute of a name. Raises InputError if nothing has: ``what`` cannot be
+    done, the reason, and the ``hint``."""
+    module, _, name = dotted.rpartition(".")
+    with as_input_error(what, form=f"{{}} ({{}}){hint}", errors=(ImportError, AttributeError, TypeError, ValueError)):
+        found = getattr(import_module(module), name)
+        _ = getattr(found, needs)
+    return found
 
 
 def is_dotted(value: Any) -> bool:

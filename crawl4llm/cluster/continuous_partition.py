@@ -283,7 +283,7 @@ class ContinuousPartition(OnePartition):
         touches nothing but the storage. Raises StorageError."""
         storage, (commit, segment, snapshot) = self._common.storage, prepared
         if segment is not None:
-            pages = segment.put(storage, journal.pages_name(self.number, commit.number))
+            pages = segment.put(storage, f"p/{self.number:04}/pages-{commit.number:08}")
             commit = commit._replace(head=commit.head._replace(pages=pages))
         if not storage.put(journal.name(self.number, journal.LOG, commit.number), journal.encode(commit)):
             return None

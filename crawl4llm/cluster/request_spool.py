@@ -94,24 +94,19 @@ class RequestSpool:
     def _put_parts(self, last: int) -> None:
         """Put the parts that lie in the folder, of its own those up to a number: later ones are being written."""
         with self._putting:  # who waited finds nothing left
-            try:
+            found: list[tuple[Path, re.Match[str]]] = []
+            with as_input_error(f"{self._folder} cannot be read"), suppress(FileNotFoundError):
                 found = [(path, part) for path in self._folder.iterdir() if (part := _PART.fullmatch(path.name))]
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                raise InputError(f"{self._folder} cannot be read: {error.strerror}") from None
             for path, part in sorted(found, key=lambda one: one[0].name):
                 if part[1] != self._worker or int(part[2]) <= last:
                     self._put_part(path, f"{REQUESTS}/{part[1]}/{part[2]}")
 
     def _put_part(self, path: Path, name: str) -> None:
-        try:
+        with as_input_error(f"{path} cannot be read or removed"):
             data = read_input(path, _LARGEST)
             if lines := data[: data.rfind(b"\n") + 1]:  # a power cut may have cut the last one
                 self._storage.put(name, packed(lines))
             path.unlink()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read or removed: {error.strerror or error}") from None
 
 
 def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:

@@ -93,14 +93,13 @@ def publish_blocked(jobdir: Path, output: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
+    content: Any = {}
+    with (
+        as_input_error(f"{path} is not JSON", errors=ValueError),
+        as_input_error(f"{path} cannot be read"),
+        suppress(FileNotFoundError),
+    ):
         content = read_json(path, _LARGEST)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f'{path} is not a JSON object; write it like {{"delay": 10, "blocked": ["example.com"]}}')
     return content
@@ -112,10 +111,8 @@ def checked_control(path: Path | str, content: Mapping[str, Any]) -> Control:
     for key, value in content.items():
         if key not in _CHECKS:
             raise InputError(f"{path}: {harmless(key)[:80]!r} is not known; known are: {', '.join(_CHECKS)}")
-        try:
+        with as_input_error(f"{path}: {key}", form="{} {}", errors=ValueError):
             known[key] = _CHECKS[key](value)
-        except ValueError as error:
-            raise InputError(f"{path}: {key} {error}") from None
     return Control(**known)
 
 
@@ -140,10 +137,8 @@ def _delays(value: Any) -> dict[str, float]:
         owner = owner_of(f"http://{name}/")
         if owner != name:
             raise ValueError(f"has {name!r}, which has no delay of its own: give that of its owner, {owner!r}")
-        try:
+        with as_input_error(f"of {owner!r}", ValueError, "{} {}", ValueError):
             delays[owner] = _seconds(seconds)
-        except ValueError as error:
-            raise ValueError(f"of {owner!r} {error}") from None
     return delays
 
 

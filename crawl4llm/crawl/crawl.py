@@ -132,14 +132,14 @@ class Crawl(Driven):
             self.start_batch(self.iteration + (not self.continuous))
             if expand and not self.finished:
                 new += self._extract_held_back()
-        lists = self.arrivals.take_lists()
+        lists, self.arrivals.lists = self.arrivals.lists, []
         if expand:
             new += [candidate for links in lists for candidate in self.algorithm.extract(links)]
         await self.algorithm.enqueue(new)
         if self.arrivals.has_seeds:
             some = self.arrivals.take_seeds(self.pages_at_once, self.counters.counts)
             await self.algorithm.enqueue(self.visit_seeds(some))
-        self._commit(now=self.finished is not None or self.arrivals.awaits_commit)
+        self._commit(now=self.finished is not None or bool(self.arrivals.queued))
 
     def _extract_held_back(self) -> list[Candidate]:
         return [candidate for page in self.held_back.release() for candidate in self.algorithm.extract(page)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,16 +36,14 @@ class InjectFolder:
 
         Raises InputError.
         """
-        try:
+        found: list[tuple[Path, int]] = []
+        # the folder may be missing, or a file that was just taken away
+        with as_input_error(f"{self._folder} cannot be read"), suppress(FileNotFoundError):
             found = [
                 (path, path.lstat().st_mtime_ns)
                 for path in self._folder.iterdir()
                 if path.suffix == ".txt" and path.name[0] != "." and path.is_file() and not path.is_symlink()
             ]
-        except FileNotFoundError:  # the folder, or a file that was just taken away
-            return []
-        except OSError as error:
-            raise InputError(f"{self._folder} cannot be read: {error.strerror}") from None
         now = time.time()
         return sorted((path, changed) for path, changed in found if abs(now - changed / 1e9) >= _SETTLED)
 

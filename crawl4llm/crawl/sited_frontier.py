@@ -109,16 +109,12 @@ class SitedFrontier(Layer):
             return False
         return len(self._within) == self.owners.documents.parked + len(self._offered)
 
-    @property
-    def owners_waiting(self) -> int:
-        """The number of owners with documents set aside."""
-        return len(self._counts)
-
-    def next_tries(self, most: int) -> tuple[int, list[str], float]:
+    def next_tries(self, most: int) -> tuple[int, list[str], int, float]:
         """Return the number of documents that wait because their sites have not answered, those that are tried now
-        included; some of their owners; and the time of the next look at one of them, infinity if none is due."""
-        number = self.waiting + len(self._offered) + len(self._trying)
-        return number, list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
+        included; ``most`` of their owners, and how many more there are; and the time of the next look at one of them,
+        infinity if none is due."""
+        number, owners = self.waiting + len(self._offered) + len(self._trying), list(islice(self._counts, most))
+        return number, owners, len(self._counts) - len(owners), self._due[0][0] if self._due else math.inf
 
     # -- what whoever asks tells ----------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.shapes import FLAG, NUMBER, fits, whole
@@ -91,12 +91,8 @@ class Holds:
         self._wall = wall
         self._holds: dict[str, Hold] = {}
         self._lines = self._size = 0
-        try:
+        with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
             self._read()
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
         self._most = _LEAST + 2 * len(self._in_force())
 
     def items(self) -> Iterator[tuple[str, Hold]]:

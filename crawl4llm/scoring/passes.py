@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -50,12 +51,11 @@ class BlockStore:
     def load(self, number: int) -> Arrays | None:
         """Return a block; None where it is not there or cannot be used."""
         path = self._path(number)
-        try:
+        data = None
+        with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
             data = path.read_bytes()
-        except FileNotFoundError:
+        if data is None:
             return None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
         digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if digest != self._digest(content):
             logger.warning("%s is damaged, or of another corpus or model; its pages are computed again", path)
