@@ -9,7 +9,7 @@
 - ``reorder_buffer``: answers that wait for their turn (``answer_spool`` keeps them on disk), and what N cut off.
 - ``page_writer``: archive and crawl log; ``counting``: figures and states; ``ends``: why it ends.
 - ``seeds``: seeds from a file, or drawn; ``web``, ``fetched_web``: what the pages are fetched from.
-- ``control``, ``inject_folder``: what the operator of a running crawl asks for; ``request_files``: the log of requests.
+- ``control``: what the operator of a running crawl asks for; ``request_files``: the log of requests.
 - ``commits``, ``job``, ``jobdir``, ``pieces``, ``store_check``, ``stored_crawl``: state that outlives the process, in
   JOBDIR.
 """

@@ -10,6 +10,7 @@ from .commits import (
 from .control import (
     CONTROL as CONTROL,
     Control as Control,
+    InjectFolder as InjectFolder,
     checked_control as checked_control,
     publish_blocked as publish_blocked,
     read_blocked as read_blocked,
@@ -38,7 +39,6 @@ from .ends import (
     is_done as is_done,
 )
 from .fetched_web import FetchedWeb as FetchedWeb, LiveCorpus as LiveCorpus
-from .inject_folder import InjectFolder as InjectFolder
 from .job import Job as Job, fixed_settings as fixed_settings
 from .jobdir import JOB as JOB, REQUESTS as REQUESTS, ROBOTS as ROBOTS, JobDir as JobDir, find_output as find_output
 from .opening import open_crawl as open_crawl
