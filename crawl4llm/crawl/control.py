@@ -188,7 +188,8 @@ _SETTLED: Final = 1.0
 
 
 class InjectFolder:
-    """Seeds for a crawl that runs, in ``JOBDIR/inject/``: files ``*.txt``, written like those of ``-a seeds=FILE``, but for what links lead to and hidden files."""
+    """Seeds for a crawl that runs, in ``JOBDIR/inject/``: files ``*.txt``, written like those of ``-a seeds=FILE``, but
+    for what links lead to and hidden files."""
 
     def __init__(self, jobdir: Path) -> None:
         self._folder = jobdir / INJECT
