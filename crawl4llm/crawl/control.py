@@ -21,10 +21,9 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.jobdir import INJECT
 from crawl4llm.crawl.seeds import Seeds, read_seeds
 
-CONTROL, LOCK = "control.json", "control.json.lock"
+CONTROL, LOCK, INJECT = "control.json", "control.json.lock", "inject"
 _LARGEST: Final = 1 << 20
 """Bytes of either file."""
 _LONGEST_DELAY: Final = 86_400.0

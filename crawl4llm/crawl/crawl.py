@@ -136,7 +136,7 @@ class Crawl(Driven):
         if expand:
             new += [candidate for links in lists for candidate in self.algorithm.extract(links)]
         await self.algorithm.enqueue(new)
-        if self.arrivals.has_seeds:
+        if self.arrivals.injected:
             some = self.arrivals.take_seeds(self.pages_at_once, self.counters.counts)
             await self.algorithm.enqueue(self.visit_seeds(some))
         self._commit(now=self.finished is not None or bool(self.arrivals.queued))
@@ -260,7 +260,7 @@ class Crawl(Driven):
             return False
 
     def inject(self, injected: Injected) -> None:
-        self.arrivals.inject(injected)
+        self.arrivals.injected.append(injected)
 
     def follow(self, links: CrawledPage) -> None:
         self.arrivals.lists.append(links)
@@ -352,7 +352,7 @@ class Crawl(Driven):
     @property
     def _seeds_wait(self) -> bool:
         """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
-        return self.arrivals.has_seeds and (self.continuous or not self.buffer)
+        return bool(self.arrivals.injected) and (self.continuous or not self.buffer)
 
     @property
     def balance(self) -> Balance:
