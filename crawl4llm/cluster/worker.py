@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from crawl4llm import crawl as crawling
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster import objects, shapes
@@ -21,6 +20,19 @@ from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
+from crawl4llm.crawl import (
+    Balance,
+    Clock,
+    Counters,
+    Crawl,
+    CrawlStore,
+    Driven,
+    Injected,
+    Limits,
+    RatePages,
+    Scope,
+    open_crawl,
+)
 from crawl4llm.frontier import Lease, MemoryVisited, Owners, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
@@ -36,9 +48,9 @@ class Common(NamedTuple):
 
     options: Options
     make_policy: Callable[[], Policy]
-    rate: crawling.RatePages
+    rate: RatePages
     provenance: Mapping[str, str]
-    limits: crawling.Limits
+    limits: Limits
     parts: Parts
     url_of_seed: Callable[[str], str] | None
     info: ArchiveInfo
@@ -47,7 +59,7 @@ class Common(NamedTuple):
     storage: Storage
     folder: Path
     """For what is thrown away with this process."""
-    clock: crawling.Clock | None = None
+    clock: Clock | None = None
     """Continuous order: the time by which owners wait, if they do."""
     concurrent_leases: int = 1
     """Continuous order: documents of this worker that may be in flight."""
@@ -58,8 +70,8 @@ class Common(NamedTuple):
 class OnePartition:
     """A partition: a crawl of its own documents, and what the storage knows of it."""
 
-    crawl: crawling.Crawl
-    _store: crawling.CrawlStore
+    crawl: Crawl
+    _store: CrawlStore
 
     def __init__(self, number: int, common: Common) -> None:
         self.number = number
@@ -68,10 +80,10 @@ class OnePartition:
         self._segments = Segments(self._folder / "warc", common.options, common.info, number)
         self._lines = Lines()
 
-    def _open(self, options: Options, policy: Policy, **more: Any) -> crawling.Crawl:
+    def _open(self, options: Options, policy: Policy, **more: Any) -> Crawl:
         """Return its crawl. ``more``: other arguments of :func:`crawl4llm.crawl.opening.open_crawl`."""
         common = self._common
-        return crawling.open_crawl(
+        return open_crawl(
             options,
             policy=policy,
             rate=common.rate,
@@ -90,7 +102,7 @@ class OnePartition:
         return self.crawl.counters.counts
 
     @property
-    def balance(self) -> crawling.Balance:
+    def balance(self) -> Balance:
         """The states of its documents."""
         return self.crawl.balance
 
@@ -107,7 +119,7 @@ class OnePartition:
 P = TypeVar("P", bound=OnePartition)
 
 
-class WorkerCrawl(crawling.Driven, Generic[P]):
+class WorkerCrawl(Driven, Generic[P]):
     """Drives the partitions of this worker as the scheduler drives one crawl."""
 
     lasting = True
@@ -121,10 +133,10 @@ class WorkerCrawl(crawling.Driven, Generic[P]):
         self, common: Common, liveness: Liveness, *, visited: VisitedSet | None = None, owners: Owners | None = None
     ) -> None:
         """``visited`` and ``owners`` are asked what this worker's partitions have visited, and whose turn it is."""
-        counters = crawling.Counters()
+        counters = Counters()
         parts = common.parts.begun(counters.counts)
         visited = MemoryVisited() if visited is None else visited
-        scope = crawling.Scope(visited, (), common.limits, parts, by_owners=owners is not None)
+        scope = Scope(visited, (), common.limits, parts, by_owners=owners is not None)
         facts = common.options, common.make_policy(), scope, counters, parts
         super().__init__(*facts, owners, common.clock, common.concurrent_leases)
         self.seeds = len(common.seeds)
@@ -180,7 +192,7 @@ class WorkerCrawl(crawling.Driven, Generic[P]):
     def drop_blocked(self) -> bool:
         return False
 
-    def inject(self, injected: crawling.Injected) -> None:
+    def inject(self, injected: Injected) -> None:
         """Raise InputError: files in JOBDIR/inject are for a crawl of one process."""
         raise InputError("a crawl with STORAGE takes no more seeds while it runs")
 
@@ -220,12 +232,10 @@ class WorkerCrawl(crawling.Driven, Generic[P]):
             self._release(own)
 
     @property
-    def balance(self) -> crawling.Balance:
+    def balance(self) -> Balance:
         """The states of the documents of this worker's partitions."""
         of_each = [one.balance for one in self._own.values()]
-        return crawling.Balance._make(
-            sum(one[place] for one in of_each) for place in range(len(crawling.Balance._fields))
-        )
+        return Balance._make(sum(one[place] for one in of_each) for place in range(len(Balance._fields)))
 
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""

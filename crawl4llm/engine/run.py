@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
-from crawl4llm import crawl as crawling
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
@@ -25,6 +24,20 @@ from crawl4llm.base.run_folder import ERRORS, SEEDS, STATS, WARC, write_json, wr
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.version import __version__
 from crawl4llm.cluster_options import without_cluster
+from crawl4llm.crawl import (
+    Clock,
+    CrawlLog,
+    Driven,
+    Limits,
+    Seeds,
+    Web,
+    open_archive,
+    open_crawl,
+    patience_of,
+    read_seeds,
+    sample_seeds,
+    warcinfo_fields,
+)
 from crawl4llm.engine.logs import error_log
 from crawl4llm.engine.settings import misspelt
 from crawl4llm.engine.software import SOFTWARE
@@ -58,7 +71,7 @@ class Run:
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
             _check_names(settings)
-            self._limits = crawling.Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
+            self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
             self.options = options = self.web.options
             self._concurrent_leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
@@ -106,10 +119,10 @@ class Run:
         needs = self._needs = self.parts.needs()
         return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
 
-    def _read_seeds(self, file: str | None) -> crawling.Seeds:
+    def _read_seeds(self, file: str | None) -> Seeds:
         if file is None:
-            return crawling.sample_seeds(self.web.corpus, self.options.crawl_seeds, self.options.crawl_seed)
-        return crawling.read_seeds(Path(file), self.web.corpus)
+            return sample_seeds(self.web.corpus, self.options.crawl_seeds, self.options.crawl_seed)
+        return read_seeds(Path(file), self.web.corpus)
 
     def _begin(self, identity: dict[str, Any], opened: ExitStack) -> None:
         """Take the output directory of this crawl, new or not, and start the workers."""
@@ -138,14 +151,14 @@ class Run:
         write_settings(self.output, self._facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
-    def _open_crawl(self, policy: Policy, identity: dict[str, Any], opened: ExitStack) -> crawling.Driven:
+    def _open_crawl(self, policy: Policy, identity: dict[str, Any], opened: ExitStack) -> Driven:
         options, job, web = self.options, self.job, self.web
         if options.storage is not None:
             return self._join(identity, opened)
         clock = self._clock
         if job is not None:
             job.open(reranks=policy.reranks, clock=clock, shares=self._shares)
-        log = crawling.CrawlLog(self.output, at=job.state.log if job else None)
+        log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
         opened.callback(archive.close)
@@ -153,7 +166,7 @@ class Run:
         frontier: Frontier
         owned: OwnerFrontier | None
         frontier, owned = (job.store.frontier, job.by_owners) if job else self._frontier_in_memory(caps)
-        crawl = crawling.open_crawl(
+        crawl = open_crawl(
             options,
             policy=policy,
             rate=self._rating(text=archive.keeps_text),
@@ -199,7 +212,7 @@ class Run:
         """The shares of classes by which the frontier goes, if it does."""
         return next((part.shares for part in self.parts if part.shares is not None), None)
 
-    def _join(self, identity: dict[str, Any], opened: ExitStack) -> crawling.Driven:
+    def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
         """Join a crawl by several workers, whose state is in the storage."""
         from crawl4llm.cluster import opening, storage, worker  # crawls by several workers only
 
@@ -234,7 +247,7 @@ class Run:
     def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
         """Return a frontier that ends with this process; twice if it goes by owners."""
         clock = self._clock
-        patience = IMPATIENT if clock is None else crawling.patience_of(self.options, clock)
+        patience = IMPATIENT if clock is None else patience_of(self.options, clock)
         frontier = memory_frontier(caps, by_owners=clock is not None, shares=self._shares, patience=patience)
         return frontier, None if clock is None else frontier
 
@@ -280,7 +293,7 @@ class Run:
 
     def _open_archive(self, identity: dict[str, Any]) -> Archive:
         info, at = self._archive_info(identity), self.job.state.archive if self.job else None
-        return crawling.open_archive(self.output / WARC, self.options, info, at)
+        return open_archive(self.output / WARC, self.options, info, at)
 
     def _archive_info(self, identity: dict[str, Any]) -> ArchiveInfo:
         options, web = self.options, self.web
@@ -289,7 +302,7 @@ class Run:
             crawl_id=uuid.UUID(self.crawl_id),
             prefix=options.warc_prefix,
             start_date=web.start_date,
-            fields=crawling.warcinfo_fields(options, SOFTWARE, web.source(identity), **facts),
+            fields=warcinfo_fields(options, SOFTWARE, web.source(identity), **facts),
             host=web.host,
         )
 
@@ -325,7 +338,7 @@ def _provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")}
 
 
-def _clock(web: crawling.Web, options: Options) -> crawling.Clock | None:
+def _clock(web: Web, options: Options) -> Clock | None:
     """Return the time by which owners wait; None where they do not."""
     clock = web.clock if options.crawl_batch_size == 0 else None
     if options.crawl_patience and clock is None:

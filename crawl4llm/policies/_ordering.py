@@ -7,17 +7,14 @@ import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
 from crawl4llm.base.shapes import whole
 from crawl4llm.policies import _policy as base
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
-from crawl4llm.scoring import Mentions, mentions_of, topic_pattern
-
-if TYPE_CHECKING:
-    from crawl4llm.scoring import PageRater, Raters
+from crawl4llm.scoring import Mentions, PageRater, Raters, mentions_of, topic_pattern
 
 
 def _bits(number: float) -> int:
