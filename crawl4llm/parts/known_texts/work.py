@@ -14,17 +14,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, Numbered, fingerprint
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.known_texts import ALL_KNOWN, KNOWN_AT_FIRST, Settings
 from crawl4llm.parts.part import Needs, Part, Rated
 from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, TextSet, are_alike, require_library, signature_of
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Entry
-
 
 TEXTS: Final = "texts"
 TEXT_SCHEME: Final = f"blake2b-64 of words; {SCHEME}"

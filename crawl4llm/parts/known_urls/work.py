@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, Why, as_input_error
@@ -22,13 +22,10 @@ from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_kn
 from crawl4llm.base.reasons import KNOWN_URL
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import normalise_url, parse_url
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.known_urls import Settings
 from crawl4llm.parts.part import Part, Refusal
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Entry
-    from crawl4llm.policies import Candidate
-
+from crawl4llm.policies import Candidate
 
 NAME: Final = "KNOWN_URLS"
 """The setting."""

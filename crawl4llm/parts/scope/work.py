@@ -9,20 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host, domain_of_url
 from crawl4llm.base.errors import Why
 from crawl4llm.base.input_files import given_path
+from crawl4llm.base.pages import Link
 from crawl4llm.base.reasons import OFF_SCOPE
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.part import Part, Refusal
 from crawl4llm.parts.scope import FILE_TYPES, Settings, has_rules
-
-if TYPE_CHECKING:
-    from crawl4llm.base.pages import Link
-    from crawl4llm.frontier import Entry
-
 
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
