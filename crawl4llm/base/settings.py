@@ -54,9 +54,12 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def optional_text(value: Any) -> str | None:
-    """Take a string or path, or None where it is not set."""
-    return None if value is None or value == "" else text(value)
+def optional(check: Check) -> Check:
+    """Return the check that takes None, or nothing, too, where it is not set: that is None."""
+    return lambda value: None if value is None or value == "" else check(value)
+
+
+optional_text = optional(text)
 
 
 def text_or_empty(value: Any) -> str:
@@ -95,11 +98,9 @@ def networks(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def address(value: Any) -> str | None:
-    """Take a port of the loopback interface, or an IP address and a port; None, or nothing, where it is not set. Return
-    both, with a colon between."""
-    if value is None or value == "":
-        return None
+@optional
+def address(value: Any) -> str:
+    """Take a port of the loopback interface, or an IP address and a port. Return both, with a colon between."""
     host, _, port = str(value).rpartition(":")
     try:
         number = int(port)
@@ -160,9 +161,10 @@ def waits(value: Any) -> tuple[float, ...]:
     return tuple(map(seconds, given))
 
 
-def optional_number(value: Any) -> float | None:
-    """Take a finite number, or None where it is not set."""
-    return None if value is None or value == "" else _number(value, "a number", math.isfinite)
+@optional
+def optional_number(value: Any) -> float:
+    """Take a finite number."""
+    return _number(value, "a number", math.isfinite)
 
 
 def share(value: Any) -> float:
