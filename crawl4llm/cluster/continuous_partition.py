@@ -310,7 +310,7 @@ class ContinuousPartition(OnePartition):
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
-        crawl, leases = self.crawl, self._store.leases()
+        crawl, leases = self.crawl, self._store.frontier.leases()
         crawl.policy.load(self._store.policy_state())
         crawl.load(self._store.state()["crawl"], leases if crawl.owners is not None else [])
         if crawl.owners is None:
