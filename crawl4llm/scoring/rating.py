@@ -97,8 +97,8 @@ class Rating(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """A rating with the text that it is for, or its signature. What follows the reason stands in the order of
-    :class:`crawl4llm.parts.Rated`."""
+    """A rating with the text that it is for, or its signature. The fields after the reason have the order
+    of those in :class:`crawl4llm.parts.Rated`."""
 
     score: float | None
     reason: str | None

@@ -1,5 +1,8 @@
 """Tells which classes the pages of a crawl have, how far each is from its share (MIXTURE), and what that says of
-documents found: the classes of the pages crawled where they lie, and of the page they are on."""
+documents found.
+
+The class of a document found is guessed by the pages crawled where it lies, and by the page it is on.
+"""
 
 from __future__ import annotations
 
