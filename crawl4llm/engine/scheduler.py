@@ -205,8 +205,7 @@ class InfluenceScheduler(BaseScheduler):
         sites, any_wait = self._crawl.sites, self._crawl.unanswered_sites
         if sites is not None and any_wait and not self._crawl.in_flight and now >= self._said + _SAID_SECONDS:
             self._said = now
-            number, owners, tried = sites.next_tries(_MOST_NAMED)
-            left = sites.owners_waiting - len(owners)
+            number, owners, left, tried = sites.next_tries(_MOST_NAMED)
             named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
             next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""
             logger.info(
