@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
+    from crawl4llm.crawl import Driven
     from crawl4llm.frontier import Lease
-    from crawl4llm.spiders.influence import InfluenceSpider
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +93,8 @@ class InfluenceScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None]:
         """Score the seeds and hand out the first documents."""
-        self._spider = cast("InfluenceSpider", spider)
-        self._crawl = self._spider.crawl
+        self._spider = cast("Any", spider)  # crawl4llm.spiders.influence, which stands above
+        self._crawl: Driven = self._spider.crawl
         self._together = self._documents_of_a_request()
         self._crawl.wake = self._when_steered
         return deferred_from_coro(self._begin())
