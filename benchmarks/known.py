@@ -30,7 +30,7 @@ from pybloom_live import BloomFilter
 from benchmarks.frontier import number
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, start_bits
-from crawl4llm.parts.known_urls.urls import URL_SCHEME, URLS, url_fingerprint
+from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
 from crawl4llm.tools.corpus.known_files import URL, Spread, write_urls
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from benchmarks.policies import REAL, REAL_MODEL, SHARES, Recalls, Subject, craw
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.processes import cores
-from simulate.open import data_dir, ensure_demo
+from simulate import data_dir, ensure_demo
 
 DRAWS, DRAWN_HOSTS = 6, 25
 DEMO_SEEDS = (1, 2, 3)

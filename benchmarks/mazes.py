@@ -34,8 +34,8 @@ from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options, setting_name
 from crawl4llm.parts.url_traps.rules import RULES
+from simulate import HOSTS, PAGES
 from simulate.demo.web import Web
-from simulate.open import HOSTS, PAGES
 from simulate.opening import demo_web
 from simulate.virtual_clock import VirtualClock
 from tests.testweb.mazes import KINDS, Mazes

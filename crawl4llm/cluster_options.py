@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from crawl4llm.base.settings import option, seconds, text, whole
+from crawl4llm.base.settings import option, optional, seconds, text, whole
 
 _PARTITIONS: Final = 64
 MOST_PARTITIONS: Final = 1 << 16
@@ -25,10 +25,9 @@ def without_secrets(url: Any) -> Any:
     return re.sub(r"[?].*", "", re.sub(r"^(\w+://)?.*@", r"\1***@", url, flags=re.DOTALL), flags=re.DOTALL)
 
 
-def _server(value: Any) -> str | None:
-    """Take the URL of a Valkey or Redis server, or None where it is not set."""
-    if value is None or value == "":
-        return None
+@optional
+def _server(value: Any) -> str:
+    """Take the URL of a Valkey or Redis server."""
     wanted = "must be like valkey://HOST:6379/0 (valkeys:// with TLS; also redis://, rediss://, unix:///PATH)"
     parts = _parts(value, wanted)
     place = parts.path if parts.scheme == "unix" else parts.hostname and (parts.path.strip("/") or "0").isdecimal()
@@ -37,10 +36,9 @@ def _server(value: Any) -> str | None:
     return str(value)
 
 
-def storage_url(value: Any) -> str | None:
-    """Take the URL of a bucket's folder or of a directory, or None where it is not set."""
-    if value is None or value == "":
-        return None
+@optional
+def storage_url(value: Any) -> str:
+    """Take the URL of a bucket's folder or of a directory."""
     wanted = "must be like s3://BUCKET/FOLDER or file:///FOLDER, and no more"
     parts = _parts(value, wanted)
     place = (parts.scheme == "s3" and parts.netloc) or (parts.scheme == "file" and not parts.netloc and parts.path)

@@ -1,7 +1,5 @@
 """The settings of live crawls alone; the other fields of the table are in :mod:`crawl4llm.options`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from crawl4llm.base.settings import flag, networks, option, optional_text, real_number, seconds, waits, whole

@@ -17,27 +17,9 @@ from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.settings import (
-    Check,
-    address,
-    file_name_part,
-    fixed,
-    flag,
-    is_corpus_class,
-    is_dotted,
-    one_of,
-    option,
-    optional_text,
-    real_number,
-    seconds,
-    settings_object,
-    share,
-    some_of,
-    terms,
-    text_or_empty,
-    whole,
-)
+from crawl4llm.base import settings as check
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.settings import Check, fixed, option
 from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
 from crawl4llm.cluster_options import ClusterOptions
 from crawl4llm.live_options import LiveOptions
@@ -59,32 +41,32 @@ DEMO = "demo"
 class CrawlOptions(PolicyOptions):
     """The checked values of settings for what is crawled, in which order, and where it is written."""
 
-    crawl_max_pages: int = option(1000, whole(1))
+    crawl_max_pages: int = option(1000, check.whole(1))
     """N: the number of crawled pages at which the crawl ends."""
-    crawl_batch_size: int = fixed(100, whole(0))
+    crawl_batch_size: int = fixed(100, check.whole(0))
     """n: pages crawled in an iteration. 0: continuous order, the best document next."""
-    crawl_seed: int = fixed(0, whole(0))
+    crawl_seed: int = fixed(0, check.whole(0))
     """Seed of everything random."""
-    crawl_seeds: int = option(100, whole(1))
+    crawl_seeds: int = option(100, check.whole(1))
     """Random documents of the corpus to start from where no seeds are given."""
-    crawl_patience: float = option(0.0, share)
+    crawl_patience: float = option(0.0, check.share)
     """If owners wait: documents that score below this quantile (0 to 1) of the owners' best documents are not fetched
     now ([live.md](live.md#what-waiting-costs))."""
-    frontier_max_urls: int = fixed(0, whole(0))
+    frontier_max_urls: int = fixed(0, check.whole(0))
     """Documents that may wait in the frontier; beyond that the worst are dropped as `frontier_full`. 0: any number."""
-    frontier_max_urls_per_host: int = fixed(0, whole(0))
+    frontier_max_urls_per_host: int = fixed(0, check.whole(0))
     """The same by host, dropped as `host_full`; makes a frontier on disk some times slower. 0: any number."""
-    output_dir: str | None = option(None, optional_text)
+    output_dir: str | None = option(None, check.optional_text)
     """Folder of the crawl's output; left out: a new numbered folder under `crawls/`. It may hold other files, but none
     that a crawl would write. A start that is refused leaves nothing there but `errors.log`."""
-    dry_run: bool = option(False, flag)
+    dry_run: bool = option(False, check.flag)
     """Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."""
-    progress_bar: str = option("auto", one_of("auto", "on", "off"))
+    progress_bar: str = option("auto", check.one_of("auto", "on", "off"))
     """Progress bar instead of log lines; `auto`: on a terminal only."""
-    live_logging: tuple[str, ...] = option((), some_of("tensorboard", "wandb"))
+    live_logging: tuple[str, ...] = option((), check.some_of("tensorboard", "wandb"))
     """Services that get figures while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs
     the extra of its name."""
-    metrics_port: str | None = option(None, address)
+    metrics_port: str | None = option(None, check.address)
     """Port at which the figures are served for Prometheus while the crawl runs, on this machine only, or an address of
     it: `9410`, `0.0.0.0:9410` ([monitoring.md](monitoring.md)); needs the extra `metrics`."""
 
@@ -93,20 +75,20 @@ class CrawlOptions(PolicyOptions):
 class CorpusOptions:
     """The checked values of settings for the corpus of a simulation."""
 
-    corpus: str | None = option(None, optional_text, imports=is_corpus_class)
+    corpus: str | None = option(None, check.optional_text, imports=check.is_corpus_class)
     """The corpus of a simulated crawl: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, WARC
     files, or the dotted path of a class ([of your own](extending.md)). WARC files are given as a file, a folder, a glob
     pattern, or a text file with a list of paths."""
-    corpus_canonical_links: bool = fixed(False, flag)
+    corpus_canonical_links: bool = fixed(False, check.flag)
     """WARC files: whether a page is also found under the URL that its canonical link names."""
     clueweb22_target_prefix: str = fixed("", str)
     """Only documents whose id starts so are targets of links; the paper's crawl takes `clueweb22-en0`. Empty: whatever
     the tree holds."""
-    simulation_text: str = fixed("corpus", one_of("corpus", "extracted"))
+    simulation_text: str = fixed("corpus", check.one_of("corpus", "extracted"))
     """The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML."""
-    simulation_owner_delay: float = fixed(0.0, real_number(0))
+    simulation_owner_delay: float = fixed(0.0, check.real_number(0))
     """Virtual seconds for which owners wait after a fetch ([live.md](live.md#what-waiting-costs))."""
-    simulation_capacity: float = fixed(10.0, real_number(0))
+    simulation_capacity: float = fixed(10.0, check.real_number(0))
     """With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."""
 
 
@@ -114,25 +96,25 @@ class CorpusOptions:
 class ArchiveOptions:
     """The checked values of settings for the archive."""
 
-    warc_enabled: bool = fixed(True, flag)
+    warc_enabled: bool = fixed(True, check.flag)
     """Whether crawled pages are archived."""
-    warc_max_bytes: int = fixed(1_000_000_000, whole(1))
+    warc_max_bytes: int = fixed(1_000_000_000, check.whole(1))
     """Compressed size at which a WARC file is closed."""
-    warc_prefix: str = fixed("crawl4llm", file_name_part)
+    warc_prefix: str = fixed("crawl4llm", check.file_name_part)
     """First part of the names of WARC files."""
-    warc_max_age: float = option(0.0, real_number(0))
+    warc_max_age: float = option(0.0, check.real_number(0))
     """Live crawls: seconds after which a WARC file is closed, at the next commit. 0: any age. A simulation has no clock
     and does not heed it."""
-    warc_compression: str = fixed("gzip", one_of("gzip", "zstd"))
+    warc_compression: str = fixed("gzip", check.one_of("gzip", "zstd"))
     """How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer."""
-    warc_text: bool = fixed(False, flag)
+    warc_text: bool = fixed(False, check.flag)
     """Whether the main text of crawled pages is archived too, in files of its own: the text that is scored."""
-    warc_revisits: int = fixed(1_000_000, whole(0))
+    warc_revisits: int = fixed(1_000_000, check.whole(0))
     """Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a `revisit`
     record; about 250 bytes of memory each. 0: none."""
-    warc_operator: str | None = option(None, optional_text)
+    warc_operator: str | None = option(None, check.optional_text)
     """Who runs the crawl, for the `warcinfo` record."""
-    archive_credentials: bool = fixed(False, flag)
+    archive_credentials: bool = fixed(False, check.flag)
     """Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read the
     WARC files."""
 
@@ -141,34 +123,34 @@ class ArchiveOptions:
 class ExpertOptions:
     """The checked values of settings for what few crawls need."""
 
-    executor: Mapping[str, Any] | None = option(None, settings_object)
+    executor: Mapping[str, Any] | None = option(None, check.settings_object)
     """`--tasks` divides the work of commands into tasks ([offline-jobs.md](offline-jobs.md)). They run in processes of
     this machine or, with this, in jobs that datatrove submits to Slurm: options of its SlurmPipelineExecutor, as a JSON
     object, such as `{"partition": "cpu", "time": "8:00:00"}`; needs the extra `offline`."""
-    crawl_concurrent_leases: int = option(0, whole(0))
+    crawl_concurrent_leases: int = option(0, check.whole(0))
     """Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. With 1
     the order is the strict best-first one, whatever the concurrency."""
-    visited_cache: int = option(1_000_000, whole(1))
+    visited_cache: int = option(1_000_000, check.whole(1))
     """With `JOBDIR`: visited documents that are remembered in memory, the last ones; about 100 bytes each. The Bloom
     filter in front of the visited set on disk takes 268 bytes more for each at most. A filter that would grow beyond is
     given up, and each new document is looked up on disk."""
-    commit_interval_pages: int = option(1000, whole(1))
+    commit_interval_pages: int = option(1000, check.whole(1))
     """With `JOBDIR`: pages crawled after which log, archive and state are committed together. With `STORAGE` in
     continuous order: of all partitions, so that each commits after its part of them."""
-    commit_interval_seconds: float = option(10.0, seconds)
+    commit_interval_seconds: float = option(10.0, check.seconds)
     """The same: seconds after which they are committed."""
-    commit_fsync: bool = option(True, flag)
+    commit_fsync: bool = option(True, check.flag)
     """With `JOBDIR`: whether a commit waits for the disk. Without, it survives the end of the process, but a power cut
     can damage the crawl."""
-    crawl_max_attempts: int = option(3, whole(1))
+    crawl_max_attempts: int = option(3, check.whole(1))
     """Leases of a document before it is given up as failed."""
-    crawl_max_errors: int = option(100, whole(1))
+    crawl_max_errors: int = option(100, check.whole(1))
     """Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above `CONCURRENT_REQUESTS`,
     since errors are heard of later than what goes well."""
-    crawl_parts: tuple[str, ...] = fixed((), terms)
+    crawl_parts: tuple[str, ...] = fixed((), check.terms)
     """Dotted paths of parts of your own, divided by commas ([extending.md](extending.md#part))."""
     # Not set by users: what a run records of the settings that classes of their own have.
-    own_settings: Mapping[str, Any] | None = fixed(None, settings_object)
+    own_settings: Mapping[str, Any] | None = fixed(None, check.settings_object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,10 +222,10 @@ WENT: Final = {
 
 
 _CHECKS: dict[type, Check] = {
-    bool: flag,
-    int: whole(-sys.maxsize),
-    float: real_number(-sys.float_info.max),
-    str: text_or_empty,
+    bool: check.flag,
+    int: check.whole(-sys.maxsize),
+    float: check.real_number(-sys.float_info.max),
+    str: check.text_or_empty,
 }
 """The check of a setting that a class of somebody else names, by the type of its default."""
 
@@ -260,7 +242,7 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
     names += options.crawl_parts
     recorded = options.own_settings or {}
     own: dict[str, Any] = {}
-    for owner in dict.fromkeys(filter(is_dotted, names)):
+    for owner in dict.fromkeys(filter(check.is_dotted, names)):
         load: Callable[[str], type] = load_policy if owner == options.url_policy else load_scorer_class
         try:
             found = load_part(owner) if owner in options.crawl_parts else load(owner)
@@ -276,10 +258,8 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
             value, priority = settings.get(name), settings.getpriority(name) or 0
             if value is None or (name in recorded and priority < (settings.getpriority("OWN_SETTINGS") or 0)):
                 value = recorded.get(name, default)
-            try:
+            with as_input_error(f"{name} = {value!r:.300}", form="{} {}", errors=ValueError):
                 own[name] = _CHECKS[type(default)](value)
-            except ValueError as error:
-                raise InputError(f"{name} = {value!r:.300} {error}") from None
     return own or None
 
 

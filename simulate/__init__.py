@@ -1,6 +1,6 @@
 """Simulate: corpora that stand in for the web, what a simulated crawl fetches from.
 
-``opening``: opens the corpus that ``CORPUS`` names. ``open``: the door for tools, which makes its index too.
+``opening``: opens the corpus that ``CORPUS`` names. ``open``: makes its index, and what else tools ask for.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
 ``indexes``, ``tables``: what indexes of corpora are made of. ``virtual_clock``: the time by which owners wait.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.

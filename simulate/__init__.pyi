@@ -1,37 +1,33 @@
-from .open import (
-    DAMAGED as DAMAGED,
+from .build.centrality import page_ranks as page_ranks
+from .clueweb22.records import FULL_ID_POSITION as FULL_ID_POSITION
+from .demo.demo import HOSTS as HOSTS, PAGES as PAGES, build_demo as build_demo, ensure_demo as ensure_demo
+from .open import build_corpus as build_corpus, index_corpus as index_corpus, rank_pages as rank_pages
+from .opening import (
+    data_dir as data_dir,
+    index_folder as index_folder,
+    is_clueweb22 as is_clueweb22,
+    largest_page as largest_page,
+    open_corpus as open_corpus,
+)
+from .warcs.corpus import WarcCorpus as WarcCorpus
+from .warcs.files import list_files as list_files
+from .warcs.index import Place as Place, WarcIndex as WarcIndex
+from .warcs.index_build import (
     DEFAULTS as DEFAULTS,
-    FAILED as FAILED,
-    FULL_ID_POSITION as FULL_ID_POSITION,
-    HOSTS as HOSTS,
-    HTML as HTML,
+    IndexSummary as IndexSummary,
+    build_warc_index as build_warc_index,
+    is_current as is_current,
+    points_path as points_path,
+)
+from .warcs.opt_outs import read_site_file as read_site_file
+from .warcs.part import FAILED as FAILED, HTML as HTML, REVISITED as REVISITED
+from .warcs.scan import (
+    DAMAGED as DAMAGED,
     NO_LENGTH as NO_LENGTH,
     NO_URL as NO_URL,
     NOT_HTML as NOT_HTML,
     PAGE as PAGE,
-    PAGES as PAGES,
     REVISIT as REVISIT,
-    REVISITED as REVISITED,
     UNTYPED as UNTYPED,
-    Place as Place,
-    WarcCorpus as WarcCorpus,
-    WarcIndex as WarcIndex,
-    build_corpus as build_corpus,
-    build_demo as build_demo,
-    build_warc_index as build_warc_index,
-    data_dir as data_dir,
-    ensure_demo as ensure_demo,
-    index_corpus as index_corpus,
-    index_folder as index_folder,
-    is_clueweb22 as is_clueweb22,
-    is_current as is_current,
-    largest_page as largest_page,
-    list_files as list_files,
-    open_corpus as open_corpus,
-    page_ranks as page_ranks,
-    points_path as points_path,
-    rank_pages as rank_pages,
-    read_site_file as read_site_file,
 )
-from .warcs.index_build import IndexSummary as IndexSummary
 from .web import open_rater as open_rater, open_scores as open_scores

@@ -26,7 +26,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.shard_tasks import Shards
 from crawl4llm.base.whole_files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.within import is_within, within
@@ -164,13 +164,11 @@ def read_manifest(folder: Path, form: int, make: str = MAKE, what: str = "index"
     ``make`` one."""
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = json_or_none(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: there is no {what} of the corpus; make it: {make}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        manifest = None
     if not isinstance(manifest, dict):
         manifest = {}
     require_format(path, manifest.get("format"), form, make)

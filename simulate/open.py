@@ -1,7 +1,4 @@
-"""The door of the room: makes the index of the corpus that the settings name, builds from it.
-
-Tools take everything of this room from here, and from ``opening`` by way of it.
-"""
+"""What tools ask of the room: make the index of the corpus that the settings name, build from it, rank its pages."""
 
 from __future__ import annotations
 
@@ -14,42 +11,14 @@ from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
 from crawl4llm.scoring import PAGE_SECONDS
+from simulate import opening
 from simulate.build.centrality import page_ranks
-from simulate.clueweb22.records import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
-from simulate.demo.demo import HOSTS, PAGES, build_demo, ensure_demo
-from simulate.opening import (
-    NO_DATE,
-    clueweb22_in,
-    data_dir,
-    index_folder,
-    is_clueweb22,
-    largest_page,
-    open_corpus,
-    place_of,
-    warc_options,
-)
-from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
-from simulate.warcs.index import Place, WarcIndex
-from simulate.warcs.index_build import DEFAULTS, build_warc_index, is_current, points_path
-from simulate.warcs.opt_outs import read_site_file
-from simulate.warcs.part import FAILED, HTML, REVISITED
-from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, PAGE, REVISIT, UNTYPED
+from simulate.warcs.index_build import build_warc_index
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-# fmt: off
-__all__ = [
-    "DAMAGED", "DEFAULTS", "FAILED", "FULL_ID_POSITION", "HOSTS", "HTML", "NOT_HTML", "NO_LENGTH", "NO_URL", "PAGE",
-    "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
-    "build_warc_index", "data_dir", "ensure_demo", "index_folder", "is_clueweb22",
-    "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
-    "read_site_file",
-]
-# fmt: on
-"""What the tools take from modules of the room."""
 
 
 def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) -> Iterator[tuple[str, str]]:
@@ -61,10 +30,10 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
     executor = options.tasks(tasks)
     if is_corpus_class(options.corpus):
         raise InputError(f"CORPUS {options.corpus} is a class of your own; what index it needs, it makes itself")
-    place = place_of(options)
-    folder = index_folder(place)
-    if is_clueweb22(place):
-        corpus = clueweb22_in(place, options, largest_page(settings))
+    place = opening.place_of(options)
+    folder = opening.index_folder(place)
+    if opening.is_clueweb22(place):
+        corpus = opening.clueweb22_in(place, options, opening.largest_page(settings))
         corpus.check()
         urls = build_url_index(corpus, folder, jobs, executor)
         yield "documents", str(urls.documents)
@@ -72,7 +41,7 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
         yield "unreadable", str(urls.unreadable)
         yield "files", f"{urls.parts_read} read, {urls.parts_kept} unchanged since an earlier run"
     else:
-        records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
+        records = build_warc_index(list_files(place), folder, opening.warc_options(options), jobs, executor)
         yield "documents", str(records.documents)
         yield "duplicates", f"{records.duplicates} (of one URL, the first is held)"
         yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))
@@ -94,23 +63,23 @@ def build_corpus(
     from simulate.build.tree import build_tree  # likewise
 
     options = read_options(settings)
-    source = open_corpus(settings)
+    source = opening.open_corpus(settings)
     source.check()
     build_options = BuildOptions(
         options.text_extractor,
         always_extract=options.simulation_text == "extracted",
-        default_date=NO_DATE,
+        default_date=opening.NO_DATE,
         time_limit=PAGE_SECONDS,
         slim_links=slim_links,
     )
     counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
-    build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
+    build_url_index(opening.clueweb22_in(to, options, opening.largest_page(settings)), opening.index_folder(to), jobs)
     return counts
 
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:
     """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
-    corpus = open_corpus(settings)
+    corpus = opening.open_corpus(settings)
     corpus.check()
     corpus.require("outlinks")
     return page_ranks(corpus, progress=wants_bar(read_options(settings).progress_bar))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
-from crawl4llm.base.settings import is_corpus_class, whole
+from crawl4llm.base.settings import is_corpus_class, loaded, whole
 from crawl4llm.options import DEMO, Options, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import KINDS
@@ -50,10 +49,8 @@ def open_corpus(settings: BaseSettings) -> Corpus:
 def largest_page(settings: BaseSettings) -> int | None:
     """Return the bytes of the largest page that is read (``DOWNLOAD_MAXSIZE``); None for 0. Raises InputError."""
     given = settings.get("DOWNLOAD_MAXSIZE")
-    try:
+    with as_input_error(f"DOWNLOAD_MAXSIZE = {given!r}", form="{} {}", errors=ValueError):
         return whole(0)(given) or None
-    except ValueError as error:
-        raise InputError(f"DOWNLOAD_MAXSIZE = {given!r} {error}") from None
 
 
 def demo_web() -> DemoPaths:
@@ -83,11 +80,7 @@ def index_folder(place: Path) -> Path:
 
 def _own_corpus(options: Options) -> Corpus:
     """Load a corpus class by its dotted path, and make the corpus that the settings describe. Raises InputError."""
-    module, _, name = str(options.corpus).rpartition(".")
-    try:
-        found: Any = getattr(import_module(module), name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"CORPUS {options.corpus}: there is no such file, and no such class ({error})") from None
+    found = loaded(str(options.corpus), f"CORPUS {options.corpus}: there is no such file, and no such class")
     if missing := [part for part in ("from_options", *_PARTS) if not hasattr(found, part)]:
         raise InputError(f"CORPUS {options.corpus} is no corpus class: it lacks {', '.join(missing)}")
     corpus: Corpus = found.from_options(options)

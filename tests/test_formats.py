@@ -22,7 +22,7 @@ from crawl4llm.base.known_sets import MAGIC
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.storage import Storage, pack, sealed
 from crawl4llm.crawl import jobdir
-from crawl4llm.parts.known_urls import urls as known_urls
+from crawl4llm.parts.known_urls import work as known_urls
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools.trainlm import results as trainlm
 from simulate.build import tree

@@ -122,7 +122,7 @@ def _control(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.base.output_dir import BLOCKED, BLOCKLISTS
     from crawl4llm.crawl.control import CONTROL, read_blocked, read_control
-    from crawl4llm.parts.blocklists.lists import published
+    from crawl4llm.parts.blocklists.work import published
 
     def read(data: bytes) -> None:
         for name in (CONTROL, BLOCKED, BLOCKLISTS):
@@ -158,7 +158,7 @@ def _domains(folder: Path) -> Reader:
 def _known(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.base.known_sets import MAGIC
-    from crawl4llm.parts.known_urls.urls import KnownUrls
+    from crawl4llm.parts.known_urls.work import KnownUrls
 
     path = folder / "urls.known"
 
@@ -179,7 +179,7 @@ def _known_seeds() -> list[bytes]:
     import numpy as np
 
     from crawl4llm.base.known_sets import SetWriter
-    from crawl4llm.parts.known_urls.urls import URL_SCHEME, URLS, url_fingerprint
+    from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
 
     file = io.BytesIO()
     writer = SetWriter(file)

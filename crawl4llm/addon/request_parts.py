@@ -107,10 +107,7 @@ class RequestParts:
     def rated(self, place: int, influence: float | None, rating: RatedText | None) -> Rated:
         """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
         HTML."""
-        page = Rated(influence)
-        if rating is not None:
-            page.text, page.signature, page.known = rating.text, rating.signature, rating.known
-            page.classes = rating.classes
+        page = Rated(influence, *(rating[2:] if rating else ()))
         with self._named():
             for see in self._rated:
                 see(place, page)

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _SECONDS: Final = 30.0
 """Seconds between lines; work that takes less has none."""
@@ -44,7 +45,7 @@ class Lines:
     def say_time(self) -> None:
         """Print how long the work has taken, if it is time for a line; for work of which no more is known."""
         if self.due():
-            self.say(f"{tqdm.format_interval(self.seconds)} so far")
+            self.say(f"{_tqdm().format_interval(self.seconds)} so far")
 
 
 class Progress(Generic[T]):
@@ -72,7 +73,7 @@ class Progress(Generic[T]):
         self._lines = Lines(desc)
         self._bar: tqdm[Any] | None = None
         if sys.stderr.isatty() if bar is None else bar:
-            self._bar = tqdm(desc=desc, total=self._total, unit=unit, initial=initial, unit_scale=unit_scale)
+            self._bar = _tqdm()(desc=desc, total=self._total, unit=unit, initial=initial, unit_scale=unit_scale)
 
     def __iter__(self) -> Iterator[T]:
         with self:
@@ -100,8 +101,15 @@ class Progress(Generic[T]):
         if not self._total:
             return f"{done}{self._unit}"
         left = self._lines.seconds * (self._total - self._done) / max(self._done - self._initial, 1)
-        share = f"{self._done / self._total:.0%}, {tqdm.format_interval(max(left, 0))} left"
+        share = f"{self._done / self._total:.0%}, {_tqdm().format_interval(max(left, 0))} left"
         return f"{done} of {self._number(self._total)}{self._unit}, {share}"
 
     def _number(self, count: int) -> str:
-        return tqdm.format_sizeof(count) if self._unit_scale else f"{count:,}"
+        return _tqdm().format_sizeof(count) if self._unit_scale else f"{count:,}"
+
+
+def _tqdm() -> type[tqdm[Any]]:
+    # here, as it takes 8 ms and 1 MB, which a crawl without a bar saves
+    from tqdm import tqdm
+
+    return tqdm

@@ -91,12 +91,7 @@ COMPRESSIONS = {"gzip": Compression(".warc.gz", compress), "zstd": Compression("
 
 # -- unpacking --------------------------------------------------------------------------------------------------------
 
-_brotli: Any = None
-with suppress(ImportError):  # newer versions of Scrapy bring it
-    _brotli = import_module("brotli")
-    if not hasattr(_brotli.Decompressor, "can_accept_more_data"):  # before 1.2 nothing bounds what it makes
-        _brotli = None
-
+_brotli: Any = import_module("brotli")  # it has no types
 CODINGS: Final = {"gzip": b"\x1f\x8b", "deflate": b"", "br": b"", "zstd": b"\x28\xb5\x2f\xfd"}
 """The content codings of HTTP (RFC 9110, 8.4.1; RFC 9659), with the bytes that begin all data of each, if any do.
 ``deflate`` is the zlib format, from some servers without its head."""
@@ -111,7 +106,7 @@ _PIECE: Final = 1 << 20
 _FIRST_FED: Final = 1 << 10
 """Bytes with which a second member begins: a member's object copies what follows it, and there can be many."""
 _LEAST_ALLOWED, _MOST_RATIO = 1 << 26, 100
-_ERRORS: Final = (zlib.error, isal_or_zlib.error, zstd.ZstdError, *([_brotli.error] if _brotli else []))
+_ERRORS: Final = (zlib.error, isal_or_zlib.error, zstd.ZstdError, _brotli.error)
 
 
 class InflateError(ValueError):
@@ -208,8 +203,6 @@ class _BrotliStream:
     unused_data = b""
 
     def __init__(self) -> None:
-        if _brotli is None:
-            raise InflateError("it needs the package brotli, version 1.2 or newer")
         self._stream = _brotli.Decompressor()
 
     @property

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from crawl4llm.base.domains import Domain, is_public_suffix, may_be_public_suffix
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.terminal import harmless
@@ -47,11 +47,9 @@ class DomainList:
         none that can be used."""
         self.path = path
         self._told = f"{named_by} {path}"
-        try:
+        with as_input_error(f"{self._told} cannot be read"):
             self.data = read_input(path, MOST_BYTES)
             """The file as it is. Whoever needs it no more sets it free."""
-        except OSError as error:
-            raise InputError(f"{self._told} cannot be read: {error.strerror}") from None
         self.digest = hashlib.sha256(self.data).hexdigest()
         """SHA-256 of the file."""
         self.left_out = 0

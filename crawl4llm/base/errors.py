@@ -90,6 +90,27 @@ class CorruptRecord(PageError):
 
 
 @contextmanager
+def as_input_error(
+    what: str,
+    kind: type[Exception] = InputError,
+    form: str = "{}: {}",
+    errors: type[Exception] | tuple[type[Exception], ...] = OSError,
+) -> Iterator[None]:
+    """Make of an OSError, or other ``errors``, an InputError, or another ``kind``: one line of ``what`` cannot be done,
+    and the reason.
+
+    >>> with as_input_error("/corpus cannot be read"):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    crawl4llm.base.errors.InputError: /corpus cannot be read: Permission denied
+    """
+    try:
+        yield
+    except errors as error:
+        raise kind(form.format(what, getattr(error, "strerror", None) or error)) from error
+
+
+@contextmanager
 def reading(page: str) -> Iterator[None]:
     """Make of an error that nobody foresaw, while a page is read, a failure of that page: it is logged in full, and
     PageError is raised. Errors of the page's own, of input, of files and of memory stay what they are."""

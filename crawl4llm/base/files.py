@@ -11,11 +11,12 @@ import fcntl
 import os
 import resource
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from crawl4llm.base.errors import InputError, MachineError
+from crawl4llm.base.errors import InputError, MachineError, as_input_error
 
 
 class ArchiveError(InputError):
@@ -28,6 +29,15 @@ class ArchiveError(InputError):
     def of(cls, action: str, path: Path, error: OSError) -> ArchiveError:
         """Return the one-line error for a failed system call."""
         return cls(f"cannot {action} {path}: {error.strerror}")
+
+
+@contextmanager
+def archiving(action: str, path: Path) -> Iterator[None]:
+    """Make of an OSError an ArchiveError: the action, such as ``close``, cannot be done."""
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError.of(action, path, error) from error
 
 
 class AppendFile:
@@ -69,10 +79,8 @@ class AppendFile:
 
     def cut(self, size: int) -> None:
         """Drop everything from offset ``size`` on."""
-        try:
+        with archiving("cut back", self.path):
             os.ftruncate(self._fd, size)
-        except OSError as exc:
-            raise ArchiveError.of("cut back", self.path, exc) from exc
         self.size = size
 
     def check(self) -> None:
@@ -107,10 +115,8 @@ class AppendFile:
         handle, self._fd = self._fd, -1
         if handle < 0:
             return
-        try:
+        with archiving("close", self.path):
             os.close(handle)
-        except OSError as exc:
-            raise ArchiveError.of("close", self.path, exc) from exc
 
     def _changed(self, how: str) -> ArchiveError:
         return ArchiveError(f"{self.path} {how} while it was written; restore it, or begin a new crawl")
@@ -118,12 +124,11 @@ class AppendFile:
 
 def is_written(path: Path) -> bool:
     """Return whether a process holds the file as :class:`AppendFile` does."""
-    try:
+    handle = None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
+    if handle is None:
         return False
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -137,32 +142,26 @@ def is_written(path: Path) -> bool:
 
 def sync_path(path: Path) -> None:
     """Wait until a file, or the names in a directory, are on the disk."""
-    try:
+    with archiving("sync", path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
-    except OSError as exc:
-        raise ArchiveError.of("sync", path, exc) from exc
 
 
 def rename(path: Path, name: str) -> Path:
     """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
     renamed = path.with_name(name)
-    try:
+    with archiving("rename", path):
         os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
-    except OSError as exc:
-        raise ArchiveError.of("rename", path, exc) from exc
     return renamed
 
 
 def remove(path: Path) -> None:
     """Remove a file; ArchiveError where that fails."""
-    try:
+    with archiving("remove", path):
         os.unlink(path)  # noqa: PTH108 - as in `rename`
-    except OSError as exc:
-        raise ArchiveError.of("remove", path, exc) from exc
 
 
 def _create(path: Path, mode: int) -> int:

@@ -69,6 +69,14 @@ def parse_json(data: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def json_or_none(data: str | bytes) -> Any:
+    """Parse JSON that others wrote; return None, as of ``null``, for what is none."""
+    try:
+        return parse_json(data)
+    except ValueError:
+        return None
+
+
 def to_json(value: Any) -> bytes:
     """Return a value, which a crawl writes for itself and reads again, as JSON.
 

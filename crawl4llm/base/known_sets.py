@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import open_input, parse_json
 
@@ -118,13 +118,10 @@ class KnownSet:
         that names it. Raises InputError where it cannot be used."""
         self.path = path
         told = f"{named_by} {path}"
-        try:
-            with open_input(path) as file:
-                head, self.identity = _head(file.read(_HEAD), told)
-                size = file.seek(0, 2)
-                self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except OSError as error:
-            raise InputError(f"{told} cannot be read: {error.strerror}") from None
+        with as_input_error(f"{told} cannot be read"), open_input(path) as file:
+            head, self.identity = _head(file.read(_HEAD), told)
+            size = file.seek(0, 2)
+            self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
         if head.scheme != scheme:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from crawl4llm.base import crawl_log, series
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, read_json
 
 RUNS: Final = Path("crawls")
@@ -37,7 +37,7 @@ def claim_output_dir(path: str | None, *, worker: bool = False) -> Path:
 
     A ``worker`` of a crawl by several may also take one that a worker has left.
     """
-    try:
+    with as_input_error(f"OUTPUT_DIR {path or RUNS} cannot be made"):
         if path is None:
             return _next_numbered(RUNS)
         output = Path(path)
@@ -45,8 +45,6 @@ def claim_output_dir(path: str | None, *, worker: bool = False) -> Path:
         output.mkdir(parents=True, exist_ok=True)
         if not os.access(output, os.W_OK | os.X_OK):
             raise InputError(f"OUTPUT_DIR {output} cannot be written: Permission denied")
-    except OSError as error:
-        raise InputError(f"OUTPUT_DIR {path or RUNS} cannot be made: {error.strerror}") from None
     return output
 
 

@@ -40,10 +40,6 @@ def _if_there(shape: Mapping[str, Any]) -> dict[str, Any]:
     return {name: If(of) for name, of in shape.items()}
 
 
-def _is_absolute(path: str) -> bool:
-    return Path(path).is_absolute()
-
-
 FACTS: Final[dict[str, Any]] = {
     "crawl_id": IDENTIFIER,
     "policy": LINE,
@@ -100,7 +96,7 @@ CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
 """The crawl's own values there, as far as commands that only read a JOBDIR use them."""
 JOB: Final = {
     "crawl_id": {str},
-    "output": Where(LINE, _is_absolute),
+    "output": Where(LINE, lambda path: Path(path).is_absolute()),
     "digests": {...: Maybe({str, dict})},
     "settings": named(LINE, ...),
 }

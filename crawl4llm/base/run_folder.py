@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.base import input_files
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.received import RUN_FORMAT, require_fit
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
@@ -32,11 +32,9 @@ def write_settings(output: Path, facts: Mapping[str, Any], *, fsync: bool = Fals
 
 def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
     """Write a text file whole or not at all; for its owner's eyes only if ``private``. Raises InputError."""
-    try:
-        with replacing(path, fsync=fsync, mode=0o600 if private else 0o666) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    mode = 0o600 if private else 0o666
+    with as_input_error(f"{path} cannot be written"), replacing(path, fsync=fsync, mode=mode) as file:
+        file.write(text.encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import orjson
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile, PreadFile
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_input
@@ -146,12 +146,9 @@ class SeriesFile:
         self._file.close()
 
     def _write_anew(self, points: Iterable[Mapping[str, Any]]) -> AppendFile:
-        try:
-            with replacing(self._path) as file:
-                file.write(b"".join(map(_line, [{"format": FORMAT}, *points])))
-                size = file.tell()
-        except OSError as error:
-            raise InputError(f"{self._path} cannot be written: {error.strerror}") from None
+        with as_input_error(f"{self._path} cannot be written"), replacing(self._path) as file:
+            file.write(b"".join(map(_line, [{"format": FORMAT}, *points])))
+            size = file.tell()
         return AppendFile(self._path, size)
 
 
@@ -164,12 +161,11 @@ def read_series(folder: Path) -> list[dict[str, Any]] | None:
     is damaged, or of another format."""
     path = folder / NAME
     require_within(folder, path)
-    try:
+    data = None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
         data = read_input(path, _LARGEST)
-    except FileNotFoundError:
+    if data is None:
         return None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         lines = [orjson.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         if lines:

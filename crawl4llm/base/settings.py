@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from crawl4llm.base.input_files import given_path, parse_json
+from crawl4llm.base.errors import as_input_error
+from crawl4llm.base.input_files import given_path, json_or_none
 from crawl4llm.base.shapes import LONGEST_PART, is_name_part
 
 Check = Callable[[Any], Any]
@@ -52,9 +54,12 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def optional_text(value: Any) -> str | None:
-    """Take a string or path, or None where it is not set."""
-    return None if value is None or value == "" else text(value)
+def optional(check: Check) -> Check:
+    """Return the check that takes None, or nothing, too, where it is not set: that is None."""
+    return lambda value: None if value is None or value == "" else check(value)
+
+
+optional_text = optional(text)
 
 
 def text_or_empty(value: Any) -> str:
@@ -93,11 +98,9 @@ def networks(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def address(value: Any) -> str | None:
-    """Take a port of the loopback interface, or an IP address and a port; None, or nothing, where it is not set. Return
-    both, with a colon between."""
-    if value is None or value == "":
-        return None
+@optional
+def address(value: Any) -> str:
+    """Take a port of the loopback interface, or an IP address and a port. Return both, with a colon between."""
     host, _, port = str(value).rpartition(":")
     try:
         number = int(port)
@@ -158,9 +161,10 @@ def waits(value: Any) -> tuple[float, ...]:
     return tuple(map(seconds, given))
 
 
-def optional_number(value: Any) -> float | None:
-    """Take a finite number, or None where it is not set."""
-    return None if value is None or value == "" else _number(value, "a number", math.isfinite)
+@optional
+def optional_number(value: Any) -> float:
+    """Take a finite number."""
+    return _number(value, "a number", math.isfinite)
 
 
 def share(value: Any) -> float:
@@ -211,6 +215,16 @@ def some_of(*known: str) -> Check:
     return check
 
 
+def loaded(dotted: str, what: str, hint: str = "", *, needs: str = "__doc__") -> Any:
+    """Return what has a dotted path, and an attribute of a name. Raises InputError if nothing has: ``what`` cannot be
+    done, the reason, and the ``hint``."""
+    module, _, name = dotted.rpartition(".")
+    with as_input_error(what, form=f"{{}} ({{}}){hint}", errors=(ImportError, AttributeError, TypeError, ValueError)):
+        found = getattr(import_module(module), name)
+        _ = getattr(found, needs)
+    return found
+
+
 def is_dotted(value: Any) -> bool:
     """Return whether the name of a policy or scorer is a dotted path, which is imported."""
     return "." in str(value)
@@ -223,10 +237,7 @@ def is_corpus_class(value: Any) -> bool:
 
 def settings_object(value: Any) -> dict[str, Any]:
     """Take settings by name, or a JSON object of them."""
-    try:
-        given = parse_json(value) if isinstance(value, str) else value
-    except ValueError:
-        given = None
+    given = json_or_none(value) if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise ValueError("must be a JSON object")  # noqa: TRY004 - the one kind of error that checks raise
     return dict(given)

@@ -260,10 +260,9 @@ def _why(folder: Path, left: Sequence[int], tasks: int) -> str:
 
 def _is_queued(job: str) -> bool:
     """Return whether Slurm has a job in its queue, running ones included."""
+    asking = ["squeue", "--noheader", f"--jobs={job}"]
     try:
-        asked = subprocess.run(
-            ["squeue", "--noheader", f"--jobs={job}"], capture_output=True, text=True, check=False, timeout=60
-        )
+        asked = subprocess.run(asking, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"EXECUTOR={SLURM}: squeue cannot be asked ({error})") from None
     return asked.returncode == 0 and bool(asked.stdout.strip())

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import check_machine, sync_path
 from crawl4llm.base.within import fresh
 
@@ -84,10 +84,8 @@ def _runs(process: int) -> bool:
 
 def check_free(to: Path, named_by: str = "--out") -> None:
     """Raise InputError where something is at ``to``, which ``named_by`` names, but an empty folder."""
-    try:
+    with as_input_error(f"{named_by} {to} cannot be read"):
         taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
-    except OSError as error:
-        raise InputError(f"{named_by} {to} cannot be read: {error.strerror}") from None
     if taken:
         raise InputError(f"{named_by} {to}: exists already; give another folder, or remove it")
 
@@ -98,11 +96,9 @@ def check_new_file(path: Path, named_by: str = "--out") -> None:
     if not path.parent.is_dir():
         raise InputError(f"{named_by} {path} cannot be written: {path.parent} is no folder")
     temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
-    try:
+    with as_input_error(f"{named_by} {path} cannot be written"):
         temporary.touch(exist_ok=False)
         temporary.unlink()
-    except OSError as error:
-        raise InputError(f"{named_by} {path} cannot be written: {error.strerror}") from None
 
 
 def refuse_to_overwrite(path: Path, named_by: str = "--out") -> None:

@@ -283,7 +283,7 @@ class ContinuousPartition(OnePartition):
         touches nothing but the storage. Raises StorageError."""
         storage, (commit, segment, snapshot) = self._common.storage, prepared
         if segment is not None:
-            pages = segment.put(storage, journal.pages_name(self.number, commit.number))
+            pages = segment.put(storage, f"p/{self.number:04}/pages-{commit.number:08}")
             commit = commit._replace(head=commit.head._replace(pages=pages))
         if not storage.put(journal.name(self.number, journal.LOG, commit.number), journal.encode(commit)):
             return None
@@ -310,7 +310,7 @@ class ContinuousPartition(OnePartition):
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
-        crawl, leases = self.crawl, self._store.leases()
+        crawl, leases = self.crawl, self._store.frontier.leases()
         crawl.policy.load(self._store.policy_state())
         crawl.load(self._store.state()["crawl"], leases if crawl.owners is not None else [])
         if crawl.owners is None:

@@ -34,11 +34,6 @@ def name(partition: int, kind: str, number: int) -> str:
     return f"{folder(partition, kind)}/{number:08}"
 
 
-def pages_name(partition: int, number: int) -> str:
-    """Return how the names begin of what was archived for a commit."""
-    return f"p/{partition:04}/pages-{number:08}"
-
-
 class Head(NamedTuple):
     """What all workers know of a commit."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
@@ -85,35 +85,28 @@ class RequestSpool:
     def _begin(self) -> AppendFile:
         self._number += 1
         path = self._folder / f"{self._worker}-{self._number:08}.jsonl"
-        try:
+        with as_input_error(f"{self._folder} cannot be made"):
             self._folder.parent.mkdir(mode=0o700, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
         require_within(self._folder, path)
         return AppendFile(path, None, private=True)
 
     def _put_parts(self, last: int) -> None:
         """Put the parts that lie in the folder, of its own those up to a number: later ones are being written."""
         with self._putting:  # who waited finds nothing left
-            try:
+            found: list[tuple[Path, re.Match[str]]] = []
+            with as_input_error(f"{self._folder} cannot be read"), suppress(FileNotFoundError):
                 found = [(path, part) for path in self._folder.iterdir() if (part := _PART.fullmatch(path.name))]
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                raise InputError(f"{self._folder} cannot be read: {error.strerror}") from None
             for path, part in sorted(found, key=lambda one: one[0].name):
                 if part[1] != self._worker or int(part[2]) <= last:
                     self._put_part(path, f"{REQUESTS}/{part[1]}/{part[2]}")
 
     def _put_part(self, path: Path, name: str) -> None:
-        try:
+        with as_input_error(f"{path} cannot be read or removed"):
             data = read_input(path, _LARGEST)
             if lines := data[: data.rfind(b"\n") + 1]:  # a power cut may have cut the last one
                 self._storage.put(name, packed(lines))
             path.unlink()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read or removed: {error.strerror or error}") from None
 
 
 def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
+from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster.storage import Storage
@@ -91,14 +92,12 @@ class Segments:
         archive, self._archive = self._archive, None
         if archive is None:
             return None
-        try:
+        with as_input_error(f"cannot read {self._folder}", ArchiveError):
             archive.close()
             files = list(self._folder.glob("*.warc*"))
             if not files:  # archiving is off, or no URL fits into a record
                 return None
             data, index = files[0].read_bytes(), (self._folder / INDEX_NAME).read_bytes()
-        except OSError as error:
-            raise ArchiveError.of("read", self._folder, error) from error
         shutil.rmtree(self._folder)
         return Segment("".join(files[0].suffixes[-2:]), data, index)
 

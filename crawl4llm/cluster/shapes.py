@@ -7,24 +7,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
-from crawl4llm.base import received
-from crawl4llm.base.shapes import (
-    COUNTS,
-    FLAG,
-    IDENTIFIER,
-    LARGEST_WHOLE,
-    LINE,
-    NAME_PART,
-    NUMBER,
-    VALUE,
-    If,
-    Maybe,
-    Where,
-    fits,
-    misfit,
-    named,
-    whole,
-)
+from crawl4llm.base import received, shapes as base
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
@@ -36,8 +19,8 @@ from crawl4llm.warc import is_utc_date
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
     """Return the content of an object. Raises StorageError where it has another shape."""
     content = storage.unpack(name, data)
-    if not fits([content], shape):
-        raise storage.damaged(name, misfit(content, shape))
+    if not base.fits([content], shape):
+        raise storage.damaged(name, base.misfit(content, shape))
     return content
 
 
@@ -61,10 +44,10 @@ def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     )
 
 
-_TEXT, _FLAG, _NUMBER = {str}, FLAG, NUMBER
-_WHOLE = whole(-1)
+_TEXT, _FLAG, _NUMBER = {str}, base.FLAG, base.NUMBER
+_WHOLE = base.whole(-1)
 """The seeds have the place -1."""
-_COUNTS = named(LINE, whole(-LARGEST_WHOLE))
+_COUNTS = base.named(base.LINE, base.whole(-base.LARGEST_WHOLE))
 _FAILURE = {"id": _TEXT, "outcome": {one.value for one in Outcome}, "reason": _TEXT}
 _NEWS: Final = {
     "news": [(_WHOLE, _WHOLE, _WHOLE)],
@@ -76,44 +59,49 @@ _PAGE: Final = {
     "id": _TEXT,
     "url": _TEXT,
     "priority": _NUMBER,
-    "influence": Maybe(_NUMBER),
+    "influence": base.Maybe(_NUMBER),
     "depth": _WHOLE,
-    "parent": Maybe(_TEXT),
+    "parent": base.Maybe(_TEXT),
 }
 _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
-WHOLE: Final = Where(_SHOWN, _is_ranked)
-OFFER: Final = Where({"queued": _WHOLE, **_SHOWN, **_NEWS}, _is_ranked)
-PLAN: Final = Where((_WHOLE, [_WHOLE], [_TEXT], _NUMBER), lambda plan: len(plan[1]) == len(plan[2]))
-_SEGMENT: Final = Where(
+WHOLE: Final = base.Where(_SHOWN, _is_ranked)
+OFFER: Final = base.Where({"queued": _WHOLE, **_SHOWN, **_NEWS}, _is_ranked)
+PLAN: Final = base.Where((_WHOLE, [_WHOLE], [_TEXT], _NUMBER), lambda plan: len(plan[1]) == len(plan[2]))
+_SEGMENT: Final = base.Where(
     _TEXT, re.compile(r"(i/\d{8}/pages-\d{4,}|p/\d{4,}/pages-\d{8})-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch
 )
-SEGMENTS: Final = Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
+SEGMENTS: Final = base.Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
 _EXCHANGE: Final = {
     "rows": [
         (
             _WHOLE,
-            Maybe(_PAGE),
-            Maybe(_FAILURE),
-            Maybe({"date": Maybe(_TEXT), "language": Maybe(_TEXT), "opt_outs": _TEXT}),
+            base.Maybe(_PAGE),
+            base.Maybe(_FAILURE),
+            base.Maybe({"date": base.Maybe(_TEXT), "language": base.Maybe(_TEXT), "opt_outs": _TEXT}),
         )
     ],
-    "pages": Maybe(_SEGMENT),
+    "pages": base.Maybe(_SEGMENT),
     "counts": _COUNTS,
     "influence": (_NUMBER, _WHOLE),
 }
-EXCHANGE: Final = Where(_EXCHANGE, lambda told: all((row[1] is None) == (row[3] is None) for row in told["rows"]))
-_LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), whole())]
+EXCHANGE: Final = base.Where(_EXCHANGE, lambda told: all((row[1] is None) == (row[3] is None) for row in told["rows"]))
+_LINKS: Final = [(_WHOLE, [_WHOLE], base.Maybe([_WHOLE]), base.whole())]
 _MOST_KEYLESS: Final = 1 << 24
 """Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""
-LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
-LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
+LINKS: Final = base.Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
+LINKS_WITH_ANCHORS: Final = base.Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
 FOUND: Final = [(_WHOLE, _WHOLE)]
-HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_SEGMENT), [(_WHOLE, _WHOLE)])
+HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, base.Maybe(_TEXT), [_WHOLE], base.Maybe(_SEGMENT), [(_WHOLE, _WHOLE)])
 """Of a commit in continuous order."""
-_LINE_OF_PAGE: Final = {**_PAGE, "visited": _WHOLE, "fetched": _WHOLE, "near_duplicate_of": If(Maybe(whole()))}
+_LINE_OF_PAGE: Final = {
+    **_PAGE,
+    "visited": _WHOLE,
+    "fetched": _WHOLE,
+    "near_duplicate_of": base.If(base.Maybe(base.whole())),
+}
 LINES: Final = ([_LINE_OF_PAGE], [_FAILURE])
-MAIL: Final = Where(
-    {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, Maybe(_TEXT), _WHOLE)]},
+MAIL: Final = base.Where(
+    {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)]},
     lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),
 )
 QUOTA: Final = (_WHOLE, _WHOLE)
@@ -122,13 +110,17 @@ SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
 END: Final = {"reason": {MAX_PAGES, FRONTIER_EMPTY, *ENDS}, "iteration": _WHOLE, "crawled": _WHOLE}
 CRAWL: Final = {
     "format": _WHOLE,
-    "id": IDENTIFIER,
+    "id": base.IDENTIFIER,
     "identity": {
-        "CRAWL_PARTITIONS": whole(1, MOST_PARTITIONS),
-        "CRAWL_MAX_PAGES": whole(1),
-        "CRAWL_BATCH_SIZE": whole(),
+        "CRAWL_PARTITIONS": base.whole(1, MOST_PARTITIONS),
+        "CRAWL_MAX_PAGES": base.whole(1),
+        "CRAWL_BATCH_SIZE": base.whole(),
     },
     "facts": {**received.FACTS, "settings": received.ARCHIVED},
-    "archive": {"prefix": NAME_PART, "start_date": Where({str}, is_utc_date), "fields": named(LINE, Maybe(VALUE))},
-    "seeds": COUNTS,
+    "archive": {
+        "prefix": base.NAME_PART,
+        "start_date": base.Where({str}, is_utc_date),
+        "fields": base.named(base.LINE, base.Maybe(base.VALUE)),
+    },
+    "seeds": base.COUNTS,
 }

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from crawl4llm.base.compression import inflate, plausible, zstd
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.cluster_options import storage_url
@@ -54,10 +54,8 @@ class Storage:
             from obstore import exceptions  # obstore is an extra
         except ImportError:
             raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
-        try:
+        with as_input_error(f"STORAGE {url!r:.300}", StorageError, "{} {}", ValueError):
             storage_url(url)
-        except ValueError as error:
-            raise StorageError(f"STORAGE {url!r:.300} {error}") from None
         self.url = url
         self.puts = self.put_bytes = self.gets = 0
         self.checked: set[str] | None = None
@@ -189,12 +187,11 @@ class Storage:
 
     def _check(self, name: str) -> None:
         """Raise StorageError if what has the name of an object is nothing that may be read or written."""
-        try:
+        with (
+            as_input_error(f"STORAGE {self.url}: {name} cannot be read", StorageError),
+            as_input_error(f"STORAGE {self.url}", StorageError, errors=InputError),
+        ):
             check_object(self.url, name)
-        except InputError as error:
-            raise StorageError(f"STORAGE {self.url}: {error}") from None
-        except OSError as error:
-            raise StorageError(f"STORAGE {self.url}: {name} cannot be read: {error.strerror}") from None
 
     def _ask(self, what: str, name: str, ask: Callable[[str], T]) -> T | None:
         """Return the answer of the store about an object; None if the object does not exist."""

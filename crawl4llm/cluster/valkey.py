@@ -17,7 +17,7 @@ from threading import Event, RLock, Thread
 from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.shapes import NUMBER, fits
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, WorkerFacts, boottime
@@ -326,10 +326,7 @@ class ValkeyLiveness(Liveness):
 
 def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
     """Return a worker's facts and figures by its last words; none of odd ones."""
-    try:
-        content = parse_json(said)
-    except ValueError:
-        content = None
+    content = json_or_none(said)
     return (content["facts"], content["figures"]) if fits([content], _SAID) else ({}, {})
 
 

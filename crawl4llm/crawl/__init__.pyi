@@ -1,4 +1,3 @@
-from .archive import open_archive as open_archive, warcinfo_fields as warcinfo_fields
 from .commits import (
     CRAWL as CRAWL,
     Commits as Commits,
@@ -11,6 +10,7 @@ from .commits import (
 from .control import (
     CONTROL as CONTROL,
     Control as Control,
+    InjectFolder as InjectFolder,
     checked_control as checked_control,
     publish_blocked as publish_blocked,
     read_blocked as read_blocked,
@@ -39,11 +39,16 @@ from .ends import (
     is_done as is_done,
 )
 from .fetched_web import FetchedWeb as FetchedWeb, LiveCorpus as LiveCorpus
-from .inject_folder import InjectFolder as InjectFolder
 from .job import Job as Job, fixed_settings as fixed_settings
 from .jobdir import JOB as JOB, REQUESTS as REQUESTS, ROBOTS as ROBOTS, JobDir as JobDir, find_output as find_output
 from .opening import open_crawl as open_crawl
-from .page_writer import CrawlLog as CrawlLog, PageWriter as PageWriter, RatePages as RatePages
+from .page_writer import (
+    CrawlLog as CrawlLog,
+    PageWriter as PageWriter,
+    RatePages as RatePages,
+    open_archive as open_archive,
+    warcinfo_fields as warcinfo_fields,
+)
 from .reorder_buffer import (
     Found as Found,
     Hop as Hop,

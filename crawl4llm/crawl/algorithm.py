@@ -19,21 +19,19 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogWriter, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import QUEUED, TOO_LARGE
+from crawl4llm.crawl.counting import Counters
+from crawl4llm.crawl.page_writer import PageWriter
+from crawl4llm.crawl.reorder_buffer import Answer
+from crawl4llm.crawl.scope import Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
+from crawl4llm.parts import Parts, Rated
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
-
-if TYPE_CHECKING:
-    from crawl4llm.base.pages import PageRecord
-    from crawl4llm.crawl.counting import Counters
-    from crawl4llm.crawl.page_writer import PageWriter
-    from crawl4llm.crawl.reorder_buffer import Answer
-    from crawl4llm.crawl.scope import Scope
-    from crawl4llm.parts import Parts, Rated
 
 
 class Neighbours(Protocol):

@@ -18,8 +18,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, get_args
 
-from crawl4llm.base.errors import Why
+from crawl4llm.base.errors import Why, as_input_error
 from crawl4llm.base.files import AppendFile, ArchiveError
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
 from crawl4llm.base.shapes import FLAG, LINE, Maybe, Where, fits, whole
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
@@ -165,10 +166,8 @@ class AnswerSpool:
         return self._file.append(head + text + body)
 
     def _opened(self) -> BinaryIO:
-        try:
+        with as_input_error(f"cannot read {self._file.path}", ArchiveError):
             return self._file.path.open("rb")
-        except OSError as error:
-            raise ArchiveError.of("read", self._file.path, error) from None
 
 
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
@@ -184,10 +183,7 @@ def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
     text, bodies = file.read(text_bytes), file.read(body_bytes)
     if zlib.crc32(bodies, zlib.crc32(text)) != checksum:
         return None
-    try:
-        told = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    told = json_or_none(text)
     shape = _HOP if isinstance(told, dict) and "hop" in told else _ANSWER
     return _Record(token, told, bodies, end) if fits([told], shape) else None
 

@@ -16,7 +16,7 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.pieces import StoredPieces
-from crawl4llm.frontier import DurableVisited, Lease, Store, StoredFrontier
+from crawl4llm.frontier import DurableVisited, Store, StoredFrontier
 from crawl4llm.options import Options
 from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition, SeriesPosition
@@ -141,10 +141,6 @@ class CrawlStore:
                 other.keep_in(self._pieces)
         if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
             keep_in(self._pieces)
-
-    def leases(self) -> list[Lease]:
-        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
-        return self.frontier.leases()
 
     def state(self) -> dict[str, Any]:
         """Return the state at the last commit; empty before the first one."""

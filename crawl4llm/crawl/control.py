@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,14 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.domains import Domain, owner_of
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.output_dir import BLOCKED
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.seeds import Seeds, read_seeds
 
-CONTROL, LOCK = "control.json", "control.json.lock"
+CONTROL, LOCK, INJECT = "control.json", "control.json.lock", "inject"
 _LARGEST: Final = 1 << 20
 """Bytes of either file."""
 _LONGEST_DELAY: Final = 86_400.0
@@ -93,14 +96,13 @@ def publish_blocked(jobdir: Path, output: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
+    content: Any = {}
+    with (
+        as_input_error(f"{path} is not JSON", errors=ValueError),
+        as_input_error(f"{path} cannot be read"),
+        suppress(FileNotFoundError),
+    ):
         content = read_json(path, _LARGEST)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f'{path} is not a JSON object; write it like {{"delay": 10, "blocked": ["example.com"]}}')
     return content
@@ -112,10 +114,8 @@ def checked_control(path: Path | str, content: Mapping[str, Any]) -> Control:
     for key, value in content.items():
         if key not in _CHECKS:
             raise InputError(f"{path}: {harmless(key)[:80]!r} is not known; known are: {', '.join(_CHECKS)}")
-        try:
+        with as_input_error(f"{path}: {key}", form="{} {}", errors=ValueError):
             known[key] = _CHECKS[key](value)
-        except ValueError as error:
-            raise InputError(f"{path}: {key} {error}") from None
     return Control(**known)
 
 
@@ -140,10 +140,8 @@ def _delays(value: Any) -> dict[str, float]:
         owner = owner_of(f"http://{name}/")
         if owner != name:
             raise ValueError(f"has {name!r}, which has no delay of its own: give that of its owner, {owner!r}")
-        try:
+        with as_input_error(f"of {owner!r}", ValueError, "{} {}", ValueError):
             delays[owner] = _seconds(seconds)
-        except ValueError as error:
-            raise ValueError(f"of {owner!r} {error}") from None
     return delays
 
 
@@ -172,12 +170,67 @@ _CHECKS: Final = {
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock that ends with this process, waiting for whoever has it."""
-    try:
+    with as_input_error(f"{path} cannot be opened"):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
         os.close(lock)
+
+
+_DONE: Final = "done"
+_LARGEST_SEEDS: Final = 16 << 20
+"""Bytes of a file; all of its seeds are in memory at once."""
+_SETTLED: Final = 1.0
+"""Seconds since the last change of a file, before which somebody may still write to it."""
+
+
+class InjectFolder:
+    """Seeds for a crawl that runs, in ``JOBDIR/inject/``: files ``*.txt``, written like those of ``-a seeds=FILE``, but
+    for what links lead to and hidden files."""
+
+    def __init__(self, jobdir: Path) -> None:
+        self._folder = jobdir / INJECT
+
+    def make(self) -> None:
+        """Make the folder, so that files can be put there. Raises InputError."""
+        with as_input_error(f"{self._folder} cannot be made"):
+            self._folder.mkdir(exist_ok=True)
+
+    def waiting(self) -> list[tuple[Path, int]]:
+        """Return the files that can be read, by name, each with its time of change in nanoseconds.
+
+        Raises InputError.
+        """
+        found: list[tuple[Path, int]] = []
+        # the folder may be missing, or a file that was just taken away
+        with as_input_error(f"{self._folder} cannot be read"), suppress(FileNotFoundError):
+            found = [
+                (path, path.lstat().st_mtime_ns)
+                for path in self._folder.iterdir()
+                if path.suffix == ".txt" and path.name[0] != "." and path.is_file() and not path.is_symlink()
+            ]
+        now = time.time()
+        return sorted((path, changed) for path, changed in found if abs(now - changed / 1e9) >= _SETTLED)
+
+    def read(self, path: Path, corpus: Corpus) -> Seeds:
+        """Read a file as a seeds file is read. Raises InputError, also where it is too long."""
+        with as_input_error(f"{path} cannot be read"):
+            size = path.stat().st_size
+        if size > _LARGEST_SEEDS:
+            raise InputError(f"{path} has more than {_LARGEST_SEEDS:,} bytes; divide its seeds among several files")
+        return read_seeds(path, corpus)
+
+    def finish(self, path: Path) -> None:
+        """Move a file whose seeds are part of a commit to ``done/``. Raises InputError; then it is read once more,
+        which changes nothing."""
+        done = self._folder / _DONE
+        number, to = 0, done / path.name
+        with as_input_error(f"{path} cannot be moved to {to}"):
+            done.mkdir(exist_ok=True)
+            require_within(self._folder, done)
+            while to.exists():
+                number += 1
+                to = done / f"{path.stem}.{number}{path.suffix}"
+            path.rename(to)

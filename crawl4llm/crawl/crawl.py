@@ -9,11 +9,11 @@ from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
 from crawl4llm.crawl.algorithm import Algorithm
-from crawl4llm.crawl.blocking import Blocking
 from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.crawl.reorder_buffer import Answer, Arrivals, Hop, Injected, RaisedN, ReorderBuffer, Spool
+from crawl4llm.crawl.scope import Blocking
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.frontier import MOST_HOPS, Lease, Outcome
 from crawl4llm.options import Options
@@ -132,14 +132,14 @@ class Crawl(Driven):
             self.start_batch(self.iteration + (not self.continuous))
             if expand and not self.finished:
                 new += self._extract_held_back()
-        lists = self.arrivals.take_lists()
+        lists, self.arrivals.lists = self.arrivals.lists, []
         if expand:
             new += [candidate for links in lists for candidate in self.algorithm.extract(links)]
         await self.algorithm.enqueue(new)
-        if self.arrivals.has_seeds:
+        if self.arrivals.injected:
             some = self.arrivals.take_seeds(self.pages_at_once, self.counters.counts)
             await self.algorithm.enqueue(self.visit_seeds(some))
-        self._commit(now=self.finished is not None or self.arrivals.awaits_commit)
+        self._commit(now=self.finished is not None or bool(self.arrivals.queued))
 
     def _extract_held_back(self) -> list[Candidate]:
         return [candidate for page in self.held_back.release() for candidate in self.algorithm.extract(page)]
@@ -260,7 +260,7 @@ class Crawl(Driven):
             return False
 
     def inject(self, injected: Injected) -> None:
-        self.arrivals.inject(injected)
+        self.arrivals.injected.append(injected)
 
     def follow(self, links: CrawledPage) -> None:
         self.arrivals.lists.append(links)
@@ -352,7 +352,7 @@ class Crawl(Driven):
     @property
     def _seeds_wait(self) -> bool:
         """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
-        return self.arrivals.has_seeds and (self.continuous or not self.buffer)
+        return bool(self.arrivals.injected) and (self.continuous or not self.buffer)
 
     @property
     def balance(self) -> Balance:

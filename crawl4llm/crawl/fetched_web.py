@@ -152,8 +152,6 @@ class FetchedWeb:
 
 
 async def _rate_html(
-    workers: Raters[PageRater],
-    task: Callable[[PageRater, HtmlPage], Rating | RatedText],
-    pages: Sequence[PageRecord],
+    workers: Raters[PageRater], task: Callable[[PageRater, HtmlPage], Rating | RatedText], pages: Sequence[PageRecord]
 ) -> list[Rating | RatedText]:
     return await workers.run(task, [HtmlPage(page.url, page.html or b"") for page in pages])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
 from crawl4llm.crawl.layer import Layer
 from crawl4llm.crawl.sited_frontier import SitedFrontier
-from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
+from crawl4llm.frontier import Aside, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.parts import Part, Parts
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Aside
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""

@@ -145,7 +145,7 @@ class Job:
         """Let a crawl go on from the last commit. Raises InputError."""
         assert self.state.crawl is not None
         try:
-            crawl.load(self.state.crawl, self.store.leases())
+            crawl.load(self.state.crawl, self.store.frontier.leases())
         except (ArithmeticError, LookupError, AttributeError, TypeError, ValueError):
             raise self._tables.damaged("its state is not that of this crawl and its parts") from None
 

@@ -18,7 +18,7 @@ from crawl4llm.base import received
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.shapes import fits, is_uuid
 from crawl4llm.base.terminal import harmless
@@ -36,9 +36,9 @@ _LARGEST_NEW_STORE = 1 << 16
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 _OURS |= {holds.NAME, f"{holds.NAME}.open"}
 """Besides the files of the filter and those of the copies of robots.txt, whose names begin with theirs."""
-INJECT, REQUESTS = "inject", "requests"
+REQUESTS, _SEEDS = "requests", control.INJECT
 _OF_THE_USER = {control.CONTROL, f"{control.CONTROL}.open", control.LOCK}
-"""Files that may be there before the crawl, and stay where it was not begun; the folder INJECT may be too."""
+"""Files that may be there before the crawl, and stay where it was not begun; the folder _SEEDS may be too."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
 """Files that there may be before ``job.json``."""
 DIGESTS = {
@@ -141,11 +141,9 @@ class JobDir:
     def _read(self) -> dict[str, Any] | None:
         path = self.path / JOB
         try:
-            job = parse_json(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
+            job = json_or_none(path.read_bytes()) if path.stat().st_size <= _LONGEST_JOB else None
         except FileNotFoundError:
             return None
-        except ValueError:
-            job = None
         if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
             raise self._damaged("it is no job description")
         if job["format"] != FORMAT:
@@ -155,10 +153,10 @@ class JobDir:
 
     def _refuse_others(self, names: Iterable[str]) -> None:
         """Raise InputError where there is no crawl, but something else; or where its files lie elsewhere."""
-        others = [name for name in names if not _is_ours(name) and name not in {*_OF_THE_USER, INJECT, REQUESTS}]
+        others = [name for name in names if not _is_ours(name) and name not in {*_OF_THE_USER, _SEEDS, REQUESTS}]
         if others and JOB not in names:
             raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
-        for path in (self.path / name for name in names if name in {INJECT, REQUESTS}):
+        for path in (self.path / name for name in names if name in {_SEEDS, REQUESTS}):
             if path.is_symlink() or not path.is_dir():
                 raise InputError(f"{path} is a link, or no folder; put the folder itself there, or remove it")
         for path in (self.path / name for name in names if _is_ours(name) or name in _OF_THE_USER):
@@ -172,7 +170,7 @@ class JobDir:
         except store.StoreError:
             found = f"{self.store_path} is damaged"
         for name in names:
-            if not found and name not in {*_BEFORE_BEGUN, *_OF_THE_USER, INJECT} and (self.path / name).stat().st_size:
+            if not found and name not in {*_BEFORE_BEGUN, *_OF_THE_USER, _SEEDS} and (self.path / name).stat().st_size:
                 found = f"{self.path / name} belongs to a crawl"
         if found:
             raise InputError(

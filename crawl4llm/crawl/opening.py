@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import LogWriter
 from crawl4llm.base.domains import Domain
@@ -20,9 +20,6 @@ from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.commits import Commits
-    from crawl4llm.crawl.reorder_buffer import Spool
-    from crawl4llm.crawl.turns import Clock
     from crawl4llm.frontier import VisitedSet
 
 
@@ -37,24 +34,21 @@ def open_crawl(
     log: LogWriter,
     parts: Parts,
     provenance: Mapping[str, str],
-    commits: Commits | None = None,
     by_owners: OwnerFrontier | None = None,
     aside: Aside | None = None,
-    clock: Clock | None = None,
     tells_sites_apart: bool = False,
     sends: bool = False,
-    concurrent_leases: int = 1,
     opted_out: Sequence[Domain] = (),
     limits: Limits = NO_LIMITS,
-    spool: Spool | None = None,
-    url_of_seed: Callable[[str], str] | None = None,
     neighbours: Neighbours | None = None,
+    **of_crawl: Any,
 ) -> Crawl:
     """Return a crawl that has not begun.
 
-    ``by_owners``: ``frontier``, if it goes by owners; only in continuous order. They wait by the ``clock``.
+    ``by_owners``: ``frontier``, if it goes by owners; only in continuous order. They wait by its clock.
     ``aside`` keeps what is out of the frontier's order for a while; in memory unless given. ``sends``: requests are
-    sent, and who sends them counts them. Other arguments are as those who use them have them.
+    sent, and who sends them counts them. Other arguments are as those who use them have them: ``of_crawl`` as
+    :class:`crawl4llm.crawl.crawl.Crawl` has them.
     """
     counters = Counters()
     layers = layered(frontier, by_owners, parts, MemoryAside() if aside is None else aside, sites=tells_sites_apart)
@@ -73,23 +67,6 @@ def open_crawl(
         reads=parts.needs() != Needs(),
     )
     algorithm = Algorithm(
-        layers.frontier,
-        writer,
-        scope,
-        policy,
-        parts,
-        log,
-        counters,
-        counts_answers=not sends,
-        neighbours=neighbours,
+        layers.frontier, writer, scope, policy, parts, log, counters, counts_answers=not sends, neighbours=neighbours
     )
-    return Crawl(
-        options,
-        algorithm,
-        layers,
-        commits=commits,
-        clock=clock,
-        concurrent_leases=concurrent_leases,
-        spool=spool,
-        url_of_seed=url_of_seed,
-    )
+    return Crawl(options, algorithm, layers, **of_crawl)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.crawl.counting import Counters
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry
+from crawl4llm.options import Options
 from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.scoring import RatedText, Rating
-from crawl4llm.warc import Archive
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, NullArchive
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import VisitedSet
+
+logger = logging.getLogger(__name__)
 
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]]
 """Gives fetched pages their influence scores, and their texts and what else is needed of them, in their order."""
@@ -66,10 +70,7 @@ class PageWriter:
                 self._counters.counts["pages/unrated"] += rating.score is None
         rated = {}
         for place, ((entry, _), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
-            page = rated[entry.key] = Rated(entry.score if known else rating.score)
-            if isinstance(rating, RatedText):
-                page.text, page.signature, page.known = rating.text, rating.signature, rating.known
-                page.classes = rating.classes
+            page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
             for see in self._rated:
                 see(place, page)
         return rated
@@ -163,3 +164,46 @@ class CrawlLog:
         """Close the files."""
         self._pages.close()
         self._failures.close()
+
+
+def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
+    """Open the archive in ``directory``: begin it, or with ``at`` go on there. Raises InputError. Where ``info`` names
+    no host it is a simulation's: each page is stored whole, and no file closes by its age."""
+    if not options.warc_enabled:
+        return NullArchive()
+    # a crawl that archives nothing needs none of it
+    from crawl4llm.warc import ArchiveWriter
+
+    live = info.host is not None
+    if options.warc_max_age and not live:
+        logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")
+    form = ArchiveFormat(
+        compression=options.warc_compression,
+        text=options.warc_text,
+        revisits=options.warc_revisits if live else 0,
+        max_age=options.warc_max_age if live else 0,
+        credentials=options.archive_credentials,
+    )
+    return ArchiveWriter(directory, info, options.warc_max_bytes, at, form)
+
+
+def warcinfo_fields(
+    options: Options,
+    software: str,
+    source: Mapping[str, str | None],
+    *,
+    policy: str,
+    extractor: str | None,
+    model_digest: str,
+) -> dict[str, str]:
+    """Return the fields of the warcinfo records that have a value. ``software`` names this project and Scrapy with
+    their versions; ``source`` says where the pages come from."""
+    fields = {
+        "software": software,
+        "operator": options.warc_operator,
+        **source,
+        "policy": policy,
+        "extractor": extractor,
+        "model-digest": model_digest,
+    }
+    return {name: value for name, value in fields.items() if value}

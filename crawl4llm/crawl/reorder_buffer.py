@@ -233,46 +233,28 @@ class Arrivals:
     """What is to be visited besides the links of pages, until it is."""
 
     def __init__(self) -> None:
-        self._injected: deque[Injected] = deque()
-        self._queued: list[Injected] = []
+        self.injected: deque[Injected] = deque()
+        """More seeds, to be visited."""
+        self.queued: list[Injected] = []
         """Injected seeds that are queued, or were visited before, and await a commit."""
         self.lists: list[CrawledPage] = []
         """Of links that are no page's, such as a sitemap's."""
 
-    def inject(self, injected: Injected) -> None:
-        """Let more seeds be visited."""
-        self._injected.append(injected)
-
-    @property
-    def has_seeds(self) -> bool:
-        """Whether there are seeds to be visited."""
-        return bool(self._injected)
-
-    @property
-    def awaits_commit(self) -> bool:
-        """Whether somebody waits for a commit."""
-        return bool(self._queued)
-
     def take_seeds(self, most: int, counts: Counter[str]) -> list[str]:
         """Return some of the seeds that were injected first; count them once all are taken."""
-        injected = self._injected[0]
+        injected = self.injected[0]
         keys = injected.seeds.keys
         some, keys[:] = keys[:most], keys[most:]
         if not keys:
             counts.update(injected.seeds.counts)
-            self._queued.append(self._injected.popleft())
+            self.queued.append(self.injected.popleft())
         return some
-
-    def take_lists(self) -> list[CrawledPage]:
-        """Return the links that are no page's, to be followed."""
-        lists, self.lists = self.lists, []
-        return lists
 
     def committed(self) -> None:
         """Tell those who injected seeds that these last."""
-        for injected in self._queued:
+        for injected in self.queued:
             injected.when_committed()
-        self._queued.clear()
+        self.queued.clear()
 
 
 class RaisedN:

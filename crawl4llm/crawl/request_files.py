@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Final, Protocol, cast
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.whole_files import replacing
@@ -55,10 +55,8 @@ class RequestFiles:
         self._folder = jobdir / REQUESTS
         self._day = -1
         self._file: AppendFile | None = None
-        try:
+        with as_input_error(f"{self._folder} cannot be made"):
             self._folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
 
     def append(self, line: bytes, at: float) -> None:
         """Append a line, which has its end, to the day of a time in seconds since 1970. Raises InputError, with nothing
@@ -96,10 +94,8 @@ class RequestFiles:
 def days(jobdir: Path) -> list[str]:
     """Return the days, such as ``2026-05-31``, of which there is a log, in order. Raises InputError."""
     folder = jobdir / REQUESTS
-    try:
+    with as_input_error(f"{folder} cannot be read"):
         return sorted({day for path in folder.iterdir() if (day := _day_of(path))})
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 def lines(jobdir: Path, day: str) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,11 +12,12 @@ from crawl4llm.base.errors import Why
 from crawl4llm.base.reasons import DUPLICATE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
 from crawl4llm.crawl.counting import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.frontier import Entry, Outcome, OwnerFrontier
 from crawl4llm.parts import Parts, Refusal
 from crawl4llm.policies import Candidate, CrawledPage
 
 if TYPE_CHECKING:
+    from crawl4llm.base.crawl_log import LogWriter
     from crawl4llm.frontier import VisitedSet
 
 
@@ -30,7 +31,7 @@ class Limits(NamedTuple):
 
 
 NO_LIMITS = Limits()
-_LATELY: Final = 1 << 15
+_LATELY: Final = 1 << 14
 """Targets of links remembered as visited, by all partitions together, some 150 bytes each; most links lead to one of
 these. To look one up in the visited set takes ten times as long."""
 _LONGEST: Final = 200
@@ -197,3 +198,41 @@ _Check = Callable[[Candidate], Refusal | None]
 def _by_url(refuses: Callable[[str], Refusal | None]) -> _Check:
     """Return the check of a candidate's URL."""
     return lambda candidate: refuses(candidate.url or candidate.key)
+
+
+_OWNERS_AT_ONCE = 1000
+"""Owners of whom is asked at once whether they are blocked."""
+
+
+class Blocking:
+    """Drops what is queued of owners that are blocked while the crawl runs, some at a time."""
+
+    def __init__(self, scope: Scope, frontier: OwnerFrontier, log: LogWriter) -> None:
+        self._scope, self._frontier, self._log = scope, frontier, log
+        self._owners: deque[str] = deque()
+        """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
+
+    def look_at(self, domains: Sequence[str]) -> None:
+        """Look first at those of some domains that are owners."""
+        self._owners.extendleft(name for name in domains if owner_of(f"http://{name}/") == name)
+
+    def look_at_all(self) -> None:
+        """Look at all owners, in time."""
+        self._owners.extend(self._frontier.owners.names)
+
+    def drop_some(self, most: int) -> bool:
+        """Drop ``most`` documents of one blocked owner; return whether there may be more. Raises InputError if the log
+        cannot be written."""
+        for _ in range(min(_OWNERS_AT_ONCE, len(self._owners))):
+            if self._drop_some(self._owners[0], most):
+                return True
+            self._owners.popleft()
+        return bool(self._owners)
+
+    def _drop_some(self, owner: str, most: int) -> bool:
+        if (refusal := self._scope.blocked(f"http://{owner}/")) is None:
+            return False
+        ended = self._frontier.drop_owner(owner, Outcome.DROPPED, refusal.reason, most)
+        lines = [failure_line(Outcome.DROPPED.value, refusal.reason, entry, refusal.why) for entry in ended]
+        self._log.write([], lines)
+        return bool(ended)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.errors import InputError, MissingRecord, as_input_error
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.pages import Corpus
 
@@ -78,13 +78,10 @@ def _tally(counts: Counter[str]) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
+    with as_input_error(f"seeds file {path} cannot be read", errors=(OSError, EOFError, zlib.error)):
         for number, line in enumerate(input_lines(path, compressed=path.suffix == ".gz", errors="replace"), 1):
             if seed := _COMMENT.sub("", line).strip():
                 yield number, seed
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"seeds file {path} cannot be read: {reason}") from None
 
 
 def find_document(corpus: Corpus, given: str) -> str:

@@ -59,7 +59,7 @@ class SitedFrontier(Layer):
         super().__init__(within)
         self._aside = aside
         index: Any = within.owners
-        self._index: Index = index
+        self.owners: Index = index
         self._sites: MutableMapping[str, Any] = {}
         """States of sites, by name."""
         self._over: OrderedDict[str, None] = OrderedDict()
@@ -109,16 +109,12 @@ class SitedFrontier(Layer):
             return False
         return len(self._within) == self.owners.documents.parked + len(self._offered)
 
-    @property
-    def owners_waiting(self) -> int:
-        """The number of owners with documents set aside."""
-        return len(self._counts)
-
-    def next_tries(self, most: int) -> tuple[int, list[str], float]:
+    def next_tries(self, most: int) -> tuple[int, list[str], int, float]:
         """Return the number of documents that wait because their sites have not answered, those that are tried now
-        included; some of their owners; and the time of the next look at one of them, infinity if none is due."""
-        number = self.waiting + len(self._offered) + len(self._trying)
-        return number, list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
+        included; ``most`` of their owners, and how many more there are; and the time of the next look at one of them,
+        infinity if none is due."""
+        number, owners = self.waiting + len(self._offered) + len(self._trying), list(islice(self._counts, most))
+        return number, owners, len(self._counts) - len(owners), self._due[0][0] if self._due else math.inf
 
     # -- what whoever asks tells ----------------------------------------------------------------------------------
 
@@ -169,10 +165,6 @@ class SitedFrontier(Layer):
             self._take_back(owner_of(url), site)
 
     # -- the frontier's protocol ----------------------------------------------------------------------------------
-
-    @property
-    def owners(self) -> Owners:
-        return self._index
 
     def push(self, entries: Iterable[Entry]) -> list[Evicted]:
         self._push(entries)
@@ -237,18 +229,18 @@ class SitedFrontier(Layer):
             is_alone = False
         if self._is_open(site) or not owner:
             return True
-        if self._index.ready_at(site) <= self._index.now and (is_alone or owner not in self._owes):
+        if self.owners.ready_at(site) <= self.owners.now and (is_alone or owner not in self._owes):
             self._trying[lease.token] = site
             return True
-        self._index.release(owner, self._index.now)
+        self.owners.release(owner, self.owners.now)
         if (entry := self._within.withdraw(lease)) is not None:
             self._set_aside(owner, site, entry)
         return False
 
     def _set_aside(self, owner: str, site: str, entry: Entry) -> None:
         """Set a document aside: it is tried when its site may be, unless another one of the site is tried before."""
-        until, scope = self._index.ready_at(site), site
-        if until > self._index.now:
+        until, scope = self.owners.ready_at(site), site
+        if until > self.owners.now:
             self._sites[site] = _LEFT_ALONE
             self._expect(until, owner, site)
         elif self._sites.get(site) != _OFFERED:
@@ -270,7 +262,7 @@ class SitedFrontier(Layer):
 
     def _try_next(self, owner: str, site: str) -> None:
         """Let the best document of a site that is set aside be tried, when the site may be."""
-        if (until := self._index.ready_at(site)) > self._index.now:
+        if (until := self.owners.ready_at(site)) > self.owners.now:
             self._expect(until, owner, site)
             return
         for entry in self._take(owner, site, 1):
@@ -281,10 +273,10 @@ class SitedFrontier(Layer):
 
     def _look_later(self, owner: str) -> None:
         """Look at an owner at once if it may be tried, else when there may be nothing else to ask of it."""
-        if owner not in self._owes or self._index.is_parked(owner):
+        if owner not in self._owes or self.owners.is_parked(owner):
             self._look_at(owner)
-        elif (ready := self._index.ready_at(owner)) < math.inf:  # else the end of its lease comes here
-            self._expect(max(ready, self._index.now) + _GRACE, owner)
+        elif (ready := self.owners.ready_at(owner)) < math.inf:  # else the end of its lease comes here
+            self._expect(max(ready, self.owners.now) + _GRACE, owner)
 
     def _look_at(self, owner: str) -> None:
         """Look at an owner with the next call of lease()."""
@@ -296,12 +288,12 @@ class SitedFrontier(Layer):
         if (owner, site) not in self._expected and until < math.inf:
             self._expected.add((owner, site))
             heapq.heappush(self._due, (until, owner, site))
-            self._index.alarm = min(self._index.alarm, until)
+            self.owners.alarm = min(self.owners.alarm, until)
 
     def _look_around(self) -> None:
         """Queue documents whose try is due, and those of sites that answered or are given up."""
         for _ in range(_MOST_MOVED):
-            if not self._due or self._due[0][0] > self._index.now:
+            if not self._due or self._due[0][0] > self.owners.now:
                 break
             _, owner, site = heapq.heappop(self._due)
             self._expected.discard((owner, site))
@@ -321,11 +313,11 @@ class SitedFrontier(Layer):
                 self._back.popleft()
         if self._counts and not (self._back or self._due or self._within.leased or len(self._within)):
             self._find()  # nothing that is to come would lead there
-        self._index.alarm = self._index.now if self._back else self._due[0][0] if self._due else math.inf
+        self.owners.alarm = self.owners.now if self._back else self._due[0][0] if self._due else math.inf
 
     def _offer(self, owner: str) -> None:
         """Queue the best document of an owner that waits to be tried, if it may be tried now."""
-        if self._index.is_parked(owner):
+        if self.owners.is_parked(owner):
             self._offered.pop(owner, None)
             if owner in self._counts:  # the crawl may end when all that is left is parked
                 self._push(self._taken(owner, self._aside.take_owner(_name(owner), _MOST_MOVED)))
@@ -334,10 +326,10 @@ class SitedFrontier(Layer):
         if owner not in self._counts or owner in self._offered:
             return
         if owner in self._owes:
-            ready = self._index.ready_at(owner)
-            if self._index.queued_of(owner) or ready == math.inf:
+            ready = self.owners.ready_at(owner)
+            if self.owners.queued_of(owner) or ready == math.inf:
                 return  # the end of its next lease comes here again
-            if ready + _GRACE > self._index.now:
+            if ready + _GRACE > self.owners.now:
                 self._expect(ready + _GRACE, owner)
                 return
         for entry in self._take(owner, _TRIES, 1):
@@ -348,7 +340,7 @@ class SitedFrontier(Layer):
         """Let the documents of a site go back to the queue."""
         if owner in self._counts:
             self._back.append((owner, site))
-            self._index.alarm = min(self._index.alarm, self._index.now)
+            self.owners.alarm = min(self.owners.alarm, self.owners.now)
 
     def _take(self, owner: str, scope: str, most: int) -> list[Entry]:
         return self._taken(owner, self._aside.take(_name(owner), scope, most))

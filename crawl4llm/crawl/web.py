@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring import PageRater, Scorer, load_extractor, load_scorer
 
@@ -107,10 +107,8 @@ def crawl_on(web: type[W], crawler: Crawler) -> tuple[W, Driven] | None:
 
 def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
     """Return the scorers that the policy needs besides SCORER, by their names. Raises InputError."""
-    try:
+    with as_input_error(f"URL_POLICY = {options.url_policy!r}", errors=InputError):
         return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
-    except InputError as error:
-        raise InputError(f"URL_POLICY = {options.url_policy!r}: {error}") from None
 
 
 def load_rater(

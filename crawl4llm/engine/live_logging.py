@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.output_dir import TENSORBOARD
 from crawl4llm.base.run_folder import SETTINGS
@@ -39,10 +39,8 @@ class TensorBoardLogger:
         from tensorboardX import SummaryWriter  # tensorboardX is an extra
 
         folder = output / TENSORBOARD
-        try:
+        with as_input_error(f"LIVE_LOGGING tensorboard cannot write to {folder}"):
             self._writer = SummaryWriter(logdir=str(folder))
-        except OSError as error:
-            raise InputError(f"LIVE_LOGGING tensorboard cannot write to {folder}: {error.strerror}") from None
         self._writer.add_text("settings", f"```json\n{json.dumps(description, indent=1)}\n```")
 
     def log(self, crawled: int, figures: Mapping[str, float]) -> None:

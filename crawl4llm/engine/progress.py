@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import create_looping_call
-from tqdm import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
 
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.crawl import Driven
 from crawl4llm.engine.scheduler import iteration_done
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,10 @@ class Progress:
             return
         self._bar = wants_bar(crawl.options.progress_bar)
         if self._bar:
+            # here, as it takes 8 ms and 1 MB, which a crawl without a bar saves
+            from tqdm import tqdm
+            from tqdm.contrib.logging import logging_redirect_tqdm
+
             self._shown.enter_context(logging_redirect_tqdm())
             bar = self._shown.enter_context(tqdm(total=crawl.options.crawl_max_pages, unit=" pages", smoothing=0.1))
             self._shown.callback(_show, bar, crawl)

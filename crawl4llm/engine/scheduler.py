@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
+    from crawl4llm.crawl import Driven
     from crawl4llm.frontier import Lease
-    from crawl4llm.spiders.influence import InfluenceSpider
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +93,8 @@ class InfluenceScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None]:
         """Score the seeds and hand out the first documents."""
-        self._spider = cast("InfluenceSpider", spider)
-        self._crawl = self._spider.crawl
+        self._spider = cast("Any", spider)  # crawl4llm.spiders.influence, which stands above
+        self._crawl: Driven = self._spider.crawl
         self._together = self._documents_of_a_request()
         self._crawl.wake = self._when_steered
         return deferred_from_coro(self._begin())
@@ -205,8 +205,7 @@ class InfluenceScheduler(BaseScheduler):
         sites, any_wait = self._crawl.sites, self._crawl.unanswered_sites
         if sites is not None and any_wait and not self._crawl.in_flight and now >= self._said + _SAID_SECONDS:
             self._said = now
-            number, owners, tried = sites.next_tries(_MOST_NAMED)
-            left = sites.owners_waiting - len(owners)
+            number, owners, left, tried = sites.next_tries(_MOST_NAMED)
             named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
             next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""
             logger.info(

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.received import refuse_code
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.base.settings import Check, flag, is_dotted, one_of, real_number, whole
@@ -135,11 +135,9 @@ def check_values(settings: BaseSettings) -> None:
             words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
             raise InputError(f"{name} = {value!r} {words}") from None
     path = settings.get("LOG_FILE")
-    try:
+    with as_input_error(f"LOG_FILE {path} cannot be written"):
         if path:
             Path(path).open("ab").close()
-    except OSError as error:
-        raise InputError(f"LOG_FILE {path} cannot be written: {error.strerror}") from None
 
 
 def _check_of(name: str, default: Any) -> Check | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.utils.misc import load_object
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.engine.components import NO_SPIDER_STATE
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ def web_class(settings: BaseSettings) -> type[Web]:
 
 
 def _loaded(path: Any) -> Any:
-    try:
+    faults = (ImportError, NameError, ValueError)
+    with as_input_error(f"{_MIDDLEWARES}: {path} cannot be loaded", form="{} ({})", errors=faults):
         return load_object(path)
-    except (ImportError, NameError, ValueError) as error:
-        raise InputError(f"{_MIDDLEWARES}: {path} cannot be loaded ({error})") from None
 
 
 def prepare(settings: BaseSettings, given: str | None = None, spider: str | None = None) -> str | None:

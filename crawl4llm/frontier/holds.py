@@ -11,11 +11,11 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.shapes import FLAG, NUMBER, fits, whole
@@ -91,12 +91,8 @@ class Holds:
         self._wall = wall
         self._holds: dict[str, Hold] = {}
         self._lines = self._size = 0
-        try:
+        with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
             self._read()
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
         self._most = _LEAST + 2 * len(self._in_force())
 
     def items(self) -> Iterator[tuple[str, Hold]]:
@@ -141,12 +137,9 @@ class Holds:
     def _write_anew(self) -> None:
         """Write down what is in force alone."""
         self._holds = self._in_force()
-        try:
-            with replacing(self._path, fsync=self._fsync, mode=0o600) as file:
-                file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
-                self._size = file.tell()
-        except OSError as error:
-            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
+        with as_input_error(f"cannot write {self._path}"), replacing(self._path, fsync=self._fsync, mode=0o600) as file:
+            file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
+            self._size = file.tell()
         self._lines = len(self._holds)
         self._most = _LEAST + 2 * self._lines
 

@@ -1,8 +1,8 @@
 """Documents, queues and the visited set in memory, packed: a document is one bytes object, and so are the fingerprints
 of some keys.
 
-A queued document takes 85 to 107 bytes besides the UTF-8 bytes of key, URL and parent, 142 at most where documents get
-new scores; a visited one takes 19 (``python -m benchmarks.frontier_memory``).
+A queued document takes 78 to 100 bytes besides the UTF-8 bytes of key, URL and parent, 134 at most if documents get new
+scores; a visited one takes 19 (``python -m benchmarks.frontier_memory``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
 _NULS = 2 * len(_END)
 """In the three texts of a document, if none has a NUL of its own."""
-_REST, _PLACE, _SCORE = struct.Struct(">IIH??d"), struct.Struct(">H"), struct.Struct(">d")
+_REST, _PLACE = struct.Struct(">IIH??"), struct.Struct(">H")
 _HAS_URL = -_REST.size + 10
 """Place of the fourth field."""
 _HOPS_BITS = 3
@@ -64,19 +64,19 @@ def pack(entry: Entry) -> bytes:
     if text.count("\0") > _NULS:
         text = _END.join([one.replace("\0", "\0\1") for one in texts])
     place = entry.cell << _HOPS_BITS | entry.hops
-    rest = _REST.pack(entry.depth, entry.attempts, place, url != key, parent is not None, entry.score)
+    rest = _REST.pack(entry.depth, entry.attempts, place, url != key, parent is not None)
     return order_of(entry.score) + text.encode("utf-8", "surrogatepass") + rest
 
 
 def unpack(document: bytes) -> Entry:
     """Return the document that was packed."""
-    depth, attempts, place, has_url, has_parent, score = _REST.unpack_from(document, len(document) - _REST.size)
+    depth, attempts, place, has_url, has_parent = _REST.unpack_from(document, len(document) - _REST.size)
     text = str(document[SCORE_BYTES : -_REST.size], "utf-8", "surrogatepass")
     texts = text.split(_END)
     if text.count("\0") > _NULS:
         texts = [one.replace("\0\1", "\0") for one in texts]
     key, url, parent = texts
-    hops, cell = place & (1 << _HOPS_BITS) - 1, place >> _HOPS_BITS
+    hops, cell, score = place & (1 << _HOPS_BITS) - 1, place >> _HOPS_BITS, score_of(document)
     return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops, cell)
 
 
@@ -120,7 +120,7 @@ class _ByKey:
                 order = order_of(score)
                 if document.startswith(order):
                     return None
-                new = order + document[SCORE_BYTES : -_SCORE.size] + _SCORE.pack(score)
+                new = order + document[SCORE_BYTES:]
                 self._buckets[place] = (*bucket[:at], new, *bucket[at + 1 :])
                 return document, new
         return None

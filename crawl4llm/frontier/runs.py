@@ -24,8 +24,7 @@ from crawl4llm.frontier.memory import SCORE_BYTES, order_of, score_of
 from crawl4llm.frontier.store import Store, StoreError
 
 _HEAD = struct.Struct("<IIBI")
-_FLAGS_AT = 8
-_IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
+_HAS_PARENT, _URL_IS_KEY = 2, 4
 _HOPS_AT, _HOPS = 3, 7
 """Three bits of the flags from this one on are Entry.hops."""
 _HAS_CELL, _CELL_BYTES = 1 << 6, 2
@@ -45,8 +44,6 @@ def encode(entry: Entry) -> Record:
         flags |= _URL_IS_KEY
     else:
         url = entry.url.encode("utf-8", "surrogatepass")
-    if not entry.score and str(entry.score)[0] == "-":
-        flags |= _IS_NEGATIVE_ZERO
     if entry.cell:
         flags, url = flags | _HAS_CELL, entry.cell.to_bytes(_CELL_BYTES, "big") + url
     return order_of(entry.score) + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
@@ -70,18 +67,13 @@ def _decoded(record: Record) -> Entry:
         cell = int.from_bytes(rest[_HEAD.size : start], "big")
     url = key if flags & _URL_IS_KEY else str(rest[start:middle], "utf-8", "surrogatepass")
     parent = str(rest[middle:], "utf-8", "surrogatepass") if flags & _HAS_PARENT else None
-    score = -0.0 if flags & _IS_NEGATIVE_ZERO else score_of(sort_key)
-    return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT & _HOPS, cell)
+    return Entry(key, url, score_of(sort_key), depth, parent, attempts, flags >> _HOPS_AT & _HOPS, cell)
 
 
 def rescored(record: Record, score: float) -> Record:
-    """Return the record of the same entry with another score. Raises StoreError if the record is damaged."""
+    """Return the record of the same entry with another score."""
     sort_key, rest = record
-    if score and not rest[_FLAGS_AT] & _IS_NEGATIVE_ZERO:
-        return order_of(score) + sort_key[SCORE_BYTES:], rest
-    entry = decode(record)
-    entry.score = score
-    return encode(entry)
+    return order_of(score) + sort_key[SCORE_BYTES:], rest
 
 
 def pack(records: Sequence[Record]) -> bytes:

@@ -27,7 +27,7 @@ import lmdb
 from crawl4llm.base.compression import crc32
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.shapes import fits, misfit
 
 NAME = "store.mdb"
@@ -143,10 +143,7 @@ class Store:
         stored = self.get("state", key)
         if not stored:
             return {}
-        try:
-            state = parse_json(stored)
-        except ValueError:
-            state = None
+        state = json_or_none(stored)
         if not fits([state], shape):
             raise self.damaged(f"its state is not that of a crawl: in {key.decode()}, {misfit(state, shape)}")
         return cast("dict[str, Any]", state)

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from tqdm import tqdm
-
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.received import VISITED
 from crawl4llm.frontier.bloom import FingerprintFilter, bytes_within, capacity_within
 from crawl4llm.frontier.fingerprints import FingerprintRuns, Mark, fingerprint
@@ -178,7 +177,7 @@ class DurableVisited:
             self._filter = FingerprintFilter(path, most_bytes=most_bytes, fsync=self._fsync)
         start = self._filter_mark.size if self._filter_mark else 0
         lacking = self._runs.added_since(start)
-        bar = tqdm(self._runs.since(start), "visited set", lacking, unit=" keys", disable=not progress or not lacking)
+        bar = Progress(self._runs.since(start), "visited set", lacking, unit=" keys", bar=progress and lacking > 0)
         for one in chain(bar, self._fresh):
             self._filter.add(one)
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from crawl4llm.base.pages import Corpus
     from crawl4llm.crawl import Driven
-    from crawl4llm.engine import Run
     from crawl4llm.parts import Blocklists
 
 logger = logging.getLogger(__name__)
@@ -50,7 +49,8 @@ class Steering:
     What cannot be used is said in one line of the log, once; what held before holds.
     """
 
-    def __init__(self, crawler: Crawler, jobdir: Path, run: Run) -> None:
+    def __init__(self, crawler: Crawler, jobdir: Path, run: Any) -> None:
+        """``run``: that of the spider, as :class:`crawl4llm.engine.Run` is."""
         self._crawler, self._jobdir, self._output = crawler, jobdir, run.output
         self._crawl: Driven = run.crawl
         self._corpus: Corpus = run.web.corpus
@@ -81,7 +81,7 @@ class Steering:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Steering:
         """Build it for the spider's crawl. Raises NotConfigured where that ends with its process."""
-        run: Run | None = getattr(crawler.spider, "run", None)
+        run = getattr(crawler.spider, "run", None)
         if run is None or run.job is None:
             raise NotConfigured
         return cls(crawler, Path(crawler.settings["JOBDIR"]), run)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.processes import return_freed_memory
 from crawl4llm.crawl import CONTROL, FetchedWeb, InjectFolder, RatePages, RealClock, read_control
 from crawl4llm.live.addresses import Rules
@@ -100,10 +100,9 @@ def _leak(settings: BaseSettings) -> str | None:
 
 def _is_a(wanted: type, setting: str, path: Any) -> bool:
     """Return whether a component of a setting is of a class. Raises InputError where it cannot be loaded."""
-    try:
+    faults = (ImportError, NameError, TypeError, ValueError)
+    with as_input_error(f"{setting}: {path} cannot be loaded", form="{} ({})", errors=faults):
         found = load_object(path)
-    except (ImportError, NameError, TypeError, ValueError) as error:
-        raise InputError(f"{setting}: {path} cannot be loaded ({error})") from None
     return isinstance(found, type) and issubclass(found, wanted)
 
 

@@ -117,8 +117,7 @@ TABLE: Final = (
         "to be indexed, quoted and linked to, not to be taken in whole",
     ),
     Row(
-        *(CONTENT_SIGNAL, "search=no", _ROBOTS_AND_HEADER, _NOTHING, _NOTHING, CONTENT_SIGNALS),
-        "about search engines",
+        *(CONTENT_SIGNAL, "search=no", _ROBOTS_AND_HEADER, _NOTHING, _NOTHING, CONTENT_SIGNALS), "about search engines"
     ),
     Row(
         *(CONTENT_USAGE, "train-ai=n", _ROBOTS_AND_HEADER, _ALL, _EXPORT, AIPREF),

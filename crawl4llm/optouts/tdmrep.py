@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.optouts.patterns import Pattern, path_of
 from crawl4llm.optouts.said import Said
 from crawl4llm.optouts.table import TDM_POLICY, TDM_RESERVATION, TDMREP
@@ -51,10 +51,7 @@ class TdmRules:
 def _entries(body: bytes) -> list[Any]:
     if not body or len(body) > LIMIT:
         return []
-    try:
-        found = parse_json(body.removeprefix(b"\xef\xbb\xbf"))
-    except ValueError:
-        return []
+    found = json_or_none(body.removeprefix(b"\xef\xbb\xbf"))
     return found if isinstance(found, list) else []
 
 

@@ -13,25 +13,16 @@ from typing import Any, Final
 from http_sf import StructuredFieldError, Token, parse
 
 from crawl4llm.base.pages import HeaderFields
+from crawl4llm.optouts import table
 from crawl4llm.optouts.said import ALL_AGENTS, Said
-from crawl4llm.optouts.table import (
-    CONTENT_SIGNAL,
-    CONTENT_USAGE,
-    HEADER,
-    ROBOTS,
-    RSL,
-    TDM_POLICY,
-    TDM_RESERVATION,
-    row_of,
-)
 
 FIELDS: Final = {
-    "x-robots-tag": ROBOTS,
-    "content-signal": CONTENT_SIGNAL,
-    "content-usage": CONTENT_USAGE,
-    "tdm-reservation": TDM_RESERVATION,
-    "tdm-policy": TDM_POLICY,
-    "link": RSL,
+    "x-robots-tag": table.ROBOTS,
+    "content-signal": table.CONTENT_SIGNAL,
+    "content-usage": table.CONTENT_USAGE,
+    "tdm-reservation": table.TDM_RESERVATION,
+    "tdm-policy": table.TDM_POLICY,
+    "link": table.RSL,
 }
 """Signals by the names of header fields."""
 _NAMES: Final = frozenset(name.encode() for name in FIELDS)
@@ -67,7 +58,7 @@ def said_in_head(headers: HeaderFields, crawler: str) -> list[Said]:
         # A field that stands several times is one list (RFC 9110, 5.2); but there each has crawlers of its own.
         for text in values if name == "x-robots-tag" else [", ".join(values)]:
             found += [
-                Said(signal, value, HEADER, agent=agent)
+                Said(signal, value, table.HEADER, agent=agent)
                 for agent, value in values_of(signal, text)
                 if agent in {ALL_AGENTS, crawler}
             ]
@@ -77,10 +68,10 @@ def said_in_head(headers: HeaderFields, crawler: str) -> list[Said]:
 def values_of(signal: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the values of a signal in a header field, each with the crawler that it is for: ``*`` for all."""
     text = text.strip()[:_LONGEST]
-    if signal == ROBOTS:
+    if signal == table.ROBOTS:
         yield from _x_robots_tag(text)
         return
-    yield from ((ALL_AGENTS, value) for value in _OF_SIGNAL[signal](text) if row_of(signal, value))
+    yield from ((ALL_AGENTS, value) for value in _OF_SIGNAL[signal](text) if table.row_of(signal, value))
 
 
 def content_signals(text: str) -> Iterator[str]:
@@ -108,7 +99,7 @@ def content_usage(text: str) -> Iterator[str]:
 def robots_directives(text: str) -> Iterator[str]:
     """Yield ``noindex`` and the like out of the content of a robots meta."""
     for part in text.lower().split(","):
-        if row_of(ROBOTS, directive := part.strip()):
+        if table.row_of(table.ROBOTS, directive := part.strip()):
             yield directive
 
 
@@ -139,14 +130,14 @@ def _x_robots_tag(text: str) -> Iterator[tuple[str, str]]:
             agent = ALL_AGENTS if name == "robots" else name
         else:
             directive = part.strip()
-        if row_of(ROBOTS, directive):
+        if table.row_of(table.ROBOTS, directive):
             yield agent, directive
 
 
 _OF_SIGNAL: Final = {
-    CONTENT_SIGNAL: content_signals,
-    CONTENT_USAGE: content_usage,
-    TDM_RESERVATION: tdm_reservation,
-    TDM_POLICY: tdm_policy,
-    RSL: _rsl_links,
+    table.CONTENT_SIGNAL: content_signals,
+    table.CONTENT_USAGE: content_usage,
+    table.TDM_RESERVATION: tdm_reservation,
+    table.TDM_POLICY: tdm_policy,
+    table.RSL: _rsl_links,
 }

@@ -1,13 +1,13 @@
-from .blocklists.lists import (
+from .blocklists.work import (
     NAME as NAME,
     Blocklists as Blocklists,
+    BlocklistsPart as BlocklistsPart,
     file_stamp as file_stamp,
     publish as publish,
     published as published,
 )
-from .blocklists.work import BlocklistsPart as BlocklistsPart
 from .budgets.accounts import LISTED as LISTED, Budgets as Budgets, scopes_of as scopes_of
-from .known_texts.texts import (
+from .known_texts.work import (
     BITS as BITS,
     DIGESTS as DIGESTS,
     RECORD as RECORD,
@@ -17,14 +17,14 @@ from .known_texts.texts import (
     band_name as band_name,
     record_of as record_of,
 )
-from .known_urls.urls import (
+from .known_urls.work import (
     URL_SCHEME as URL_SCHEME,
     URLS as URLS,
     is_web_url as is_web_url,
     listed_urls as listed_urls,
     url_fingerprint as url_fingerprint,
 )
-from .near_duplicates.texts import NearDuplicates as NearDuplicates
+from .near_duplicates.work import NearDuplicates as NearDuplicates
 from .opened import Parts as Parts
 from .order import ENDS as ENDS, ORDER as ORDER, Settings as Settings, load_part as load_part, open_parts as open_parts
 from .part import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final
 
 from crawl4llm.base import reasons, stats
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.settings import loaded
 from crawl4llm.parts import (
     blocklists,
     budgets,
@@ -81,11 +81,7 @@ def open_parts(options: Any) -> Parts:
 
 def load_part(dotted: str) -> type[Part]:
     """Return the class of a part by its dotted path. Raises InputError."""
-    module, _, name = dotted.rpartition(".")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"CRAWL_PARTS = {dotted!r} cannot be loaded ({error})") from None
+    found = loaded(dotted, f"CRAWL_PARTS = {dotted!r} cannot be loaded")
     if not (isinstance(found, type) and issubclass(found, Part)):
         raise InputError(f"CRAWL_PARTS = {dotted!r} is no part: it does not inherit crawl4llm.parts.Part")
     if not isinstance(getattr(found, "name", None), str):

@@ -7,27 +7,14 @@ import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
 from crawl4llm.base.shapes import whole
-from crawl4llm.policies._policy import (
-    NO,
-    Candidate,
-    CrawledPage,
-    Policy,
-    PolicyOptions,
-    Rating,
-    Wrapper,
-    load_policy,
-    saved_state,
-)
+from crawl4llm.policies import _policy as base
 from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
-from crawl4llm.scoring import Mentions, mentions_of, topic_pattern
-
-if TYPE_CHECKING:
-    from crawl4llm.scoring import PageRater, Raters
+from crawl4llm.scoring import Mentions, PageRater, Raters, mentions_of, topic_pattern
 
 
 def _bits(number: float) -> int:
@@ -67,12 +54,12 @@ def original(score: float) -> float:
     return math.copysign(_number(abs(magnitude) + _LEAST), magnitude) if magnitude else 0.0
 
 
-class Ascending(Wrapper):
+class Ascending(base.Wrapper):
     """Negative scores. Ties break by key, ascending, in either order."""
 
-    def __init__(self, inner: Policy) -> None:
+    def __init__(self, inner: base.Policy) -> None:
         super().__init__(inner, "asc")
-        self.partitioned = getattr(inner, "partitioned", NO)
+        self.partitioned = getattr(inner, "partitioned", base.NO)
 
     def _outer_score(self, key: str, score: float) -> float:
         return -score
@@ -88,7 +75,7 @@ _LINKS = 3
 _BETWEEN_WORDS = re.compile(r"[_\W]+")
 
 
-class HotQueue(Wrapper):
+class HotQueue(base.Wrapper):
     """A document is hot whose URL, or the anchor of the link along which it was found, has a word of the topic, or that
     is within 3 links of a crawled page on the topic; its score is lifted above all others.
 
@@ -96,7 +83,7 @@ class HotQueue(Wrapper):
     seeds are not hot. Hot documents among themselves, and the others, are ordered by the policy inside.
     """
 
-    def __init__(self, inner: Policy, workers: Raters[PageRater], topic: Sequence[str]) -> None:
+    def __init__(self, inner: base.Policy, workers: Raters[PageRater], topic: Sequence[str]) -> None:
         super().__init__(inner, "hot_queue")
         self._workers = workers
         self._topic = tuple(topic)
@@ -106,20 +93,20 @@ class HotQueue(Wrapper):
         """Links from the nearest page on the topic, by the number in the graph; only of what is near enough."""
         self._hot: set[str] = set()
         """Hot documents that are not crawled."""
-        self._crawled: list[CrawledPage] = []
+        self._crawled: list[base.CrawledPage] = []
         """Pages whose topic was not looked at yet."""
 
     def identity(self) -> Mapping[str, object]:
         return {**super().identity(), "hot_queue_topic": list(self._topic)}
 
-    def crawled(self, page: CrawledPage) -> None:
+    def crawled(self, page: base.CrawledPage) -> None:
         super().crawled(page)
         self._crawled.append(page)
 
-    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+    async def score(self, candidates: Sequence[base.Candidate]) -> list[base.Rating]:
         """Score page by page, so that a document's class depends on the pages up to the one on which it was found."""
         pages, self._crawled = self._crawled, []
-        found: dict[str | None, list[Candidate]] = {}
+        found: dict[str | None, list[base.Candidate]] = {}
         for candidate in candidates:
             found.setdefault(candidate.parent, []).append(candidate)
         topics = await self._workers.run(mentions_of(self._topic), [page.entry.key for page in pages])
@@ -137,7 +124,7 @@ class HotQueue(Wrapper):
 
     def load(self, state: bytes) -> None:
         own, _, inner = state.partition(b"\n")
-        graph, distance, hot = saved_state(own, (DUMPED, [(whole(), whole())], [{str}]))
+        graph, distance, hot = base.saved_state(own, (DUMPED, [(whole(), whole())], [{str}]))
         self._graph, self._distance, self._hot = SeenGraph.restored(graph), dict(distance), set(hot)
         super().load(inner)
 
@@ -147,7 +134,7 @@ class HotQueue(Wrapper):
     def _inner_score(self, key: str, score: float) -> float:
         return original(score)
 
-    def _follow(self, page: CrawledPage, *, on_topic: bool) -> None:
+    def _follow(self, page: base.CrawledPage, *, on_topic: bool) -> None:
         """Note the page's links, and to what they bring the topic nearer."""
         number = self._graph.add(page.entry.key, targets_of(page.links))
         if on_topic:
@@ -160,16 +147,16 @@ class HotQueue(Wrapper):
                     self._distance[target] = distance
                     nearer.append(target)
 
-    def _is_hot(self, candidate: Candidate) -> bool:
+    def _is_hot(self, candidate: base.Candidate) -> bool:
         link = f"{candidate.anchor} {unquote(candidate.url)}"
         words = f"{link} {_BETWEEN_WORDS.sub(' ', link)}"
         return self._words.search(words) is not None or self._graph.number(candidate.key) in self._distance
 
 
-def make_policy(workers: Raters[PageRater], options: PolicyOptions) -> Policy:
+def make_policy(workers: Raters[PageRater], options: base.PolicyOptions) -> base.Policy:
     """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
     with KNOWN_TEXTS, with what it learns of where new ones are. Raises InputError."""
-    policy: Policy = load_policy(options.url_policy)(workers, options)
+    policy: base.Policy = base.load_policy(options.url_policy)(workers, options)
     if options.known_texts is not None:
         from crawl4llm.policies._novelty import Novelty  # few crawls look for it, and it needs the learner's module
 

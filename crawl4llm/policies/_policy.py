@@ -6,19 +6,14 @@ import pkgutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.base.settings import fixed, is_dotted, one_of, optional_text, terms
+from crawl4llm.base.settings import fixed, is_dotted, loaded, one_of, optional_text, terms
 from crawl4llm.base.shapes import fits
-from crawl4llm.scoring import (
-    Rating as Rating,  # noqa: PLC0414 - a policy's answer for one candidate
-    parse_weights,
-    scorer_name,
-)
+from crawl4llm.scoring import Rating as Rating, parse_weights, scorer_name  # noqa: PLC0414 - policies give ratings
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
@@ -291,13 +286,9 @@ def load_policy(name: str) -> type[Policy]:
         dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:
         dotted = name if "." in name else f"crawl4llm.policies.{name}.Policy"
-    path, _, attribute = dotted.rpartition(".")
-    found, why = None, "it is no policy class"
-    try:
-        found = getattr(import_module(path), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        why = str(error)
+    what, hint = f"URL_POLICY = {name!r} cannot be loaded", f"; known are: {', '.join(known_policies())}"
+    found = loaded(dotted, what, hint)
     is_abstract = getattr(getattr(found, "score", None), "__isabstractmethod__", False)
     if isinstance(found, type) and not is_abstract and all(hasattr(found, part) for part in _PARTS):
         return found
-    raise InputError(f"URL_POLICY = {name!r} cannot be loaded ({why}); known are: {', '.join(known_policies())}")
+    raise InputError(f"{what} (it is no policy class){hint}")

@@ -13,18 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crawl4llm.base.shapes import is_of, whole
+from crawl4llm.policies import _learning as learning
 from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
-from crawl4llm.policies._learning import (
-    PAGE,
-    WAITING,
-    InTurn,
-    Lessons,
-    RunningMeans,
-    Waiting,
-    sums_by,
-    turn_of,
-    worst_of,
-)
 from crawl4llm.policies._means import MEAN_OF_SHARES, RunningMean, shrunken
 from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
@@ -35,12 +25,12 @@ if TYPE_CHECKING:
 
 # docs/policy-measurements.md says how these were chosen, and on what.
 _STATE: Final = {
-    "taught": (whole(), [PAGE]),
+    "taught": (whole(), [learning.PAGE]),
     "all": MEAN_OF_SHARES,
-    "places": sums_by({int}),
-    "siblings": sums_by({str}),
-    "waiting": {...: WAITING},
-    "leased": {...: WAITING},
+    "places": learning.sums_by({int}),
+    "siblings": learning.sums_by({str}),
+    "waiting": {...: learning.WAITING},
+    "leased": {...: learning.WAITING},
     "pages": whole(),
     "linked": [{str}],
 }
@@ -99,16 +89,16 @@ class Policy(PageByPagePolicy):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._lessons = Lessons(self.most)
+        self._lessons = learning.Lessons(self.most)
         self._all = RunningMean()
-        self._places: RunningMeans[int] = RunningMeans(4 * self.most)
-        self._siblings: RunningMeans[str] = RunningMeans(self.most)
+        self._places: learning.RunningMeans[int] = learning.RunningMeans(4 * self.most)
+        self._siblings: learning.RunningMeans[str] = learning.RunningMeans(self.most)
         """Of pages first seen on the same page, by its key: as many as documents that wait can have."""
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, learning.Waiting] = {}
         """In the order in which they were ranked last."""
-        self._waiting_turns: InTurn[str] = InTurn()
-        self._leased: dict[str, Waiting] = {}
-        self._leased_turns: InTurn[str] = InTurn()
+        self._waiting_turns: learning.InTurn[str] = learning.InTurn()
+        self._leased: dict[str, learning.Waiting] = {}
+        self._leased_turns: learning.InTurn[str] = learning.InTurn()
         self._pages = 0
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
@@ -118,21 +108,23 @@ class Policy(PageByPagePolicy):
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
-        is_mean = is_of(turn_of(MEAN_OF_SHARES))
-        self._lessons.keep_in(pieces.mapping("taught", is_of(turn_of(PAGE)), seldom_read=True))
+        is_mean = is_of(learning.turn_of(MEAN_OF_SHARES))
+        self._lessons.keep_in(pieces.mapping("taught", is_of(learning.turn_of(learning.PAGE)), seldom_read=True))
         self._places.keep_in(pieces.mapping("places", is_mean, seldom_read=True), int)
         self._siblings.keep_in(pieces.mapping("siblings", is_mean, seldom_read=True), str)
         for name, known, turns in self._known():
             of_documents = name == "waiting"
-            kept = pieces.mapping(name, is_of(turn_of(WAITING)), of_documents=of_documents, seldom_read=True)
-            known.update((key, Waiting.load(value)) for key, value in turns.keep_in(kept))
+            kept = pieces.mapping(
+                name, is_of(learning.turn_of(learning.WAITING)), of_documents=of_documents, seldom_read=True
+            )
+            known.update((key, learning.Waiting.load(value)) for key, value in turns.keep_in(kept))
 
-    def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn[str]], ...]:
+    def _known(self) -> tuple[tuple[str, dict[str, learning.Waiting], learning.InTurn[str]], ...]:
         return ("waiting", self._waiting, self._waiting_turns), ("leased", self._leased, self._leased_turns)
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
         target = self._learn(page)
-        self._waiting.update({one.key: Waiting(one.url, one.depth, one.parent) for one in found})
+        self._waiting.update({one.key: learning.Waiting(one.url, one.depth, one.parent) for one in found})
         self._see_links(page.links, target)
         self._rank(one.key for one in found)
         scores = {one.key: self._waiting[one.key].score for one in found}
@@ -170,7 +162,7 @@ class Policy(PageByPagePolicy):
             "linked": list(self._linked),
         }
         for name, known, turns in self._known():
-            kept = turns.save(known, Waiting.save)
+            kept = turns.save(known, learning.Waiting.save)
             state[name] = {} if kept else {key: waiting.save() for key, waiting in known.items()}
         return json.dumps(state).encode()
 
@@ -182,7 +174,7 @@ class Policy(PageByPagePolicy):
         self._siblings.load(saved["siblings"])
         for name, known, turns in self._known():
             for key, waiting in saved[name].items():
-                known[key] = Waiting.load(waiting)
+                known[key] = learning.Waiting.load(waiting)
                 turns.moved(key)
         self._pages = saved["pages"]
         self._linked = dict.fromkeys(saved["linked"])
@@ -191,7 +183,7 @@ class Policy(PageByPagePolicy):
 
     def _learn(self, page: CrawledPage) -> float:
         """Learn from a page and return its target, or that of pages on average where its influence is not known."""
-        known = self._leased.pop(page.entry.key, None) or Waiting(page.entry.url, page.entry.depth)
+        known = self._leased.pop(page.entry.key, None) or learning.Waiting(page.entry.url, page.entry.depth)
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
@@ -220,7 +212,7 @@ class Policy(PageByPagePolicy):
     # -- predicting -----------------------------------------------------------------------------------------------
 
     def _forget_worst(self) -> None:
-        for key in worst_of(self._waiting, self.most, attrgetter("score")):
+        for key in learning.worst_of(self._waiting, self.most, attrgetter("score")):
             del self._waiting[key]
             self._waiting_turns.moved(key)
 
@@ -246,7 +238,7 @@ class Policy(PageByPagePolicy):
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
-    def _numbers(self, documents: Sequence[Waiting], places: Sequence[_Place]) -> Floats:
+    def _numbers(self, documents: Sequence[learning.Waiting], places: Sequence[_Place]) -> Floats:
         """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
         means: list[float] = []
         for known, place in zip(documents, places, strict=True):
@@ -264,7 +256,7 @@ class Policy(PageByPagePolicy):
         numbers[:, 10:] = shapes.reshape(len(documents), -1) * np.float32(_SCALE)
         return numbers
 
-    def _place(self, known: Waiting) -> _Place:
+    def _place(self, known: learning.Waiting) -> _Place:
         """Return what is expected of where a document lies."""
         innermost = known.places[-1]
         if (place := self._known_places.get(innermost)) is None:

@@ -29,7 +29,8 @@ class Policy(BasePolicy):
     _clock = 0.0
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        return [Rating(-(self._clock + self._waiting_time(candidate.key))) for candidate in candidates]
+        seed = self._options.crawl_seed
+        return [Rating(-(self._clock - math.log(draw(seed, candidate.key)))) for candidate in candidates]
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """Set the clock to the last alarm; a document that came back to the frontier has rung before."""
@@ -41,6 +42,3 @@ class Policy(BasePolicy):
 
     def load(self, state: bytes) -> None:
         (self._clock,) = struct.unpack("<d", state)
-
-    def _waiting_time(self, key: str) -> float:
-        return -math.log(draw(self._options.crawl_seed, key))

@@ -1,10 +1,10 @@
 """Scorers: M of the paper, from a page's main text to a score.
 
-- ``scorer``: what a scorer is, those that come with the project, and the settings of scoring; ``fasttext_scorer`` and
-  ``length`` are scorers. One of your own is given by its dotted path.
+- ``scorer``: what a scorer is, those that come with the project, and the settings of scoring; ``fasttext_scorer``,
+  which tells languages too, and ``length`` are scorers. One of your own is given by its dotted path.
 - ``rating``: what is done with each page; ``workers``: processes that do it; ``score_cache``: scores that are known.
-- ``text``, ``faster_trafilatura``: main text from HTML; ``signatures``, ``classifiers``, ``languages``, ``topic``: what
-  else a text tells.
+- ``text``, ``faster_trafilatura``: main text from HTML; ``signatures``, ``classifiers``, ``topic``: what else a
+  text tells.
 - ``fasttext_file``, ``model_rules``: model files, and the rules beside them.
 - ``passes``: looks at all pages of a corpus, once.
 """

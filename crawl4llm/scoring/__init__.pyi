@@ -1,8 +1,11 @@
 from . import rating as rating, signatures as signatures
 from .classifiers import Classifier as Classifier, read_classifiers as read_classifiers
 from .fasttext_file import inspect_model as inspect_model
-from .fasttext_scorer import FastTextScorer as FastTextScorer, one_line as one_line
-from .languages import FastTextLanguages as FastTextLanguages
+from .fasttext_scorer import (
+    FastTextLanguages as FastTextLanguages,
+    FastTextScorer as FastTextScorer,
+    one_line as one_line,
+)
 from .model_rules import ModelRules as ModelRules, follow_rules as follow_rules, rules_path as rules_path
 from .passes import Arrays as Arrays, Pages as Pages, Question as Question, run_pass as run_pass
 from .rating import (

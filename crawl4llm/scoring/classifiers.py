@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.fasttext_file import inspect_model
 from crawl4llm.scoring.fasttext_scorer import FastTextModel
@@ -61,12 +61,10 @@ def read_classifiers(path: Path) -> tuple[Classifier, ...]:
         raise InputError(f"MIXTURE {path} cannot be read: {error.strerror}") from None
     except ValueError:
         raise InputError(f"MIXTURE {path} is no JSON file in UTF-8; docs/mixture.md has an example") from None
-    try:
+    with as_input_error(f"MIXTURE {path}", errors=(InputError, ValueError)):
         if not isinstance(content, dict) or not content:
-            raise ValueError("it is no object with a classifier or more")  # noqa: TRY301 - one kind of error
+            raise ValueError("it is no object with a classifier or more")
         return tuple(_classifier(name, given, path.parent) for name, given in content.items())
-    except (InputError, ValueError) as error:
-        raise InputError(f"MIXTURE {path}: {error}") from None
 
 
 def _classifier(name: str, given: Any, folder: Path) -> Classifier:

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
@@ -50,12 +51,11 @@ class BlockStore:
     def load(self, number: int) -> Arrays | None:
         """Return a block; None where it is not there or cannot be used."""
         path = self._path(number)
-        try:
+        data = None
+        with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
             data = path.read_bytes()
-        except FileNotFoundError:
+        if data is None:
             return None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
         digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if digest != self._digest(content):
             logger.warning("%s is damaged, or of another corpus or model; its pages are computed again", path)
@@ -75,13 +75,11 @@ class BlockStore:
         content, contents = io.BytesIO(), dict[str, Any](arrays)
         np.savez(content, **contents)
         data = content.getvalue()
-        try:
+        with as_input_error(f"{self._path(number)} cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
             if number == 0:
                 _write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode())
             _write_whole(self._path(number), self._digest(data) + data)
-        except OSError as error:
-            raise InputError(f"{self._path(number)} cannot be written: {error.strerror}") from None
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.block"

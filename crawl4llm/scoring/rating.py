@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class TextSet(Protocol):
-    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.texts.KnownTexts`."""
+    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.work.KnownTexts`."""
 
     @property
     def identity(self) -> str: ...
@@ -97,7 +97,8 @@ class Rating(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """A rating with the text that it is for, or its signature."""
+    """A rating with the text that it is for, or its signature. The fields after the reason have the order
+    of those in :class:`crawl4llm.parts.Rated`."""
 
     score: float | None
     reason: str | None

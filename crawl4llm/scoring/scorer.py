@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import cores
-from crawl4llm.base.settings import fixed, is_dotted, one_of, option, optional_text, text, text_or_empty, whole
+from crawl4llm.base.settings import fixed, is_dotted, loaded, one_of, option, optional_text, text, text_or_empty, whole
 from crawl4llm.scoring.text import EXTRACTORS
 
 _WORKERS_PER_CORE = 4  # more would only take memory from each other
@@ -108,10 +106,6 @@ def load_scorer(options: ScoringOptions) -> Scorer:
 
 def load_scorer_class(name: str) -> type[Scorer]:
     """Return the class of a scorer by its name or dotted path. Raises InputError."""
-    module, _, attribute = SCORERS.get(name, name).rpartition(".")
-    try:
-        scorer: type[Scorer] = getattr(import_module(module), attribute)
-        _ = scorer.from_options
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"SCORER = {name!r} cannot be loaded ({error}); known are: {', '.join(SCORERS)}") from None
-    return scorer
+    what, hint = f"SCORER = {name!r} cannot be loaded", f"; known are: {', '.join(SCORERS)}"
+    found: type[Scorer] = loaded(SCORERS.get(name, name), what, hint, needs="from_options")
+    return found

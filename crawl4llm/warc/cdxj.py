@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.page_records import Entry
@@ -93,19 +93,16 @@ def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iter
     ``end``: how many bytes of the file to read. Raises InputError that names the file and line that cannot be used.
     """
     position = 0
-    try:
-        with open_input(path) as lines:
-            for number, line in enumerate(lines, 1):
-                if end is not None and position >= end:
-                    break
-                position += len(line)
-                entry = parse_entry(line.decode(), f"{path} line {number}")
-                if entry.id or redirects:
-                    yield entry
-    except OSError as exc:
-        raise InputError(f"cannot read the index {path}: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise InputError(f"cannot read the index {path}: it is not text ({exc})") from exc
+    told = f"cannot read the index {path}"
+    not_text = as_input_error(told, form="{}: it is not text ({})", errors=UnicodeDecodeError)
+    with not_text, as_input_error(told), open_input(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if end is not None and position >= end:
+                break
+            position += len(line)
+            entry = parse_entry(line.decode(), f"{path} line {number}")
+            if entry.id or redirects:
+                yield entry
 
 
 def parse_entry(line: str, at: str) -> Entry:

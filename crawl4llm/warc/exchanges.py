@@ -23,22 +23,9 @@ from typing import NamedTuple
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
+from crawl4llm.warc import page_records as pages
 from crawl4llm.warc.cdxj import REVISIT_MIME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
-from crawl4llm.warc.page_records import (
-    MAX_URI,
-    RESPONSE_TYPE,
-    ContentRecord,
-    Entry,
-    Head,
-    RecordBuilder,
-    digest,
-    index_mime,
-    record_bytes,
-    record_head,
-    record_id,
-    safe_uri,
-)
 from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name
 
@@ -63,7 +50,7 @@ FindOriginal = Callable[[str], Original | None]
 
 
 def exchange(
-    records: RecordBuilder,
+    records: pages.RecordBuilder,
     capture: Capture,
     key: str,
     warcinfo_id: str,
@@ -72,23 +59,23 @@ def exchange(
     find: FindOriginal,
     credentials: bool = False,
     purpose: str | None = None,
-) -> tuple[ContentRecord, bytes]:
+) -> tuple[pages.ContentRecord, bytes]:
     """Return the records of a capture with a fitting URL, of the response and of the request that it answers.
 
     ``hop`` captures lead from it to the page of ``key``; ids and dates are those of a RecordBuilder; ``credentials`` as
     in request_head. ``purpose``: what it was asked for that is no page.
     """
-    payload_digest = digest(capture.body)
+    payload_digest = pages.digest(capture.body)
     original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
-    if original and len(original.url) + len(capture.url) > MAX_URI:
+    if original and len(original.url) + len(capture.url) > pages.MAX_URI:
         original = None  # the head would be too long for some readers
     kind = "revisit" if original else "response"
-    identifier = record_id(records.crawl_id, _name(kind, hop), key)
-    url = safe_uri(capture.url)
+    identifier = pages.record_id(records.crawl_id, _name(kind, hop), key)
+    url = pages.safe_uri(capture.url)
     date = records.date(capture.date)
     network = _network(capture.ip_address, capture.protocol)
     http_head, said = response_head(capture)
-    head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
+    head = [*pages.record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
     if purpose:
         head.append((PURPOSE_FIELD, purpose))
     if original:
@@ -101,21 +88,23 @@ def exchange(
         ]
     elif capture.truncated:
         head.append(("WARC-Truncated", capture.truncated))
-    data = record_bytes(kind, head, RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head)
+    data = pages.record_bytes(
+        kind, head, pages.RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head
+    )
     mime = REVISIT_MIME if original else _media_type(capture)
-    response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
+    response = pages.ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
 
     http_head, said = request_head(capture, url, credentials=credentials)
-    request_id = record_id(records.crawl_id, _name("request", hop), key)
-    head = [*record_head(request_id, date, url, warcinfo_id), *network]
+    request_id = pages.record_id(records.crawl_id, _name("request", hop), key)
+    head = [*pages.record_head(request_id, date, url, warcinfo_id), *network]
     head += [("WARC-Concurrent-To", identifier), *_said(said)]
     body = capture.request_body
-    return response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head)
+    return response, pages.record_bytes("request", head, _REQUEST_TYPE, body, pages.digest(body), http_head)
 
 
 def has_uri(capture: Capture) -> bool:
     """Return whether a capture's URL can stand in a record of HTTP messages: of http or https, and not too long."""
-    return safe_uri(capture.url).startswith(("http:", "https:"))
+    return pages.safe_uri(capture.url).startswith(("http:", "https:"))
 
 
 def _name(kind: str, hop: int) -> str:
@@ -124,8 +113,8 @@ def _name(kind: str, hop: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _network(address: str | None, protocol: str | None) -> Head:
-    fields: Head = []
+def _network(address: str | None, protocol: str | None) -> pages.Head:
+    fields: pages.Head = []
     with suppress(ValueError):  # no address
         fields.append(("WARC-IP-Address", str(ip_address(address or ""))))
     if protocol and _PROTOCOL.fullmatch(protocol):
@@ -133,7 +122,7 @@ def _network(address: str | None, protocol: str | None) -> Head:
     return fields
 
 
-def _said(of_headers: str | None) -> Head:
+def _said(of_headers: str | None) -> pages.Head:
     return [(HEADERS_FIELD, of_headers)] if of_headers else []
 
 
@@ -141,8 +130,8 @@ def _media_type(capture: Capture) -> str:
     """Return the media type for the index, by the first Content-Type."""
     for name, value in capture.headers:
         if name.lower() == b"content-type":
-            return index_mime(value.decode("utf-8", "replace"))
-    return index_mime("")
+            return pages.index_mime(value.decode("utf-8", "replace"))
+    return pages.index_mime("")
 
 
 _RECORD_ID = field_name("WARC-Record-ID")
@@ -156,7 +145,7 @@ class StoredPayloads:
     stopped. About 250 bytes of memory each.
     """
 
-    def __init__(self, directory: Path, size: int, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, directory: Path, size: int, entries: Iterable[pages.Entry] = ()) -> None:
         self._directory, self._size = directory, size
         self._places: dict[str, int] = {}
         """By digest: number of the file, offset and length in one integer, the smallest that Python can hold."""
@@ -164,7 +153,7 @@ class StoredPayloads:
         for entry in entries:
             self.add(entry)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: pages.Entry) -> None:
         """Take in what was written; a record that is not the response of a page's own is passed over."""
         if not self._size or not entry.id or entry.status is None or entry.mime == REVISIT_MIME:
             return
@@ -177,9 +166,9 @@ class StoredPayloads:
             if len(self._places) > self._size:
                 del self._places[next(iter(self._places))]
 
-    def find(self, digest: str) -> Original | None:
+    def find(self, payload_digest: str) -> Original | None:
         """Return the response that holds the payload; None where none is known, or it can no longer be read."""
-        place = self._places.get(digest)
+        place = self._places.get(payload_digest)
         if place is None:
             return None
         file, offset, length = place >> 80, place >> 40 & _LONGEST, place & _LONGEST

@@ -14,6 +14,7 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError, PreadFile, keep_open
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.within import require_within
+from crawl4llm.warc import records as warc
 from crawl4llm.warc.archive import OPEN_SUFFIX
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, ReadAhead, WholeGzip
@@ -21,35 +22,20 @@ from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.warc.page_records import Entry, digest
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.plain import PlainRecords
-from crawl4llm.warc.records import (
-    LONGEST_LINE,
-    PAYLOAD_DIGEST,
-    RECORD_START,
-    Frame,
-    HttpHead,
-    Record,
-    RecordFile,
-    UnreadableFile,
-    Whole,
-    WholeFileCompressed,
-    field_name,
-    parse_heads,
-    too_large,
-)
 from crawl4llm.warc.zstd import ZstdRecords
 
 MAX_OPEN: Final = 256
 """Files kept open at most."""
 _HEADS: Final = 1 << 21
 """Bytes that the heads of a record may have, and line ends behind it."""
-_HEADERS: Final = field_name(HEADERS_FIELD)
+_HEADERS: Final = warc.field_name(HEADERS_FIELD)
 _NOT_MODIFIED: Final = 304
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Hashable)
 
 
-def open_records(path: Path, points: Path) -> RecordFile:
+def open_records(path: Path, points: Path) -> warc.RecordFile:
     """Open an archive file for look-ups; ``points`` has its entry points where it is compressed as a whole.
 
     Raises UnreadableFile, and OSError where the file cannot be opened.
@@ -58,7 +44,7 @@ def open_records(path: Path, points: Path) -> RecordFile:
     return PlainRecords(WholeGzip(file.path, points)) if points.exists() else _records(file)
 
 
-def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T:
+def scan(path: Path, points: Path, collect: Callable[[Iterable[warc.Frame]], T]) -> T:
     """Pass all records of a file to ``collect``, return what it does; write ``points`` if it is compressed as a whole.
 
     Raises UnreadableFile, and OSError where the file cannot be read.
@@ -67,43 +53,43 @@ def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T
     records = _records(file)
     try:
         return collect(records.frames())
-    except WholeFileCompressed:
+    except warc.WholeFileCompressed:
         if not isinstance(records, GzipRecords):
-            raise UnreadableFile(f"{path}: is compressed as a whole, not record by record; unpack it") from None
+            raise warc.UnreadableFile(f"{path}: is compressed as a whole, not record by record; unpack it") from None
     return collect(PlainRecords(ReadAhead(WholeGzip(path, points))).frames())
 
 
-def _records(file: PreadFile) -> RecordFile:
-    start = file.read(LONGEST_LINE, 0)
+def _records(file: PreadFile) -> warc.RecordFile:
+    start = file.read(warc.LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         return GzipRecords(file)
     if ZSTD_START.match(start):
         try:
             return ZstdRecords(file)
         except CorruptRecord as error:
-            raise UnreadableFile(str(error)) from error
-    if RECORD_START.match(start.lstrip(b"\r\n")):
+            raise warc.UnreadableFile(str(error)) from error
+    if warc.RECORD_START.match(start.lstrip(b"\r\n")):
         return PlainRecords(file)
     fault = "is empty" if not start else "is neither a WARC nor an ARC file"
-    raise UnreadableFile(f"{file.path}: {fault}; fetch it again or take it away")
+    raise warc.UnreadableFile(f"{file.path}: {fault}; fetch it again or take it away")
 
 
 def begins_like_archive(path: Path) -> bool:
     """Return whether a file begins like an archive file. Raises OSError where it cannot be read."""
-    start = open_archive_file(path).read(LONGEST_LINE, 0)
+    start = open_archive_file(path).read(warc.LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
-            start = inflate_start(start, "gzip", LONGEST_LINE)
+            start = inflate_start(start, "gzip", warc.LONGEST_LINE)
         except Damaged:
             return False
-    return bool(ZSTD_START.match(start) or RECORD_START.match(start.lstrip(b"\r\n")))
+    return bool(ZSTD_START.match(start) or warc.RECORD_START.match(start.lstrip(b"\r\n")))
 
 
 class StoredRecord(NamedTuple):
     """A record as it was read."""
 
-    record: Record
-    http: HttpHead | None
+    record: warc.Record
+    http: warc.HttpHead | None
     data: bytes
     """All of it, heads included."""
     at: str
@@ -118,7 +104,7 @@ class StoredRecord(NamedTuple):
 def parse_stored(data: bytes, at: str) -> StoredRecord:
     """Return a record of which ``data`` is all. Raises CorruptRecord where it is none."""
     try:
-        return StoredRecord(*parse_heads(Whole(data)), data, at)
+        return StoredRecord(*warc.parse_heads(warc.Whole(data)), data, at)
     except ValueError as error:
         raise CorruptRecord(f"{at}: not a whole record ({error})") from error
 
@@ -142,7 +128,7 @@ class RecordReader(Generic[F]):
             return records.read(offset, length, None if self._largest is None else self._largest + _HEADS)
         except FileNotFoundError:
             raise MissingRecord(f"{self._locate(file)[0]}: is gone since it was indexed{self._advice}") from None
-        except UnreadableFile as error:
+        except warc.UnreadableFile as error:
             raise CorruptRecord(str(error)) from error
 
     def read(self, file: F, offset: int, length: int) -> StoredRecord:
@@ -154,7 +140,7 @@ class RecordReader(Generic[F]):
         except CorruptRecord as error:
             raise CorruptRecord(f"{error}{self._advice}") from error
         if self._largest is not None and len(stored.payload) > self._largest:
-            raise too_large(path, offset)
+            raise warc.too_large(path, offset)
         return stored
 
     def close(self) -> None:
@@ -162,7 +148,7 @@ class RecordReader(Generic[F]):
         self._opened.cache_clear()
 
 
-def _open_located(locate: Callable[[F], tuple[Path, Path]], file: F) -> tuple[Path, RecordFile]:
+def _open_located(locate: Callable[[F], tuple[Path, Path]], file: F) -> tuple[Path, warc.RecordFile]:
     path, points = locate(file)
     return path, open_records(path, points)
 
@@ -177,7 +163,7 @@ def read_stored(directory: Path, filename: str, offset: int, length: int) -> Sto
             data = _records(file).read(offset, min(length, file.size))
         except FileNotFoundError:
             continue
-        except UnreadableFile as error:
+        except warc.UnreadableFile as error:
             raise CorruptRecord(str(error)) from error
         except OSError as error:
             raise ArchiveError.of("read", path, error) from error
@@ -201,7 +187,7 @@ def read_page(directory: Path, entry: Entry) -> Html:
     revisit = None
     if entry.mime == REVISIT_MIME:
         revisit = read_stored(directory, entry.filename, entry.offset, entry.length)
-        if revisit.record.fields.text(PAYLOAD_DIGEST) != entry.digest:
+        if revisit.record.fields.text(warc.PAYLOAD_DIGEST) != entry.digest:
             raise CorruptRecord(f"{revisit.at}: not the content that the index describes")
         stored = _original(directory, entry)
     else:
@@ -246,7 +232,7 @@ class Stretch(NamedTuple):
 
     offset: int
     length: int
-    frame: Frame | None
+    frame: warc.Frame | None
     """The record that it is; None for damage."""
 
 
@@ -274,8 +260,8 @@ class WarcReader:
                 if frame.length:
                     yield Stretch(frame.offset, frame.length, frame if frame.record else None)
                     end += frame.length
-        except WholeFileCompressed:
-            raise UnreadableFile(f"{self.path}: is compressed as a whole, not record by record") from None
+        except warc.WholeFileCompressed:
+            raise warc.UnreadableFile(f"{self.path}: is compressed as a whole, not record by record") from None
         yield from self._between(end or 0, self.size)
 
     def _between(self, start: int, end: int) -> Iterator[Stretch]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.compression import COMPRESSIONS
-from crawl4llm.base.files import AppendFile, ArchiveError, lost, remove, rename, sync_path
+from crawl4llm.base.files import AppendFile, ArchiveError, archiving, lost, remove, rename, sync_path
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj
@@ -63,12 +63,10 @@ class ArchiveWriter:
         is left of one. Equal arguments make the archive of a crawl that never stopped, the names of a live one's files
         apart.
         """
-        try:
+        with archiving("create", directory):
             if at is not None:
                 require_within(directory.parent, directory)
             directory.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise ArchiveError.of("create", directory, exc) from exc
         self.keeps_text = form.text
         self._directory, self._info, self._max_bytes, self._form = directory, info, max_bytes, form
         self._compress = COMPRESSIONS[form.compression].compress
@@ -310,7 +308,7 @@ class WarcFiles:
 
     def flush(self, *, fsync: bool = False) -> None:
         """Rename the files that are full; with ``fsync``, return once all before the position is on the disk."""
-        if self._is_old():
+        if self._max_age and self._file and self._names.age(self.name) >= self._max_age:
             self.rotate()
         if self._file is not None:
             self._file.check()
@@ -329,9 +327,6 @@ class WarcFiles:
         if self._file is not None:
             self._full.append(self._file)
         self.flush(fsync=fsync)
-
-    def _is_old(self) -> bool:
-        return bool(self._max_age and self._file and self._names.age(self.name) >= self._max_age)
 
     def _open(self) -> AppendFile:
         final = self._directory / self.name
@@ -378,13 +373,11 @@ class WarcFiles:
     def _found(self) -> dict[int, list[Path]]:
         """Return the files of the series that are there, under either name, by serial."""
         found = defaultdict(list)
-        try:
+        with archiving("read", self._directory):
             for path in self._directory.iterdir():
                 serial = self._names.serial(path.name.removesuffix(OPEN_SUFFIX))
                 if serial is not None:
                     found[serial].append(path)
-        except OSError as exc:
-            raise ArchiveError.of("read", self._directory, exc) from exc
         return found
 
     def _committed(self, serial: int, found: dict[int, list[Path]]) -> Path:

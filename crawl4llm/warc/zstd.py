@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from crawl4llm.base.compression import ZSTD_START, inflate, zstd
-from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.base.errors import CorruptRecord, as_input_error
 from crawl4llm.base.files import PreadFile
 from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, read_packed
 
@@ -156,9 +156,8 @@ def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
     if not head.startswith(_DICTIONARY_MAGIC):
         return None
     content = file.read(min(int.from_bytes(head[4:], "little"), _LARGEST_DICTIONARY), _SKIPPABLE_HEAD)
-    try:
+    told, errors = f"{file.path}: its dictionary is damaged", (zstd.ZstdError, ValueError)
+    with as_input_error(told, CorruptRecord, errors=errors):
         if content.startswith(_FRAME_MAGIC):
             content = inflate(content, "zstd", _LARGEST_DICTIONARY)
         return zstd.ZstdDict(content)
-    except (zstd.ZstdError, ValueError) as error:
-        raise CorruptRecord(f"{file.path}: its dictionary is damaged: {error}") from error

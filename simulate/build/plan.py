@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines, parse_json
+from crawl4llm.base.input_files import input_lines, json_or_none
 from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.whole_files import replacing
@@ -76,10 +76,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
 
 def _fields(line: str) -> tuple[str, str] | None:
     if line.startswith("{"):
-        try:
-            found = parse_json(line)
-        except ValueError:
-            return None
+        found = json_or_none(line) or {}
         page, new_id = found.get("key", found.get("url")), found.get("id")
         return (page, new_id) if isinstance(page, str) and isinstance(new_id, str) else None
     fields = line.split("\t")

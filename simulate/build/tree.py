@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
@@ -149,26 +149,21 @@ def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> s
 
 def _digest(manifest: Path) -> str:
     digest = hashlib.sha256()
-    try:
-        with open_input(manifest) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"--manifest {manifest}: cannot be read ({error.strerror})") from None
+    with as_input_error(f"--manifest {manifest}: cannot be read", form="{} ({})"), open_input(manifest) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 
 def _read_state(to: Path, identity: str) -> dict[str, Any]:
     try:
-        state: Any = json.loads((to / _STATE).read_bytes())
+        state = json_or_none((to / _STATE).read_bytes())
     except FileNotFoundError:
         if to.exists() and {path.name for path in to.iterdir()} - {_WORK}:
             raise InputError(f"{to}: not an empty folder, and no build to go on with; name another --to") from None
         return {}
     except NotADirectoryError:
         raise InputError(f"{to}: not a folder; name another --to") from None
-    except ValueError:
-        state = None
     if isinstance(state, dict):
         make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
         require_format(to / _STATE, state.get("format"), _FORMAT, f"{make} with an empty DIR")

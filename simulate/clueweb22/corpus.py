@@ -14,36 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
+from simulate.clueweb22 import records as tree
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.records import (
-    FULL_ID_POSITION,
-    HTML,
-    INLINK,
-    OUTLINK,
-    TXT,
-    HtmlRecord,
-    LinkRecord,
-    Record,
-    RecordFiles,
-    TextRecord,
-    data_path,
-    format_id,
-    language_of,
-    parse_html,
-    parse_links,
-    parse_text,
-    split_id,
-    url_at_start,
-)
 from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
 
-_KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
+_KIND_OF_PART: Final = {"text": tree.TXT, "html": tree.HTML, "outlinks": tree.OUTLINK, "inlinks": tree.INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
-_LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
+_LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 
 
 class ClueWeb22Corpus:
@@ -71,12 +52,13 @@ class ClueWeb22Corpus:
         self._largest = largest
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
-        content = tuple(kind for kind in self._kinds if kind in {TXT, HTML})
+        content = tuple(kind for kind in self._kinds if kind in {tree.TXT, tree.HTML})
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
-        self._files = RecordFiles(self.root)
+        self._files = tree.RecordFiles(self.root)
         self._parse_links = {
-            kind: partial(parse_links, field=name, target_prefix=target_prefix) for kind, name in _LIST_FIELD.items()
+            kind: partial(tree.parse_links, field=name, target_prefix=target_prefix)
+            for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
@@ -88,7 +70,7 @@ class ClueWeb22Corpus:
         """Return the page with its html or, where none is held, its text; outlinks are None without their folder."""
         html = self._html(key)
         text = None if html else self._text(key)
-        links = self._links(OUTLINK, key)
+        links = self._links(tree.OUTLINK, key)
         if html is None and text is None and not self._holds_only_links:
             raise self._missing(key)
         page = self._linked(key, links)
@@ -106,13 +88,13 @@ class ClueWeb22Corpus:
     def outline(self, key: str, part: str) -> PageRecord:
         """Return the page for somebody who has read its ``text`` or ``html`` (``part``) already: without that, of which
         no more is read than tells the URL. Where the page's content is the other one it is whole."""
-        kind = HTML if HTML in self._kinds else TXT
+        kind = tree.HTML if tree.HTML in self._kinds else tree.TXT
         named = self._url_at_start(kind, key) if kind == _KIND_OF_PART[part] else ""
         if not named:
             return self.page(key)
-        links = self._links(OUTLINK, key)
+        links = self._links(tree.OUTLINK, key)
         page = self._linked(key, links)
-        page.url = named if kind == HTML else self._url_beside_html(key, TextRecord(named, "", ""), links)
+        page.url = named if kind == tree.HTML else self._url_beside_html(key, tree.TextRecord(named, "", ""), links)
         return page
 
     def text(self, key: str) -> str:
@@ -131,11 +113,11 @@ class ClueWeb22Corpus:
 
     def outlinks(self, key: str) -> list[Link]:
         """Return the page's links in page order; empty where the record is an empty line or the file is missing."""
-        return self._links_of_document(OUTLINK, key)
+        return self._links_of_document(tree.OUTLINK, key)
 
     def inlinks(self, key: str) -> list[Link]:
         """Return the links to the page, each with the key and URL of its source; empty as for outlinks."""
-        return self._links_of_document(INLINK, key)
+        return self._links_of_document(tree.INLINK, key)
 
     def url(self, key: str) -> str:
         """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
@@ -144,19 +126,19 @@ class ClueWeb22Corpus:
         (quirks 1 to 3). So a link record's URL counts where it begins like the ``txt`` URL or there is no ``txt``.
         """
         html = self._html(key)
-        return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(OUTLINK, key))
+        return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(tree.OUTLINK, key))
 
     def site(self, key: str) -> str:
         """Return a URL of the page's owner: :meth:`url`, perhaps cut at its first comma, which no host has."""
-        return self._url_at_start(HTML, key) or self._url_at_start(TXT, key) or self.url(key)
+        return self._url_at_start(tree.HTML, key) or self._url_at_start(tree.TXT, key) or self.url(key)
 
     def __contains__(self, key: object) -> bool:
-        place = split_id(key) if isinstance(key, str) else None
+        place = tree.split_id(key) if isinstance(key, str) else None
         return place is not None and any(place[1] < self._files.count(kind, place[0]) for kind in self._document_kinds)
 
     def is_key(self, text: str) -> bool:
         """Return whether ``text`` has the shape of a ClueWeb22-ID."""
-        return split_id(text) is not None
+        return tree.split_id(text) is not None
 
     # -- all documents ------------------------------------------------------------------------------------------------
 
@@ -166,7 +148,7 @@ class ClueWeb22Corpus:
     def keys(self) -> Iterator[str]:
         """Yield all ids, in ascending order."""
         for file_id, records in self._records.items():
-            yield from (format_id(file_id, record) for record in range(records))
+            yield from (tree.format_id(file_id, record) for record in range(records))
 
     def sample(self, n: int, seed: int) -> list[str]:
         """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
@@ -177,7 +159,7 @@ class ClueWeb22Corpus:
     def key_at(self, number: int) -> str:
         """Return the id of a document by its number among all, in ascending order."""
         file = bisect_right(self._first_numbers, number) - 1
-        return format_id(self._file_ids[file], number - self._first_numbers[file])
+        return tree.format_id(self._file_ids[file], number - self._first_numbers[file])
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the tree has the folder of each of ``parts`` (``text html outlinks inlinks``)."""
@@ -201,10 +183,10 @@ class ClueWeb22Corpus:
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
-        digest = hashlib.sha256(repr((FULL_ID_POSITION, self._options["target_prefix"])).encode())
+        digest = hashlib.sha256(repr((tree.FULL_ID_POSITION, self._options["target_prefix"])).encode())
         for kind, files in self._listing.items():
             for file_id, sizes in files.items():
-                digest.update(f"\n{data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())
+                digest.update(f"\n{tree.data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())
         return digest.hexdigest()
 
     def close(self) -> None:
@@ -238,7 +220,7 @@ class ClueWeb22Corpus:
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
         records = max(self._files.count(kind, file) for kind in self._document_kinds)
-        return ((record, self._url_or_none(format_id(file, record))) for record in range(records))
+        return ((record, self._url_or_none(tree.format_id(file, record))) for record in range(records))
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -269,21 +251,21 @@ class ClueWeb22Corpus:
         """For each file, the documents in the files before it; at the end, all documents."""
         return list(accumulate(self._records.values(), initial=0))
 
-    def _html(self, key: str) -> HtmlRecord | None:
-        record = self._record(HTML, key, parse_html)
+    def _html(self, key: str) -> tree.HtmlRecord | None:
+        record = self._record(tree.HTML, key, tree.parse_html)
         if record is not None and self._largest is not None and len(record.html) > self._largest:
-            raise self._files.too_large(HTML, key)
+            raise self._files.too_large(tree.HTML, key)
         return record
 
-    def _text(self, key: str) -> TextRecord | None:
-        return self._record(TXT, key, parse_text)
+    def _text(self, key: str) -> tree.TextRecord | None:
+        return self._record(tree.TXT, key, tree.parse_text)
 
-    def _links(self, kind: str, key: str) -> LinkRecord | None:
+    def _links(self, kind: str, key: str) -> tree.LinkRecord | None:
         return self._record(kind, key, self._parse_links[kind])
 
-    def _linked(self, key: str, links: LinkRecord | None) -> PageRecord:
-        page = PageRecord(key, url="", language=(links and links.language) or language_of(key))
-        if OUTLINK in self._kinds:
+    def _linked(self, key: str, links: tree.LinkRecord | None) -> PageRecord:
+        page = PageRecord(key, url="", language=(links and links.language) or tree.language_of(key))
+        if tree.OUTLINK in self._kinds:
             page.outlinks = links.links if links else []
         return page
 
@@ -301,11 +283,11 @@ class ClueWeb22Corpus:
 
     def _url_at_start(self, kind: str, key: str) -> str:
         """Return the URL that a record names at its beginning; empty where that tells none."""
-        return url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
+        return tree.url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
-    def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
+    def _record(self, kind: str, key: str, parse: Callable[[bytes, str], tree.Record]) -> tree.Record | None:
         """Return a document's record of a kind; None where it has none. Raises as :meth:`RecordFiles.read` does."""
-        if kind not in self._kinds and split_id(key) is not None:
+        if kind not in self._kinds and tree.split_id(key) is not None:
             return None
         return self._files.read(kind, key, parse, self._most(kind))
 
@@ -313,17 +295,17 @@ class ClueWeb22Corpus:
         """Return how many bytes a record may have."""
         if self._largest is None:
             return None
-        if kind == INLINK:
+        if kind == tree.INLINK:
             return max(self._largest, _LARGEST_INLINKS)
-        return self._largest + (_LARGEST_HEAD if kind == HTML else 0)
+        return self._largest + (_LARGEST_HEAD if kind == tree.HTML else 0)
 
-    def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
+    def _url_beside_html(self, key: str, text: tree.TextRecord | None, outlinks: tree.LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""
         cut = text.url if text else ""
         if outlinks and _completes(outlinks.url, cut):
             return outlinks.url
         try:
-            inlinks = self._links(INLINK, key)
+            inlinks = self._links(tree.INLINK, key)
         except (CorruptRecord, TooLarge):  # no reason to lose the page: nothing else of it is read from there
             inlinks = None
         if inlinks and _completes(inlinks.url, cut):

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.optouts import as_text, from_text
 from simulate.clueweb22.records import split_id
@@ -55,12 +55,9 @@ class OptOuts:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            with open_input(path) as file:
-                head = file.readline(_LONGEST_HEAD)
-                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else b""
-        except OSError as error:
-            raise InputError(f"CORPUS {path}: cannot be read ({error.strerror})") from None
+        with as_input_error(f"CORPUS {path}: cannot be read", form="{} ({})"), open_input(path) as file:
+            head = file.readline(_LONGEST_HEAD)
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else b""
         self._start = len(head)
         told = _parse(head, path)
         if told is None or told["bytes"] != len(self._data) - self._start:
@@ -105,10 +102,7 @@ class OptOuts:
 
 
 def _parse(head: bytes, path: Path) -> dict[str, Any] | None:
-    try:
-        told = parse_json(head)
-    except ValueError:
-        return None
+    told = json_or_none(head)
     if not isinstance(told, dict) or not told.items() >= _KIND.items():
         return None
     make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")

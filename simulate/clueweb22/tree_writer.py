@@ -24,14 +24,7 @@ from typing import BinaryIO, Final, NamedTuple
 from crawl4llm.base.compression import compress_with_zlib
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.whole_files import replacing
-from simulate.clueweb22.records import (
-    FILES_PER_SUBDIR,
-    RECORDS_PER_FILE,
-    SUBDIRS_PER_STREAM,
-    DocId,
-    data_path,
-    offset_path,
-)
+from simulate.clueweb22 import records as tree
 
 _COMPRESSION_LEVEL: Final = 6
 _STREAMS: Final = 100
@@ -63,25 +56,25 @@ def url_hash(url: str) -> str:
     return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
 
 
-def next_id(document: DocId, records_per_file: int = RECORDS_PER_FILE) -> DocId:
+def next_id(document: tree.DocId, records_per_file: int = tree.RECORDS_PER_FILE) -> tree.DocId:
     """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
     language, stream, subdir, file, record = document
     carry, record = divmod(record + 1, records_per_file)
-    carry, file = divmod(file + carry, FILES_PER_SUBDIR)
-    carry, subdir = divmod(subdir + carry, SUBDIRS_PER_STREAM)
+    carry, file = divmod(file + carry, tree.FILES_PER_SUBDIR)
+    carry, subdir = divmod(subdir + carry, tree.SUBDIRS_PER_STREAM)
     if stream + carry == _STREAMS:
         raise InputError(f"{document} is the last id that the layout has for language {language}")
-    return DocId(language, stream + carry, subdir, file, record)
+    return tree.DocId(language, stream + carry, subdir, file, record)
 
 
-def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
+def assign_ids(languages: Iterable[str], records_per_file: int = tree.RECORDS_PER_FILE) -> list[str]:
     """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file. Raises
     InputError as :func:`next_id` does."""
-    last: dict[str, DocId] = {}
+    last: dict[str, tree.DocId] = {}
     ids = []
     for language in languages:
         before = last.get(language)
-        last[language] = next_id(before, records_per_file) if before else DocId(language, 0, 0, 0, 0)
+        last[language] = next_id(before, records_per_file) if before else tree.DocId(language, 0, 0, 0, 0)
         ids.append(str(last[language]))
     return ids
 
@@ -140,7 +133,7 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
 
     Records are compressed each on its own. An existing file is replaced. Raises OSError where the disk does.
     """
-    data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
+    data, offsets = tree.data_path(root, kind, file_id), tree.offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
     lines = [_OFFSET_LINE % 0]
     with _whole(data) as file:
@@ -160,7 +153,7 @@ def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, 
     for kind, files in counts.items():
         streams = defaultdict(list)
         for file_id, count in sorted(files.items()):
-            first = DocId.parse(f"clueweb22-{file_id}-00000")
+            first = tree.DocId.parse(f"clueweb22-{file_id}-00000")
             if first is None:
                 raise ValueError(f"not a file id: {file_id}")
             streams[first.language, first.stream].append(f"{file_id},{count}\n")

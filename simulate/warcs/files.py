@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why
 from crawl4llm.base.files import PreadFile
-from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, open_input, parse_json
+from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, json_or_none, open_input
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
@@ -288,10 +288,7 @@ def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    try:
-        failure = parse_json(line)
-    except ValueError:
-        return None
+    failure = json_or_none(line)
     wanted = ("id", "reason", "outcome")
     is_one = isinstance(failure, dict) and all(isinstance(failure.get(name), str) for name in wanted)
     return failure if is_one else None

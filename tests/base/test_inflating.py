@@ -11,7 +11,6 @@ import brotli
 import pytest
 from memory_helpers import little_memory
 
-from crawl4llm.base import compression
 from crawl4llm.base.compression import (
     CODINGS,
     Damaged,
@@ -158,13 +157,6 @@ def test_damage_is_one_error(coding: str, coded: bytes) -> None:
 def test_of_a_body_what_follows_and_is_no_member_is_left_out(coding: str, code: Callable[[bytes], bytes]) -> None:
     assert inflate_start(code(b"one") + b"junk", coding, 100) == b"one"
     assert inflate_start(code(b"one") + code(b"two") + b"junk", coding, 100) == b"onetwo"
-
-
-def test_brotli_is_needed_for_its_own_coding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "_brotli", None)
-    with pytest.raises(InflateError, match="needs the package brotli"):
-        inflate(CODE["br"](b"abc"), "br", 3)
-    assert inflate(member(b"abc"), "gzip", 3) == b"abc"
 
 
 def test_pieces_are_a_megabyte_at_most() -> None:

@@ -16,8 +16,8 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 
 from crawl4llm.base.compression import zstd
-from crawl4llm.parts.known_texts.texts import KnownTexts
-from crawl4llm.parts.known_urls.urls import KnownUrls
+from crawl4llm.parts.known_texts.work import KnownTexts
+from crawl4llm.parts.known_urls.work import KnownUrls
 from crawl4llm.scoring.signatures import signature_of
 
 pa = pytest.importorskip("pyarrow")
@@ -81,7 +81,7 @@ def test_the_same_files_of_whatever_sources(sources: Path, tmp_path: Path) -> No
     assert not (tmp_path / "lists/texts.known").exists()
     texts = [(tmp_path / name / "texts.known").read_bytes() for name in ("rows", "columns")]
     assert texts[0] == texts[1]
-    urls, seen = KnownUrls([str(tmp_path / "rows/urls.known")]), KnownTexts.open(tmp_path / "rows/texts.known")
+    urls, seen = KnownUrls([str(tmp_path / "rows/urls.known")]), KnownTexts(tmp_path / "rows/texts.known")
     assert all(urls.why(url(number)) and urls.why(url(number).replace("%7e", "~")) for number in ROWS)
     assert urls.why(url(len(ROWS))) is None
     assert all(seen.knows(text(number), b"") for number in ROWS)
@@ -102,7 +102,7 @@ def test_archives_and_exports_of_a_crawl(demo_web: Web, tmp_path: Path) -> None:
     found = KnownUrls([str(tmp_path / "urls/urls.known")])
     assert len(found) == 60
     assert all(found.why(line["url"]) for line in crawl_log(run))
-    texts = [KnownTexts.open(tmp_path / name / "texts.known") for name in ("archived", "exported")]
+    texts = [KnownTexts(tmp_path / name / "texts.known") for name in ("archived", "exported")]
     exported = [json.loads(line) for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
     for one in exported:
         assert all(some.knows(one["text"], signature_of(one["text"])) for some in texts)

@@ -26,7 +26,7 @@ from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
 from crawl4llm.tools.export.selecting import Wanted, oracle_threshold
 from crawl4llm.tools.frontier.change import INJECT
-from simulate.open import open_corpus
+from simulate import open_corpus
 
 MODULE = "received_code"
 DOTTED = [f"{MODULE}.Scorer", f"scorer:{MODULE}.Scorer", f"{MODULE}.Scorer:1", f"fasttext:0.5, {MODULE}.Scorer:1.5"]

@@ -14,9 +14,8 @@ from crawl_helpers import PROJECT
 from driven_crawl import Driven, JobCrawl, scored
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.crawl.control import Control, publish_blocked, read_blocked, read_control, set_blocked
+from crawl4llm.crawl.control import Control, InjectFolder, publish_blocked, read_blocked, read_control, set_blocked
 from crawl4llm.crawl.fetched_web import LiveCorpus
-from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.reorder_buffer import Injected
 from crawl4llm.crawl.seeds import Seeds

@@ -160,14 +160,14 @@ class Model:
         self.opened.killed()
         state = self.opened.store.state()
         self.counts = Counter(state.get("counts", {"redirects/followed": 0}))
-        self.leases = self.opened.store.leases()
+        self.leases = self.opened.store.frontier.leases()
         found, self.found = self.found, state.get("found", 0)
         assert self.all() == self.committed
         assert [number for number in range(self.found, found) if f"http://{number % 5}.example/{number}" in self] == []
         order = self.opened.store.frontier.lease(len(self.opened.store.frontier))
         assert [lease.entry.score for lease in order] == sorted((one.entry.score for one in order), reverse=True)
         self.opened.killed()
-        self.leases = self.opened.store.leases()
+        self.leases = self.opened.store.frontier.leases()
 
     def __contains__(self, key: str) -> bool:
         return key in self.opened.store.visited
@@ -204,6 +204,6 @@ def test_a_lease_ends_once_whoever_has_the_store(opened: InLmdb) -> None:
     assert opened.store.frontier.settle(first, Outcome.ARCHIVED)
     assert not opened.store.frontier.give_back(first, attempted=True)
     opened.killed()
-    assert opened.store.leases() == [first, second, third]
+    assert opened.store.frontier.leases() == [first, second, third]
     assert opened.store.frontier.settle(first, Outcome.ARCHIVED)
     assert opened.store.frontier.lease(1)[0].token > third.token

@@ -252,7 +252,7 @@ class JobCrawl(Driven):
             )
             job.take_up(self.crawl.policy, self.crawl.parts)
             if job.state.crawl is not None:
-                self.crawl.load(job.state.crawl, job.store.leases())
+                self.crawl.load(job.state.crawl, job.store.frontier.leases())
             opened.pop_all()
         self.dequeued = []
 

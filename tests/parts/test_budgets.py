@@ -26,8 +26,7 @@ from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts, Rated
 from crawl4llm.parts.budgets import BUDGETS_SPENT
-from crawl4llm.parts.budgets.accounts import Budgets, RunningMedian, scopes_of
-from crawl4llm.parts.budgets.linked_twice import LinkedTwice
+from crawl4llm.parts.budgets.accounts import Budgets, LinkedTwice, RunningMedian, scopes_of
 from crawl4llm.parts.budgets.work import BudgetsPart
 from crawl4llm.policies import Candidate, CrawledPage
 
@@ -140,7 +139,7 @@ def test_nothing_is_above_the_median_of_nothing() -> None:
 def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawl4llm.parts.budgets.linked_twice._MOST", 500)
+    monkeypatch.setattr("crawl4llm.parts.budgets.accounts._MOST", 500)
     keys = [f"http://a.example/{number}" for number in range(1700)]
     at_once = LinkedTwice()
     at_once.add(keys)

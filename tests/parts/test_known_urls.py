@@ -11,7 +11,7 @@ import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.parts.known_urls.urls import KnownUrls
+from crawl4llm.parts.known_urls.work import KnownUrls
 
 SEEDS = 20
 
@@ -144,8 +144,8 @@ def test_what_is_neither_set_nor_list_starts_no_crawl(tmp_path: Path, content: b
 
 def test_a_list_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "list").write_text("http://a.example/\nhttp://b.example/\n")
-    monkeypatch.setattr("crawl4llm.parts.known_urls.urls.MOST_LISTED", 2)
+    monkeypatch.setattr("crawl4llm.parts.known_urls.work.MOST_LISTED", 2)
     assert len(KnownUrls([str(tmp_path / "list")])) == 2
-    monkeypatch.setattr("crawl4llm.parts.known_urls.urls.MOST_LISTED", 1)
+    monkeypatch.setattr("crawl4llm.parts.known_urls.work.MOST_LISTED", 1)
     with pytest.raises(InputError, match=r"more than 1 URLs; make one: .*scrapy corpus known \S+/list.set \S+/list$"):
         KnownUrls([str(tmp_path / "list")])

@@ -19,8 +19,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.reorder_buffer import RaisedN
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
-from crawl4llm.parts.mixture.guesses import ClassGuesses
-from crawl4llm.parts.mixture.work import Mixture
+from crawl4llm.parts.mixture.work import ClassGuesses, Mixture
 from crawl4llm.policies import CrawledPage
 from crawl4llm.scoring.classifiers import read_classifiers
 from simulate.clueweb22.corpus import ClueWeb22Corpus

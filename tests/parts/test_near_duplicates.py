@@ -14,8 +14,8 @@ from graph_corpus import GraphCorpus
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier.store import Store
-from crawl4llm.parts.near_duplicates import texts as near_duplicates
-from crawl4llm.parts.near_duplicates.texts import NearDuplicates
+from crawl4llm.parts.near_duplicates import work as near_duplicates
+from crawl4llm.parts.near_duplicates.work import NearDuplicates
 from crawl4llm.scoring import signatures
 from crawl4llm.scoring.signatures import SIGNATURE, require_library, signature_of
 

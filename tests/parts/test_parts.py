@@ -41,19 +41,16 @@ ASKED_FOR: dict[str, dict[str, object]] = {
 }
 """A setting that asks for each part, and for no other. Files need not be there for the part to be imported."""
 IMPORTED = {
-    "crawl4llm/addon/request_budgets.py": {"budgets.accounts", "near_duplicates.texts"},  # for requests, not documents
+    "crawl4llm/addon/request_budgets.py": {"budgets.accounts", "near_duplicates.work"},  # for requests, not documents
     "crawl4llm/crawl/stored_crawl.py": {"budgets.accounts"},  # tells for which budget a document waits
     "crawl4llm/tools/dashboard/child.py": {"budgets.accounts"},  # likewise
-    "crawl4llm/live/steering.py": {"blocklists.lists", "blocklists.work"},  # reads lists again when they change
-    "crawl4llm/tools/export/archive_source.py": {"blocklists.lists"},  # exports go by the lists of the crawl
-    "crawl4llm/tools/export/export.py": {"known_texts.texts"},  # exports leave out known texts
-    "crawl4llm/tools/export/preparing.py": {"known_texts.texts"},  # likewise
-    "crawl4llm/tools/corpus/known.py": {
-        "known_texts.texts",
-        "known_urls.urls",
-    },  # `scrapy corpus known` makes the files
-    "crawl4llm/tools/corpus/known_files.py": {"known_texts.texts", "known_urls.urls"},  # likewise
-    "crawl4llm/tools/corpus/known_rows.py": {"known_urls.urls"},  # likewise
+    "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
+    "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
+    "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
+    "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
+    "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
+    "crawl4llm/tools/corpus/known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
+    "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""
 SMALL: dict[str, Any] = {"CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "COMMIT_INTERVAL_PAGES": 25}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.parts.known_texts.texts import KnownTexts, record_of
+from crawl4llm.parts.known_texts.work import KnownTexts, record_of
 from crawl4llm.scoring.signatures import SIGNATURE, are_alike, signature_of
 from crawl4llm.tools.corpus.known_files import TEXT, URL, Spread, write_texts, write_urls
 
@@ -44,7 +44,7 @@ def write(folder: Path, texts: Iterable[str], *, near: bool = True) -> Path:
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> KnownTexts:
     texts = [" ".join(prose(number)) for number in range(KNOWN)]
-    return KnownTexts.open(write(tmp_path_factory.mktemp("known") / "texts", [*texts, " \n", *texts, "Not found"]))
+    return KnownTexts(write(tmp_path_factory.mktemp("known") / "texts", [*texts, " \n", *texts, "Not found"]))
 
 
 def test_known_word_for_word(known: KnownTexts) -> None:
@@ -90,7 +90,7 @@ def test_processes_share_a_file(known: KnownTexts) -> None:
 
 def test_a_file_that_was_replaced_is_not_taken_for_it(tmp_path: Path) -> None:
     path = write(tmp_path / "one", ["one text"])
-    rebuild, args = KnownTexts.open(path).__reduce__()
+    rebuild, args = KnownTexts(path).__reduce__()
     write(tmp_path / "two", ["another text"]).replace(path)
     with pytest.raises(InputError, match="is another file than it was"):
         rebuild(*args)
@@ -99,7 +99,7 @@ def test_a_file_that_was_replaced_is_not_taken_for_it(tmp_path: Path) -> None:
 def test_without_signatures_texts_are_known_word_for_word(tmp_path: Path) -> None:
     texts = [" ".join(prose(number)) for number in range(50)]
     small, large = write(tmp_path / "exact", texts, near=False), write(tmp_path / "near", texts)
-    exact = KnownTexts.open(small)
+    exact = KnownTexts(small)
     assert all(exact.knows(text, signature_of(text)) for text in texts)
     assert not exact.knows(changed(0, 0.01), signature_of(changed(0, 0.01)))
     assert small.stat().st_size < large.stat().st_size - 50 * 140
@@ -108,7 +108,7 @@ def test_without_signatures_texts_are_known_word_for_word(tmp_path: Path) -> Non
 def test_what_many_texts_share_is_found_and_costs_no_more(tmp_path: Path) -> None:
     """Of a thousand texts with the same signature but for a few bits, any near one is known: one is enough."""
     texts = [f"{' '.join(prose(1))} {number}" for number in range(1000)]
-    known = KnownTexts.open(write(tmp_path / "alike", texts))
+    known = KnownTexts(write(tmp_path / "alike", texts))
     assert len(known) == 1000
     assert known.knows(" ".join(prose(1)), signature_of(" ".join(prose(1))))
 

@@ -21,7 +21,7 @@ from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.parts import open_parts
 from crawl4llm.parts.scope import FILE_TYPES
-from crawl4llm.parts.scope.rules import UrlRules
+from crawl4llm.parts.scope.work import UrlRules
 
 
 def rules(**settings: object) -> UrlRules:

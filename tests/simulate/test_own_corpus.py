@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from simulate.open import index_corpus, open_corpus
+from simulate import index_corpus, open_corpus
 
 PATH = "own_corpus.OwnCorpus"
 

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from crawl4llm.base.urls import lookup_form
+from simulate import WarcCorpus, index_folder
 from simulate.demo.text import page_html
 from simulate.demo.web import Web
-from simulate.open import WarcCorpus, index_folder
 
 _HREF: Final = re.compile(rb"""(\bhref\s*=\s*["'])([^"'#][^"']*)(["'])""", re.IGNORECASE)
 

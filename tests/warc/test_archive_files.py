@@ -17,7 +17,7 @@ from power_cut_helpers import die, files_under
 
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.crawl.archive import open_archive
+from crawl4llm.crawl.page_writer import open_archive
 from crawl4llm.options import Options
 from crawl4llm.warc import ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj, writer as names
 from crawl4llm.warc.archive import host_name

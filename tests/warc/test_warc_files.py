@@ -34,7 +34,7 @@ from warc_helpers import (
 from crawl4llm.base.errors import InputError
 from crawl4llm.warc.reader import parse_stored
 from crawl4llm.warc.records import PAYLOAD_DIGEST, RECORD_START, parse_record
-from simulate.open import open_corpus
+from simulate import open_corpus
 from simulate.warcs import files as warc_files
 from simulate.warcs.files import list_files
 

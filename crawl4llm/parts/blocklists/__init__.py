@@ -1,7 +1,5 @@
 """Block lists: domains to which nothing is sent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

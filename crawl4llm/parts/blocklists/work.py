@@ -1,17 +1,141 @@
-"""Keeps the crawl from the domains of BLOCKLISTS."""
+"""Keeps the crawl from the domains of BLOCKLISTS: lists read, looked at again while it runs, and kept with its output.
+
+``OUTPUT_DIR/blocklists/`` has each version of each list that the crawl went by, named by its digest, and
+``OUTPUT_DIR/blocklists.json`` says which of them hold: a refusal can be checked by them, and exports go by them.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.errors import Why
+from crawl4llm.base.domain_lists import DomainList
+from crawl4llm.base.domains import ascii_host
+from crawl4llm.base.errors import InputError, Why, as_input_error
+from crawl4llm.base.input_files import read_json
+from crawl4llm.base.output_dir import BLOCKLIST_FILES, BLOCKLISTS
 from crawl4llm.base.reasons import BLOCKLIST
+from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.whole_files import replacing
+from crawl4llm.base.within import require_within, within
 from crawl4llm.parts.blocklists import Settings
-from crawl4llm.parts.blocklists.lists import Blocklists, publish
 from crawl4llm.parts.part import Part, Refusal
+
+NAME: Final = "BLOCKLISTS"
+"""The setting."""
+_LARGEST_JSON: Final = 1 << 20
+_SETTLED: Final = 1.0
+"""Seconds since the last change of a list, before which somebody may still write to it."""
+_HOSTS: Final = 65_536
+"""Hosts that are remembered."""
+
+
+class Listed(NamedTuple):
+    """Why a host is blocked."""
+
+    name: str
+    """Of the list's file."""
+    line: int
+    digest: str
+    """SHA-256 of the list, in hexadecimal."""
+
+
+class Blocklists:
+    """Domains to which nothing is sent, of several lists; the first list that has a host tells why."""
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        """Read the lists. Raises InputError that names the one which cannot be used."""
+        self.hold([DomainList(Path(path), NAME) for path in paths])
+        self._stamps = [file_stamp(one.path) for one in self.lists]
+
+    def __bool__(self) -> bool:
+        return bool(self.lists)
+
+    def find(self, url: str) -> Listed | None:
+        """Return why a URL's host is blocked; None where it is not."""
+        return self._find(ascii_host(url)) if self.lists else None
+
+    @property
+    def faults(self) -> list[str]:
+        """A line on each list that could not be used to the last line."""
+        return [one.fault for one in self.lists if one.fault is not None]
+
+    def changed(self, *, asked: bool = False) -> list[int]:
+        """Return the places of lists whose files have changed, and not just now; with ``asked`` of all. Each change is
+        returned once."""
+        places = []
+        for place, one in enumerate(self.lists):
+            stamp = file_stamp(one.path)
+            settled = stamp is None or abs(time.time() - stamp[0] / 1e9) >= _SETTLED
+            if asked or (stamp != self._stamps[place] and settled):
+                self._stamps[place] = stamp
+                places.append(place)
+        return places
+
+    def hold(self, lists: Sequence[DomainList]) -> None:
+        """Let these lists hold instead."""
+        self.lists = list(lists)
+        self._find = lru_cache(maxsize=_HOSTS)(self._look_up)
+
+    def _look_up(self, host: str) -> Listed | None:
+        for one in self.lists:
+            if (line := one.line_of(host)) is not None:
+                return Listed(one.path.name, line, one.digest)
+        return None
+
+
+def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -> None:
+    """Write lists into an output directory, and say that they hold. Raises InputError."""
+    folder = output / BLOCKLIST_FILES
+    with as_input_error(f"{folder} cannot be written"):
+        folder.mkdir(exist_ok=True)
+        require_within(output, folder)
+        for one in lists:
+            path = folder / one.digest
+            if one.data and not path.exists():
+                with replacing(path, fsync=fsync) as file:
+                    file.write(one.data)
+            one.data = b""
+    told = [{"name": one.path.name, "sha256": one.digest, "domains": len(one)} for one in lists]
+    write_json(output / BLOCKLISTS, {"lists": told}, fsync=fsync)
+
+
+def published(output: Path) -> Blocklists:
+    """Return the lists that hold in an output directory; none where it has none. Raises InputError."""
+    path = output / BLOCKLISTS
+    require_within(output, path)
+    try:
+        digests = list(_digests(read_json(path, _LARGEST_JSON)))
+    except FileNotFoundError:
+        return Blocklists(())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is damaged; a crawl that goes on writes it anew") from None
+    return Blocklists([within(output, f"{BLOCKLIST_FILES}/{digest}", path) for digest in digests])
+
+
+def _digests(content: Any) -> Iterator[str]:
+    """Yield the digests in blocklists.json. Raises ValueError where it has none in their places."""
+    lists = content.get("lists") if isinstance(content, dict) else None
+    for one in lists if isinstance(lists, list) else [None]:
+        if not isinstance(one, dict) or not isinstance(one.get("sha256"), str):
+            raise ValueError("no list")  # noqa: TRY004 - as what is not JSON does
+        yield one["sha256"]
+
+
+def file_stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes with a file, its time of change in nanoseconds first; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """Budgets: how many fetches owners and URL prefixes have left, and how they earn more."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

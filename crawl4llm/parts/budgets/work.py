@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from crawl4llm.frontier import Outcome
+from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.parts.budgets import BUDGETS_SPENT
 from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
 from crawl4llm.parts.part import Part, Rated
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Entry
-    from crawl4llm.policies import Candidate, CrawledPage, Pieces
+from crawl4llm.policies import Candidate, CrawledPage, Pieces
 
 _MOST_BACK: Final = 100
 """Documents that go back at once when a budget grows; others follow with what these spend or earn."""

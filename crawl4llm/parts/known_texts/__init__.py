@@ -1,7 +1,5 @@
 """Known texts: which pages have a text that somebody has already."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

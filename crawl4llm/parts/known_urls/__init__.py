@@ -1,7 +1,5 @@
 """Known URLs: which documents are known already, and are not fetched again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

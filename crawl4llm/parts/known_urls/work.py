@@ -1,21 +1,164 @@
-"""Drops what KNOWN_URLS has."""
+"""The URLs that are known already (KNOWN_URLS), and are not fetched again: sets on disk, and lists in memory.
+
+A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.base.urls`), as far as a set keeps them
+(:mod:`crawl4llm.base.known_sets`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
+from crawl4llm.base.compression import zstd
+from crawl4llm.base.errors import InputError, Why, as_input_error
+from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.reasons import KNOWN_URL
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.urls import normalise_url, parse_url
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.known_urls import Settings
-from crawl4llm.parts.known_urls.urls import KnownUrls
 from crawl4llm.parts.part import Part, Refusal
+from crawl4llm.policies import Candidate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+NAME: Final = "KNOWN_URLS"
+"""The setting."""
+URLS: Final = "urls"
+URL_SCHEME: Final = "blake2b-64 of URLs by the URL Standard and RFC 3986"
+MOST_LISTED: Final = 10_000_000
+"""URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
+_MOST_ODD: Final = 100_000
+"""Lines at the beginning of a list that may all be no URLs."""
 
-    from crawl4llm.frontier import Entry
-    from crawl4llm.policies import Candidate
+
+class KnownUrls:
+    """The URLs of several sets and lists."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """Open them. Raises InputError that names the one which cannot be used."""
+        self._files = [_KnownFile(Path(path)) for path in paths]
+
+    def __len__(self) -> int:
+        """Return how many there are; those in several files several times."""
+        return sum(len(one.fingerprints) for one in self._files)
+
+    @property
+    def identity(self) -> str:
+        """The digests of the files, divided by commas."""
+        return ",".join(sorted(one.identity for one in self._files))
+
+    @property
+    def error_rate(self) -> float:
+        """The probability that a URL is taken for a known one that is none, and is lost."""
+        return sum(one.fingerprints.error_rate for one in self._files)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """A line on each file, for the log."""
+        for one in self._files:
+            rate = one.fingerprints.error_rate
+            wrong = f"; 1 in {1 / rate:,.0f} others is taken for one of them" if rate else ""
+            yield f"{NAME} {one.path}: {len(one.fingerprints):,} URLs{wrong}{one.fault}"
+
+    def why(self, url: str) -> Why | None:
+        """Return the first file that has a URL; None where it is not known."""
+        return next((Why(f"{NAME} {one.path.name}") for one in self._files if one.has(url)), None)
+
+
+class _KnownFile:
+    """A set or a list."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fault = ""
+        self.fingerprints: Fingerprints | _Listed
+        with as_input_error(f"{NAME} {path} cannot be read"):
+            is_set = is_known_set(path)
+        if is_set:
+            found = KnownSet(path, URLS, URL_SCHEME, NAME)
+            self.fingerprints, self.identity = Fingerprints(*found.table(URLS)), found.identity
+        else:
+            self.fingerprints, self.identity, self.fault = _read_list(path)
+
+    def has(self, url: str) -> bool:
+        """Return whether a URL is in it."""
+        return url_fingerprint(url) in self.fingerprints
+
+
+class _Listed:
+    """The whole fingerprints of a list, in memory."""
+
+    error_rate = 0.0
+
+    def __init__(self, found: array[int]) -> None:
+        import numpy as np  # not for crawls whose URLs are in sets
+
+        self.sorted = array("Q", np.unique(np.frombuffer(found, dtype=np.uint64)).tobytes())
+
+    def __len__(self) -> int:
+        return len(self.sorted)
+
+    def __contains__(self, wanted: int) -> bool:
+        place = bisect_left(self.sorted, wanted)
+        return place < len(self.sorted) and self.sorted[place] == wanted
+
+
+def url_fingerprint(url: str) -> int:
+    """Return what stands for a URL, in whatever spelling of its document key."""
+    return _fingerprint(normalise_url(url))
+
+
+def _fingerprint(key: str) -> int:
+    return fingerprint(key.encode("utf-8", "surrogatepass"))
+
+
+def is_web_url(url: str) -> bool:
+    """Return whether a text is a URL that can be crawled."""
+    return parse_url(url) is not None
+
+
+def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a list, plain, gzip or Zstandard, with their numbers, without blank ones and comments (#).
+
+    Raises InputError where the file cannot be read to its end.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(input_lines(path, errors="surrogateescape", newline="\n"), 1):
+            if (url := line.strip()) and not url.startswith("#"):
+                yield number, url
+    except OSError as error:
+        raise InputError(f"{named_by} {path} cannot be read after line {number}: {error.strerror or error}") from None
+    except (EOFError, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{named_by} {path} is damaged after line {number}: {error}") from None
+
+
+def _read_list(path: Path) -> tuple[_Listed, str, str]:
+    """Return the fingerprints of a list, its digest, and what was left out of it."""
+    found, odd, first = array("Q"), 0, ""
+    for number, url in listed_urls(path, NAME):
+        if is_web_url(url):
+            found.append(url_fingerprint(url))
+        else:
+            first = first or f"line {number} ({harmless(url[:60])!r})"
+            odd += 1
+            if odd >= _MOST_ODD and not found:  # of a bomb all lines would take minutes
+                break
+        if len(found) > MOST_LISTED:
+            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {make_known(f'{path}.set', path)}")
+    if not found:
+        what = f"; {first} is no URL" if first else ""
+        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {make_known()}")
+    known = _Listed(found)
+    identity = hashlib.sha256(known.sorted.tobytes()).hexdigest()
+    return known, identity, f"; left out {odd:,} that are no URLs, the first is {first}" if odd else ""
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """Mixture: which classes the pages of a crawl are to have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Near duplicates: which pages have a text that is like an earlier page's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -2,16 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, MutableMapping
+from mmap import mmap
+from typing import Any, Final
 
 from crawl4llm.parts.near_duplicates import LEAVE, Settings
-from crawl4llm.parts.near_duplicates.texts import NearDuplicates
 from crawl4llm.parts.part import Needs, Part, Rated
-from crawl4llm.scoring import require_library
+from crawl4llm.policies import Pieces
+from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, are_alike, require_library
 
-if TYPE_CHECKING:
-    from crawl4llm.policies import Pieces
+TEXTS: Final = 1 << 18
+"""Texts that are remembered, the last ones that were new."""
+_STARTS: Final = tuple(band * TEXTS for band in range(BANDS))
+"""Of the tables, which lie behind one another."""
+
+
+class NearDuplicates:
+    """The last TEXTS texts that were new, in 23 MB.
+
+    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. What
+    it says depends on the texts alone that were given to it, and on their order.
+    """
+
+    def __init__(self) -> None:
+        self._kept = 0
+        """Texts that were ever new; each is known by their number at the time."""
+        self._tables = memoryview(mmap(-1, 4 * BANDS * TEXTS)).cast("I")
+        self._bits = memoryview(mmap(-1, 16 * TEXTS)).cast("Q")
+        self._pages = memoryview(mmap(-1, 8 * TEXTS)).cast("Q")
+        self._stored: MutableMapping[str, Any] = {}
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep what is remembered there, and go on from what is. Raises StoreError."""
+        self._stored = stored = pieces.mapping(f"near_duplicates/{SCHEME}", _is_row, seldom_read=True)
+        last = max((number for number, _, _ in stored.values()), default=0)
+        for number in range(max(last - TEXTS, 0) + 1, last + 1):
+            if (row := stored.get(str(number % TEXTS))) is not None:
+                self._kept = number - 1
+                self._remember(row[1], bytes.fromhex(row[2]))
+
+    def add(self, page: int, signature: bytes) -> int | None:
+        """Return the earlier page that a page's text is like; None where it is new, and from now on remembered.
+
+        Pages are known by their place in the crawl. An empty signature, of a page without text, is like nothing.
+        """
+        if not signature:
+            return None
+        first, second, *bands = SIGNATURE.unpack(signature)
+        tables, bits, last_forgotten = self._tables, self._bits, max(self._kept - TEXTS, 0)
+        for start, band in zip(_STARTS, bands, strict=True):
+            number = tables[start + band % TEXTS]
+            if number > last_forgotten:
+                place = number % TEXTS
+                if are_alike(first, second, bits[2 * place], bits[2 * place + 1]):
+                    return int(self._pages[place])
+        self._remember(page, signature)
+        self._stored[str(self._kept % TEXTS)] = [self._kept, page, signature.hex()]
+        return None
+
+    def _remember(self, page: int, signature: bytes) -> None:
+        self._kept = number = self._kept + 1
+        place = number % TEXTS
+        self._bits[2 * place], self._bits[2 * place + 1], *bands = SIGNATURE.unpack(signature)
+        self._pages[place] = page
+        for start, band in zip(_STARTS, bands, strict=True):
+            self._tables[start + band % TEXTS] = number
+
+
+def _is_row(value: Any) -> bool:
+    """Return whether a value of the store is a text: its number, its page, its signature."""
+    if not (isinstance(value, list) and len(value) == 3 and all(type(number) is int for number in value[:2])):
+        return False
+    number, page, signature = value
+    if not (0 < number < 1 << 32 and 0 <= page < 1 << 63 and isinstance(signature, str)):
+        return False
+    try:
+        return len(bytes.fromhex(signature)) == SIGNATURE.size
+    except ValueError:
+        return False
 
 
 class NearDuplicatesPart(Part):

@@ -1,7 +1,5 @@
 """New quality: how many pages are as good as they should be, with a new text."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

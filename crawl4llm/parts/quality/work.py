@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.part import Part, Rated
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Entry
 
 _COSTS: Final = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU hour"}
 

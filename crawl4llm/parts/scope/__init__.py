@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crawl4llm.base.domain_lists import domain_of_line
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.reasons import OFF_SCOPE
 from crawl4llm.base.settings import fixed, flag, one_of, text, words
 from crawl4llm.parts.part import Declaration
@@ -28,12 +28,11 @@ _ENDING = re.compile(r"\.[a-z0-9]{1,8}")
 
 def _domains(value: Any) -> tuple[str, ...]:
     """Take domains, suffixes and, with a slash in them, paths of files, divided by commas, or a sequence of them."""
-    try:
+    wanted = "must be domains, like example.com, or files, like ./domains.txt"
+    with as_input_error(wanted, ValueError, errors=InputError):
         names = [
             text(one) if "/" in one and "://" not in one else domain_of_line(one, suffixes=True) for one in words(value)
         ]
-    except InputError as error:
-        raise ValueError(f"must be domains, like example.com, or files, like ./domains.txt: {error}") from None
     return tuple(dict.fromkeys(names))
 
 
@@ -81,6 +80,6 @@ DECLARED: Final = Declaration(
     },
     reasons={
         OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
-        "where these or CRAWL_SCOPE do not lead",
+        "where these or CRAWL_SCOPE do not lead"
     },
 )

@@ -1,7 +1,5 @@
 """URL traps: which URLs lead into endless pages, by named rules."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

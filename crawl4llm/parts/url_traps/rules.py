@@ -50,10 +50,6 @@ class Rule(NamedTuple):
     holds: Callable[[_Parts], bool]
 
 
-def _is_cgi_bin(of: _Parts) -> bool:
-    return _CGI_BIN in of.segments
-
-
 def _repeats_itself(of: _Parts) -> bool:
     if len(set(of.segments)) > len(of.segments) - 2:
         return False
@@ -82,7 +78,7 @@ def _has_many_parameters(of: _Parts) -> bool:
 
 
 RULES: Final = {
-    "cgi_bin": Rule("a segment of the path is `cgi-bin`", _is_cgi_bin),
+    "cgi_bin": Rule("a segment of the path is `cgi-bin`", lambda of: _CGI_BIN in of.segments),
     "repeated_path": Rule(
         "a segment of the path comes four times, or up to three segments three times in a row (`/a/b/a/b/a/b`)",
         _repeats_itself,

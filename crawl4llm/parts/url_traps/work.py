@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawl4llm.base.errors import Why
 from crawl4llm.base.reasons import TRAP
+from crawl4llm.frontier import Entry
 from crawl4llm.parts.part import Part, Refusal
 from crawl4llm.parts.url_traps import Settings
 from crawl4llm.parts.url_traps.rules import Traps
-
-if TYPE_CHECKING:
-    from crawl4llm.frontier import Entry
-    from crawl4llm.policies import Candidate
+from crawl4llm.policies import Candidate
 
 
 class UrlTraps(Part):

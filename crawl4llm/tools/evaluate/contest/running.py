@@ -14,7 +14,6 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import crawl4llm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.processes import end_with
@@ -35,7 +34,7 @@ _DECIDE: Final = (
 @cache
 def code_digest() -> str:
     """Return the SHA-256 of the source files that decide what a crawl finds, which the version does not tell."""
-    package = Path(crawl4llm.__file__).parent
+    package = Path(__file__).parents[3]
     whole = hashlib.sha256()
     for path in sorted(path for pattern in _DECIDE for path in package.glob(pattern)):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
