@@ -23,6 +23,7 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 pytest.importorskip("jax", reason="needs the extra trainlm")
 
+pytestmark = pytest.mark.slow
 TOKENS = 30_000
 SMALL = ("--model", "50k", "--seeds", "1", "--tokens", str(TOKENS), "--device", "cpu", "-s", "SCORING_WORKERS=1")
 

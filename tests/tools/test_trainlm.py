@@ -85,6 +85,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- what is learnt ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_models_learn_what_they_read(two_runs: Path) -> None:
     found = collect(two_runs)
     rivers, sums = found.runs
@@ -98,6 +99,7 @@ def test_models_learn_what_they_read(two_runs: Path) -> None:
     assert least < rivers.estimates["rivers"] < sums.estimates["rivers"]
 
 
+@pytest.mark.slow
 def test_it_has_the_parameters_that_its_name_says(two_runs: Path) -> None:
     jax = pytest.importorskip("jax")
     from crawl4llm.tools.trainlm.trainer.model import make_model
@@ -111,6 +113,7 @@ def test_it_has_the_parameters_that_its_name_says(two_runs: Path) -> None:
     assert one["parameters"] == shape.parameters
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(two_runs: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     shutil.copytree(two_runs, again)
@@ -121,6 +124,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(two_runs: Pat
     assert len(set(measured.values())) == len(measured)
 
 
+@pytest.mark.slow
 def test_killed_amid_a_training_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     folder, whole = tmp_path / "killed", tmp_path / "whole"
     plan = made(folder, [arm("rivers", texts(RIVERS, 10_000))], tokens=400_000, seeds=1)
@@ -144,6 +148,7 @@ def test_killed_amid_a_training_it_ends_with_the_same_bits(tmp_path: Path) -> No
     assert not checkpoint.exists()
 
 
+@pytest.mark.slow
 def test_the_trainer_needs_nothing_of_this_project(two_runs: Path, tmp_path: Path) -> None:
     shutil.copytree(Path(files.__file__).parent, tmp_path / "trainer")
     shutil.copytree(two_runs, tmp_path / "plan")
