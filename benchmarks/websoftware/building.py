@@ -25,7 +25,17 @@ DEBIAN = (
     *("mediawiki", "dokuwiki", "wordpress", "wordpress-theme-twentytwentyone", "wordpress-theme-twentytwentytwo"),
     *("wordpress-theme-twentytwentythree", "gitweb", "cgit", "fcgiwrap", "mhonarc", "public-inbox", "hugo", "jekyll"),
     *("jekyll-theme-minima", "ruby-jekyll-feed", "ruby-jekyll-seo-tag", "ruby-jekyll-sitemap", "ikiwiki"),
-    *("nginx-light", "apache2", "lighttpd", "lighttpd-mod-openssl", "caddy", "mariadb-server", "php8.2-fpm", "php8.2-cli", "php8.2-sqlite3"),
+    *(
+        "nginx-light",
+        "apache2",
+        "lighttpd",
+        "lighttpd-mod-openssl",
+        "caddy",
+        "mariadb-server",
+        "php8.2-fpm",
+        "php8.2-cli",
+        "php8.2-sqlite3",
+    ),
     *("php8.2-mysql", "php8.2-intl", "php8.2-mbstring", "php8.2-xml", "php8.2-gd", "php8.2-curl"),
     *("dict-freedict-eng-deu", "dict-freedict-eng-fra", "git", "nodejs", "npm"),
 )
@@ -50,7 +60,7 @@ def build(state: Path, sites: Sequence[Site], texts: Sequence[Text]) -> Plan:
     if missing := lacking(sites):
         raise InputError(f"the web needs {', '.join(missing[:6])}; install Debian's packages: {' '.join(DEBIAN)}")
     planned = plan(sites, texts)
-    names = list(addresses(tuple(sites)))
+    names = list(addresses())
     certificates(state / "tls", names)
     processes = Processes(places(state).logs)
     try:
@@ -80,13 +90,18 @@ def _build_site(state: Path, site: Site, planned: Plan) -> None:
     place.mkdir(parents=True)
     software(site).build(site, place, planned.fills[site.name])
     (place / _BUILT).write_text(planned.digest)
-    print(f"built {site.name}: {site.software}, {site.good + site.low} texts, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"built {site.name}: {site.software}, {site.good + site.low} texts, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
 
 
 def served(state: Path, sites: Sequence[Site]) -> list[Served]:
     """Return sites as the web servers serve them."""
-    where = addresses(tuple(sites))
+    where = addresses()
     return [
-        Served(site, {name: where[name] for name in site.names}, software(site).backend(site, state / "sites" / site.name))
+        Served(
+            site, {name: where[name] for name in site.names}, software(site).backend(site, state / "sites" / site.name)
+        )
         for site in sites
     ]

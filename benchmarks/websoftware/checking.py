@@ -49,7 +49,9 @@ class Browser:
             connection.sock = plain
         try:
             target = parts.path or "/"
-            connection.request("GET", f"{target}?{parts.query}" if parts.query else target, headers={"User-Agent": "check"})
+            connection.request(
+                "GET", f"{target}?{parts.query}" if parts.query else target, headers={"User-Agent": "check"}
+            )
             answer = connection.getresponse()
             return answer.status, answer.getheader("Location", ""), answer.read().decode("utf-8", "replace")
         finally:

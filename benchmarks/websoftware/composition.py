@@ -14,7 +14,15 @@ SITES = (
         {"urls": "info", "title": "Open Lexicon"},
         also="openlexicon.test",
     ),
-    Site("handbook", "mediawiki", "handbook.fernwood.test", "apache", 270, 80, {"urls": "short", "title": "Fernwood Handbook"}),
+    Site(
+        "handbook",
+        "mediawiki",
+        "handbook.fernwood.test",
+        "apache",
+        270,
+        80,
+        {"urls": "short", "title": "Fernwood Handbook"},
+    ),
     Site(
         *("oldwiki", "mediawiki", "wiki.harbourlab.test", "nginx", 200, 60),
         {"urls": "query", "title": "Harbour Lab", "robots": _WIKI_ROBOTS},
@@ -44,24 +52,54 @@ SITES = (
         {"permalinks": "archives", "title": "Stonebridge Journal", "theme": "twentytwentyone"},
         also="stonebridge-journal.test",
     ),
-    Site("forum", "spirit", "forum.riverbend.test", "nginx", 310, 150, {"title": "Riverbend Forum", "socket": "127.0.0.1:38101"}),
-    Site("board", "machina", "board.makersguild.test", "caddy", 230, 100, {"title": "Makers' Board", "socket": "127.0.0.1:38102"}),
+    Site(
+        "forum",
+        "spirit",
+        "forum.riverbend.test",
+        "nginx",
+        310,
+        150,
+        {"title": "Riverbend Forum", "socket": "127.0.0.1:38101"},
+    ),
+    Site(
+        "board",
+        "machina",
+        "board.makersguild.test",
+        "caddy",
+        230,
+        100,
+        {"title": "Makers' Board", "socket": "127.0.0.1:38102"},
+    ),
     Site(
         *("shop", "oscar", "www.papertrail-books.test", "nginx", 310, 120),
         {"title": "Paper Trail Books", "socket": "127.0.0.1:38103"},
         also="papertrail-books.test",
     ),
-    Site("project", "trac", "trac.ironwood.test", "apache", 310, 100, {"title": "Ironwood", "socket": "127.0.0.1:38104"}),
-    Site("bugs", "roundup", "bugs.harbourlab.test", "nginx", 230, 100, {"title": "Harbour Bugs", "socket": "127.0.0.1:38105"}),
+    Site(
+        "project", "trac", "trac.ironwood.test", "apache", 310, 100, {"title": "Ironwood", "socket": "127.0.0.1:38104"}
+    ),
+    Site(
+        "bugs",
+        "roundup",
+        "bugs.harbourlab.test",
+        "nginx",
+        230,
+        100,
+        {"title": "Harbour Bugs", "socket": "127.0.0.1:38105"},
+    ),
     Site("git", "gitweb", "git.ironwood.test", "nginx", 200, 80, {"cgi": "gitweb", "title": "Ironwood Git"}),
     Site("code", "gitweb", "code.makersguild.test", "lighttpd", 200, 80, {"cgi": "cgit", "title": "Makers' Code"}),
-    Site("lists", "lists", "lists.harbourlab.test", "lighttpd", 260, 60, {"archive": "mhonarc", "title": "Discussions"}),
+    Site(
+        "lists", "lists", "lists.harbourlab.test", "lighttpd", 260, 60, {"archive": "mhonarc", "title": "Discussions"}
+    ),
     Site(
         *("inbox", "lists", "inbox.ironwood.test", "caddy", 200, 50),
         {"archive": "public-inbox", "title": "Inbox", "socket": "127.0.0.1:38106"},
     ),
     Site("manual", "sphinx", "docs.ironwood.test", "nginx", 220, 60, {"title": "Ironwood Manual"}),
-    Site("guide", "mkdocs", "guide.papertrail.test", "apache", 150, 40, {"title": "Paper Trail Guide", "languages": "1"}),
+    Site(
+        "guide", "mkdocs", "guide.papertrail.test", "apache", 150, 40, {"title": "Paper Trail Guide", "languages": "1"}
+    ),
     Site("workshop", "mkdocs", "workshop.makersguild.test", "caddy", 150, 40, {"title": "Workshop"}),
     Site("weblog", "pelican", "blog.ironwood.test", "caddy", 180, 50, {"title": "Ironwood Blog"}),
     Site(

@@ -42,7 +42,7 @@ class Site:
     """Module of :mod:`benchmarks.websoftware.software`."""
     host: str
     server: str
-    """``nginx``, ``apache``, ``lighttpd`` or ``caddy``."""
+    """``nginx``, ``apache``, ``lighttpd`` or ``caddy``; ``front`` in the small web."""
     good: int
     """Useful texts that it is filled with."""
     low: int

@@ -65,7 +65,11 @@ def texts(folder: Path) -> list[Text]:
     """Return all usable texts in an order that depends on nothing but the texts; they are extracted once."""
     kept = folder / "texts.jsonl"
     if not kept.exists():
-        found = {text.id: text for _, some in run_jobs(_of_part, html_parts(4 * cores()), cores(), " parts", "texts") for text in some}
+        found = {
+            text.id: text
+            for _, some in run_jobs(_of_part, html_parts(4 * cores()), cores(), " parts", "texts")
+            for text in some
+        }
         ordered = sorted(found.values(), key=lambda text: hashlib.sha256(f"{text.id} order".encode()).digest())
         write_whole(kept, b"".join(json.dumps(text).encode() + b"\n" for text in ordered))
     return [_read(line) for line in kept.open(encoding="utf-8")]
@@ -125,7 +129,7 @@ def _title(page: bytes, blocks: Sequence[Block]) -> str:
         title = lxml_html.fromstring(page).findtext(".//title") or ""
     except (etree.LxmlError, ValueError):
         title = ""
-    for mark in (" | ", " — ", " – ", " - ", " :: ", " · ", "\N{EN DASH}", "\N{EM DASH}"):
+    for mark in (" | ", " - ", " :: ", " · ", "\N{EN DASH}", "\N{EM DASH}"):
         title = title.split(mark)[0]
     words = [
         "".join(letter for letter in word if letter.isascii() and (letter.isalnum() or letter in "-'.")).strip("-'.")

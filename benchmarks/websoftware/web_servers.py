@@ -6,11 +6,23 @@ Caddy alone in JSON.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.websoftware import front
 from benchmarks.websoftware.site import Backend, Site
+
+_APACHE_MODULES = (
+    *("mpm_event", "authz_core", "dir", "mime", "rewrite", "alias", "proxy", "proxy_fcgi", "proxy_http", "ssl"),
+    *("headers", "auth_basic", "authn_core", "authn_file", "authz_user", "cgid", "autoindex"),
+)
+
+_LIGHTTPD_MODULES = (
+    *("access", "accesslog", "alias", "redirect", "rewrite", "fastcgi", "cgi", "setenv", "proxy", "openssl"),
+    "dirlisting",
+)
 
 
 class Served(NamedTuple):
@@ -50,7 +62,9 @@ def _nginx(places: Places, sites: Sequence[Served]) -> str:
     for one in sites:
         for name, address in one.addresses.items():
             if name != one.site.host or one.site.scheme == "https":
-                servers.append(f"server {{ listen {address}:80; server_name {name}; return 301 {one.site.url}$request_uri; }}")
+                servers.append(
+                    f"server {{ listen {address}:80; server_name {name}; return 301 {one.site.url}$request_uri; }}"
+                )
             if name != one.site.host and one.site.scheme == "https":
                 servers.append(
                     f"server {{ listen {address}:443 ssl; server_name {name}; return 301 {one.site.url}$request_uri; }}"
@@ -70,7 +84,8 @@ client_body_temp_path {places.folder}/nginx-body; fastcgi_temp_path {places.fold
 proxy_temp_path {places.folder}/nginx-proxy; uwsgi_temp_path {places.folder}/nginx-uwsgi;
 scgi_temp_path {places.folder}/nginx-scgi; fastcgi_buffers 32 32k; fastcgi_buffer_size 64k; proxy_buffers 16 64k;
 proxy_buffer_size 64k; proxy_busy_buffers_size 128k; fastcgi_read_timeout 120; proxy_read_timeout 120;
-log_format told "$msec\t$server_port\t$host\t$request\t$status\t$body_bytes_sent\t$sent_http_content_type\t$http_user_agent";
+log_format told
+  "$msec\t$server_port\t$host\t$request\t$status\t$body_bytes_sent\t$sent_http_content_type\t$http_user_agent";
 access_log {places.logs}/nginx.log told;
 ssl_certificate {places.certificate}; ssl_certificate_key {places.key};
 {joined}
@@ -110,8 +125,7 @@ def _nginx_body(places: Places, backend: Backend) -> str:
 
 
 def _apache(places: Places, sites: Sequence[Served]) -> str:
-    modules = "mpm_event authz_core dir mime rewrite alias proxy proxy_fcgi proxy_http ssl headers auth_basic authn_core authn_file authz_user cgid autoindex"
-    lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in modules.split()]
+    lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in _APACHE_MODULES]
     lines += [
         f"ServerRoot {places.folder}",
         f"PidFile {places.folder}/apache.pid",
@@ -158,9 +172,7 @@ def _apache_body(places: Places, backend: Backend) -> str:
         lines += ["ProxyPreserveHost on", 'RequestHeader set X-Forwarded-Proto "https"']
         lines.append(f"ProxyPass / http://{backend.socket}/ nocanon")
     elif backend.kind == "php":
-        variables = " ".join(
-            f"ProxyFCGISetEnvIf true {name} {value}\n" for name, value in backend.variables.items()
-        )
+        variables = " ".join(f"ProxyFCGISetEnvIf true {name} {value}\n" for name, value in backend.variables.items())
         lines.append(
             f'<FilesMatch "\\.php$">\nSetHandler "proxy:unix:{places.php}|fcgi://localhost"\n</FilesMatch>\n{variables}'
         )
@@ -172,9 +184,9 @@ def _apache_body(places: Places, backend: Backend) -> str:
 
 
 def _lighttpd(places: Places, sites: Sequence[Served]) -> str:
+    modules = ", ".join(f'"mod_{name}"' for name in _LIGHTTPD_MODULES)
     lines = [
-        'server.modules = ("mod_access", "mod_accesslog", "mod_alias", "mod_redirect", "mod_rewrite", "mod_fastcgi", '
-        '"mod_cgi", "mod_setenv", "mod_proxy", "mod_openssl", "mod_dirlisting")',
+        f"server.modules = ({modules})",
         f'server.document-root = "{places.folder}"',
         "server.port = 80",
         f'server.bind = "{next(iter(sites[0].addresses.values()))}"',
@@ -268,5 +280,6 @@ _SERVERS = {
     "apache": (_apache, ["apache2", "-DFOREGROUND", "-f", "{file}"]),
     "lighttpd": (_lighttpd, ["lighttpd", "-D", "-f", "{file}"]),
     "caddy": (_caddy, ["caddy", "run", "--config", "{file}", "--adapter", "caddyfile"]),
+    "front": (front.configuration, [sys.executable, "-m", "benchmarks.websoftware.front", "{file}"]),
 }
-PROGRAMS = {"nginx": "nginx", "apache": "apache2", "lighttpd": "lighttpd", "caddy": "caddy"}
+PROGRAMS = {"nginx": "nginx", "apache": "apache2", "lighttpd": "lighttpd", "caddy": "caddy", "front": sys.executable}

@@ -18,6 +18,7 @@ from benchmarks.websoftware.texts import Text
 
 _CODE, _SETTINGS = Path("/usr/share/dokuwiki"), Path("/etc/dokuwiki")
 NEEDS = [str(_CODE / "doku.php"), "/usr/bin/php8.2", "/usr/sbin/php-fpm8.2"]
+_FOLDERS = (*("attic", "cache", "index", "locks", "media", "media_attic", "media_meta", "meta", "pages", "tmp", "log"),)
 _OUTSIDE = {"feed.php": "feed", "lib": "asset", "_media": "media", "_detail": "media", "_export": "export"}
 
 
@@ -55,14 +56,16 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
         f"$conf['useacl'] = 1; $conf['superuser'] = '@admin'; {rewriting}\n"
     )
     (place / "conf/acl.auth.php").write_text("# <?php exit()?>\n*\t@ALL\t8\n")
-    for folder in "attic cache index locks media media_attic media_meta meta pages tmp log".split():
+    for folder in _FOLDERS:
         (place / "data" / folder).mkdir(parents=True, exist_ok=True)
     for fill in fills:
         here = [Link(link.title, _key(link.url)) for link in fill.related]
         written = DOKUWIKI.whole(fill._replace(related=here))
         _write_page(place, _key(fill.path), f"====== {fill.title} ======\n\n{written}")
     listed = "\n".join(f"  * [[{_key(fill.path)}|{fill.title}]]" for fill in fills[:25])
-    _write_page(place, "start", f"====== {site.options['title']} ======\n\n{listed}\n\nSee the [[?do=index|site map]].\n")
+    _write_page(
+        place, "start", f"====== {site.options['title']} ======\n\n{listed}\n\nSee the [[?do=index|site map]].\n"
+    )
     _write_page(place, "sidebar", "  * [[start]]\n  * [[wiki:syntax]]\n  * [[playground:playground]]\n")
     run(["php", place / "www/bin/indexer.php", "-q"], place)
 

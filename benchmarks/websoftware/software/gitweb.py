@@ -72,7 +72,11 @@ def _make(place: Path, name: str, files: Sequence[tuple[str, Fill]]) -> None:
         date = {"GIT_AUTHOR_DATE": f"{1500000000 + 86400 * first} +0000"}
         date["GIT_COMMITTER_DATE"] = date["GIT_AUTHOR_DATE"]
         run(["git", "add", "-A"], work)
-        run(["git", *_NAMES, "commit", "--quiet", "-m", f"Add {', '.join(fill.title for _, fill in some[:3])}"], work, date)
+        run(
+            ["git", *_NAMES, "commit", "--quiet", "-m", f"Add {', '.join(fill.title for _, fill in some[:3])}"],
+            work,
+            date,
+        )
     run(["git", "tag", "v1.0"], work)
     run(["git", "clone", "--quiet", "--bare", work, bare], place)
     (bare / "description").write_text(f"Documents of {name}\n")

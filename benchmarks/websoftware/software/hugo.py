@@ -1,4 +1,4 @@
-"""Hugo of Debian with a theme of its own: posts, sections, tags, pages of lists, feeds and a site map, as it makes them."""
+"""Hugo of Debian with a theme of its own: posts, sections, tags, pages of lists, feeds and a site map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from benchmarks.websoftware.texts import Text
 NEEDS = ["/usr/bin/hugo"]
 _BASE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{{ .Title }} - {{ .Site.Title }}</title>
 {{ hugo.Generator }}<link rel="canonical" href="{{ .Permalink }}">
-{{ range .AlternativeOutputFormats }}<link rel="{{ .Rel }}" type="{{ .MediaType.Type }}" href="{{ .Permalink }}">{{ end }}
+{{ range .AlternativeOutputFormats }}
+<link rel="{{ .Rel }}" type="{{ .MediaType.Type }}" href="{{ .Permalink }}">{{ end }}
 </head><body><header><nav><a href="{{ "/" | relURL }}">{{ .Site.Title }}</a> <a href="/posts/">Posts</a>
 <a href="/tags/">Tags</a> <a href="/categories/">Categories</a></nav></header>
 <main>{{ block "main" . }}{{ end }}</main><footer>{{ range first 5 (where .Site.RegularPages "Section" "posts") }}
@@ -41,7 +42,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     for name, text in (("baseof", _BASE), ("list", _LIST), ("single", _SINGLE)):
         _static.write(place / f"layouts/_default/{name}.html", text)
     _static.write(place / "layouts/404.html", '{{ define "main" }}<h1>Page not found</h1>{{ end }}')
-    settings = f'baseURL = "{site.url}/"\ntitle = "{site.options["title"]}"\nlanguageCode = "en"\nenableRobotsTXT = true\n'
+    settings = (
+        f'baseURL = "{site.url}/"\ntitle = "{site.options["title"]}"\nlanguageCode = "en"\nenableRobotsTXT = true\n'
+    )
     _static.write(place / "config.toml", settings)
     for number, fill in enumerate(fills):
         tags = sorted({word for word in fill.title.lower().split() if len(word) > 4})[:3]

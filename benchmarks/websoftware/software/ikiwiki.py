@@ -34,7 +34,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
         _static.write(source / f"{fill.path.strip('/')}.mdwn", f"{head}\n\n{body}\n{tags}\n")
     for topic in topics:
         _static.write(source / f"{topic}.mdwn", f'[[!inline pages="{topic}/*" archive="yes" show="0" feeds="yes"]]\n')
-    _static.write(source / "index.mdwn", "\n".join(f"* [[{topic}]]" for topic in topics) + "\n\nSee the [[archives]].\n")
+    _static.write(
+        source / "index.mdwn", "\n".join(f"* [[{topic}]]" for topic in topics) + "\n\nSee the [[archives]].\n"
+    )
     _static.write(source / "sidebar.mdwn", '[[!calendar pages="*/*"]]\n\n[[index]]\n')
     _static.write(source / "archives.mdwn", '[[!calendar type="year" pages="*/*"]]\n')
     options = ["--url", site.url, "--set", f"wikiname={site.options['title']}", "--set", "rss=1"]
@@ -50,5 +52,10 @@ def backend(site: Site, place: Path) -> Backend:
 
 def read(site: Site, target: str) -> Shown:
     """Tell a page from lists, calendars and tags."""
-    kinds = [(r"/archives/", "calendar and dates"), (r"/tags/", "tag"), (r".*\.(rss|atom)$", "feed"), (r"/ikiwiki/", "help")]
+    kinds = [
+        (r"/archives/", "calendar and dates"),
+        (r"/tags/", "tag"),
+        (r".*\.(rss|atom)$", "feed"),
+        (r"/ikiwiki/", "help"),
+    ]
     return _static.read_static(target, r"/[^/]+/[^/]+/", kinds)

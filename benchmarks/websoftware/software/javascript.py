@@ -29,7 +29,10 @@ _SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{t
 def paths(site: Site, texts: Sequence[Text]) -> list[str]:
     """Return the paths of the pages."""
     ending = ".html" if site.options["app"] == "vitepress" else ""
-    return [f"/{slug(text.topic.split('.')[0])}/{slug(title)}{ending}" for text, title in zip(texts, titles(texts), strict=True)]
+    return [
+        f"/{slug(text.topic.split('.')[0])}/{slug(title)}{ending}"
+        for text, title in zip(texts, titles(texts), strict=True)
+    ]
 
 
 def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
@@ -55,7 +58,7 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
         topics.setdefault(fill.path.split("/")[1], []).append({"text": fill.title, "link": link})
     sidebar = [{"text": topic, "collapsed": True, "items": items} for topic, items in topics.items()]
     settings = {"title": site.options["title"], "ignoreDeadLinks": True, "themeConfig": {"sidebar": sidebar}}
-    settings |= {"sitemap": {"hostname": site.url}}
+    settings |= {"markdown": {"html": False}, "sitemap": {"hostname": site.url}}
     _static.write(docs / ".vitepress/config.mjs", f"export default {json.dumps(settings)}\n")
     _static.write(docs / "index.md", f"# {site.options['title']}\n\n{_static.listed(fills[:10])}")
     run(["npx", "vitepress", "build", "docs"], place, {"NODE_OPTIONS": "--max-old-space-size=3000"})

@@ -33,7 +33,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     """Write the posts and build them."""
     _static.write(place / "_config.yml", _SETTINGS.format(title=site.options["title"], url=site.url))
     _static.write(place / "index.md", "---\nlayout: home\n---\n")
-    _static.write(place / "about.md", "---\nlayout: page\ntitle: About\npermalink: /about/\n---\nNotes of many years.\n")
+    _static.write(
+        place / "about.md", "---\nlayout: page\ntitle: About\npermalink: /about/\n---\nNotes of many years.\n"
+    )
     for number, fill in enumerate(fills):
         head = {"layout": "post", "title": f'"{fill.title}"', "categories": slug(fill.text.topic.split(".")[0])}
         body = MARKDOWN.whole(fill)

@@ -35,7 +35,7 @@ def _message(fill: Fill, number: int, of: int, before: Fill | None) -> EmailMess
     message["Subject"] = f"Re: {before.title}" if before else fill.title
     message["Message-ID"] = f"<{fill.text.id}@example.org>"
     year, month, date = day(number, of).split("-")
-    names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     message["Date"] = f"{date} {names[int(month) - 1]} {year} 10:{number % 60:02}:00 +0000"
     if before:
         message["In-Reply-To"] = message["References"] = f"<{before.text.id}@example.org>"
@@ -63,7 +63,10 @@ def _mhonarc(site: Site, place: Path, messages: Sequence[EmailMessage]) -> None:
             body = re.sub(rb"^From ", b">From ", message.as_bytes(), flags=re.MULTILINE)
             file.write(b"From member@example.org Mon Jan  1 00:00:00 2018\n" + body + b"\n")
     # by the order in the mailbox a message has the number that its path has
-    run(["mhonarc", "-outdir", pages, "-nosort", "-title", site.options["title"], "-multipg", "-idxsize", "50", box], place)
+    run(
+        ["mhonarc", "-outdir", pages, "-nosort", "-title", site.options["title"], "-multipg", "-idxsize", "50", box],
+        place,
+    )
     first = f'<p><a href="/{_LIST}/maillist.html">{_LIST}</a> <a href="/{_LIST}/threads.html">by thread</a></p>'
     (place / "www/index.html").write_text(f"<html><title>{site.options['title']}</title><h1>Lists</h1>{first}</html>")
 
@@ -71,7 +74,16 @@ def _mhonarc(site: Site, place: Path, messages: Sequence[EmailMessage]) -> None:
 def _public_inbox(site: Site, place: Path, messages: Sequence[EmailMessage]) -> None:
     home = {"HOME": str(place), "PI_DIR": str(place / "settings"), "ORIGINAL_RECIPIENT": f"{_LIST}@lists.example.org"}
     inbox = place / "inbox"
-    command = ["public-inbox-init", "-V2", "-L", "basic", _LIST, inbox, f"{site.url}/{_LIST}", f"{_LIST}@lists.example.org"]
+    command = [
+        "public-inbox-init",
+        "-V2",
+        "-L",
+        "basic",
+        _LIST,
+        inbox,
+        f"{site.url}/{_LIST}",
+        f"{_LIST}@lists.example.org",
+    ]
     run(command, place, home)
     settings = ["git", "config", "-f", place / "settings/config"]
     run([*settings, "publicinboxmda.spamcheck", "none"], place)

@@ -28,11 +28,11 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     blog = place / "blog"
     settings = (blog / "conf.py").read_text()
     for pattern, value in (
-        (r'^BLOG_TITLE = .*$', f'BLOG_TITLE = "{site.options["title"]}"'),
-        (r'^SITE_URL = .*$', f'SITE_URL = "{site.url}/"'),
-        (r'^DEFAULT_LANG = .*$', 'DEFAULT_LANG = "en"'),
+        (r"^BLOG_TITLE = .*$", f'BLOG_TITLE = "{site.options["title"]}"'),
+        (r"^SITE_URL = .*$", f'SITE_URL = "{site.url}/"'),
+        (r"^DEFAULT_LANG = .*$", 'DEFAULT_LANG = "en"'),
         (r'^    DEFAULT_LANG: "",$', '    DEFAULT_LANG: "", "de": "./de",'),
-        (r'^POSTS = \($', 'POSTS = (("posts/*.md", "posts", "post.tmpl"),'),
+        (r"^POSTS = \($", 'POSTS = (("posts/*.md", "posts", "post.tmpl"),'),
     ):
         settings = re.sub(pattern, value, settings, count=1, flags=re.MULTILINE)
     (blog / "conf.py").write_text(settings)
@@ -57,6 +57,6 @@ def read(site: Site, target: str) -> Shown:
         return Shown(shown.path, "translation")
     kinds = [(r"/posts/[^/]+/.*\.md$|.*\.md$", "source"), (r"/categories/", "category"), (r"/assets/", "asset")]
     kinds += [(r"/(archive|index|\d{4}/)", "calendar and dates"), (r".*\.xml$", "feed")]
-    if target.split("?")[0] in {"/index.html"}:
+    if target.partition("?")[0] == "/index.html":
         return Shown(None, "front page")
     return _static.read_static(target, r"/posts/[^/]+/", kinds)

@@ -101,7 +101,9 @@ def backend(site: Site, place: Path) -> Backend:
     socket = site.options["socket"]
     command = _python.gunicorn(_python.python_of(place, "oscar"), "shop_wsgi", socket, place)
     aliases = {"/static/": place / "static"}
-    return Backend(place / "static", "proxy", socket=socket, commands=[command], environment=_VARIABLES, aliases=aliases)
+    return Backend(
+        place / "static", "proxy", socket=socket, commands=[command], environment=_VARIABLES, aliases=aliases
+    )
 
 
 def read(site: Site, target: str) -> Shown:

@@ -1,4 +1,4 @@
-"""Roundup of the package index, its classic template with SQLite: issues with messages, filled by its own Python API."""
+"""Roundup of the package index, its classic template with SQLite: issues with messages, by its own Python API."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     (tracker / "detectors/nosyreaction.py").unlink()  # it would send mail
     run([python, "-c", _ADMIN, "-i", tracker, "initialise", "correct-horse-38"], place)
     content = [
-        {"title": fill.title, "text": PLAIN.whole(fill), "keyword": fill.text.topic.split(".")[0], "replies": number % 4}
+        {
+            "title": fill.title,
+            "text": PLAIN.whole(fill),
+            "keyword": fill.text.topic.split(".")[0],
+            "replies": number % 4,
+        }
         for number, fill in enumerate(fills)
     ]
     (place / "content.json").write_text(json.dumps({"tracker": str(tracker), "issues": content}))

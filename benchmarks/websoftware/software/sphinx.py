@@ -1,5 +1,7 @@
-"""Sphinx of the package index: a handbook in three languages by its gettext builder and PO files, with the theme and the
-language menu of Read the Docs and alternates for each page. Its translations are word by word."""
+"""Sphinx of the package index: a handbook in three languages by its gettext builder and PO files.
+
+It has the theme of Read the Docs, a menu of languages, and alternates for each page. Translations are word by word.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ html_context = {{"languages": {languages!r}, "site_url": {url!r}}}
 """
 _LAYOUT = """{% extends "!layout.html" %}
 {% block extrahead %}{{ super() }}
-{% for code in languages %}<link rel="alternate" hreflang="{{ code }}" href="{{ site_url }}/{{ code }}/{{ pagename }}.html">
+{% for code in languages %}
+<link rel="alternate" hreflang="{{ code }}" href="{{ site_url }}/{{ code }}/{{ pagename }}.html">
 {% endfor %}<link rel="alternate" hreflang="x-default" href="{{ site_url }}/en/{{ pagename }}.html">{% endblock %}
 {% block menu %}{{ super() }}<p>Languages:
 {% for code in languages %}<a href="{{ site_url }}/{{ code }}/{{ pagename }}.html">{{ code }}</a> {% endfor %}</p>
@@ -57,7 +60,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     for fill in fills:
         chapter, _, name = fill.path.removeprefix("/en/").removesuffix(".html").partition("/")
         chapters.setdefault(chapter, []).append(name)
-        related = [Link(link.title, f"{link.url.removesuffix('.html').replace('/en/', '/')}.md") for link in fill.related]
+        related = [
+            Link(link.title, f"{link.url.removesuffix('.html').replace('/en/', '/')}.md") for link in fill.related
+        ]
         _static.write(source / chapter / f"{name}.md", _static.page(fill._replace(related=related)))
     for chapter, names in chapters.items():
         listed = "\n".join(names)
@@ -74,7 +79,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
         run([python, "-m", "sphinx", "-q", "-D", f"language={language}", source, www / language], place)
     moved = f'<meta http-equiv="refresh" content="0; url={site.url}/en/index.html">'
     languages = "".join(f'<a href="/{code}/index.html">{code}</a> ' for code in LANGUAGES)
-    _static.write(www / "index.html", f"<html><head>{moved}<title>{site.options['title']}</title></head>{languages}</html>")
+    _static.write(
+        www / "index.html", f"<html><head>{moved}<title>{site.options['title']}</title></head>{languages}</html>"
+    )
 
 
 def backend(site: Site, place: Path) -> Backend:

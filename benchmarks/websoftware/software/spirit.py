@@ -66,7 +66,9 @@ def backend(site: Site, place: Path) -> Backend:
     command = _python.gunicorn(_python.python_of(place, "spirit"), "forum.wsgi", socket, project)
     variables = {"DJANGO_SETTINGS_MODULE": "forum.settings.web"}
     aliases = {"/static/": project / "static"}
-    return Backend(project / "static", "proxy", socket=socket, commands=[command], environment=variables, aliases=aliases)
+    return Backend(
+        project / "static", "proxy", socket=socket, commands=[command], environment=variables, aliases=aliases
+    )
 
 
 def read(site: Site, target: str) -> Shown:

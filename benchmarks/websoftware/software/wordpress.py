@@ -61,9 +61,14 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     run([*client, f"DROP DATABASE IF EXISTS {database}; CREATE DATABASE {database} CHARACTER SET utf8mb4"], place)
     constants = {"DB_NAME": database, "DB_USER": "root", "DB_PASSWORD": "", "DB_HOST": f"localhost:{at}"}
     constants |= {"WP_HOME": site.url, "WP_SITEURL": site.url, "WP_CONTENT_DIR": f"{www}/wp-content"}
-    constants |= {f"{kind}_{name}": f"{kind}{name}38" for kind in ("AUTH", "LOGGED_IN", "NONCE") for name in ("KEY", "SALT")}
+    constants |= {
+        f"{kind}_{name}": f"{kind}{name}38" for kind in ("AUTH", "LOGGED_IN", "NONCE") for name in ("KEY", "SALT")
+    }
     lines = [f"define({name!r}, {value!r});" for name, value in constants.items()]
-    lines += [f"define({name!r}, true);" for name in ("DISABLE_WP_CRON", "WP_HTTP_BLOCK_EXTERNAL", "AUTOMATIC_UPDATER_DISABLED")]
+    lines += [
+        f"define({name!r}, true);"
+        for name in ("DISABLE_WP_CRON", "WP_HTTP_BLOCK_EXTERNAL", "AUTOMATIC_UPDATER_DISABLED")
+    ]
     lines += ["$table_prefix = 'wp_';", f"if (!defined('ABSPATH')) define('ABSPATH', '{www}/');"]
     lines += ["require_once ABSPATH . 'wp-settings.php';"]
     (www / "wp-config.php").write_text("<?php\n" + "\n".join(lines) + "\n")
@@ -131,7 +136,11 @@ def _post(site: Site, path: str, query: dict[str, str]) -> str | None:
     kind = site.options["permalinks"]
     if kind == "plain":
         return f"/?p={query['p']}" if "p" in query and path in {"/", "/index.php"} else None
-    shape = r"/archives/\d+" if kind == "archives" else r"/\d{4}/\d\d/[a-z][^/]*|/\d{4}/\d\d/\d+-[^/]*|/\d{4}/\d\d/\d{3,}[^/]*"
+    shape = (
+        r"/archives/\d+"
+        if kind == "archives"
+        else r"/\d{4}/\d\d/[a-z][^/]*|/\d{4}/\d\d/\d+-[^/]*|/\d{4}/\d\d/\d{3,}[^/]*"
+    )
     found = re.match(shape, path)
     return (found[0] if kind == "archives" else f"{found[0]}/") if found else None
 
@@ -144,7 +153,11 @@ def _listing(path: str, query: dict[str, str]) -> str:
     for name in ("category", "tag", "author"):
         if f"/{name}/" in path or name in query or {"category": "cat", "tag": "tag", "author": "author"}[name] in query:
             return name
-    if re.match(r"/\d{4}(/|$)", path) or {"m", "year", "monthnum", "day"} & set(query) or re.match(r"/archives/date", path):
+    if (
+        re.match(r"/\d{4}(/|$)", path)
+        or {"m", "year", "monthnum", "day"} & set(query)
+        or re.match(r"/archives/date", path)
+    ):
         return "calendar and dates"
     if "/page/" in path or "paged" in query:
         return "page of a list"

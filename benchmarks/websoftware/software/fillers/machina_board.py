@@ -8,7 +8,6 @@ import django
 django.setup()
 
 from django.contrib.auth import get_user_model  # noqa: E402 - after setup()
-
 from django.db import transaction  # noqa: E402
 from machina.core.db.models import get_model  # noqa: E402
 
@@ -25,7 +24,10 @@ def main() -> None:
     with transaction.atomic():
         users = [get_user_model().objects.create_user(f"member{n}", password="correct horse 38") for n in range(7)]
         forums = {name: forum_model.objects.create(name=name.capitalize(), type=0) for name in content["forums"]}
-        permission, granted = get_model("forum_permission", "ForumPermission"), get_model("forum_permission", "UserForumPermission")
+        permission, granted = (
+            get_model("forum_permission", "ForumPermission"),
+            get_model("forum_permission", "UserForumPermission"),
+        )
         for codename in ("can_see_forum", "can_read_forum"):
             granted.objects.create(
                 permission=permission.objects.get(codename=codename), anonymous_user=True, has_perm=True, forum=None
@@ -38,7 +40,9 @@ def main() -> None:
             assert topic.pk == number + 1, (topic.pk, number)
             for place, text in enumerate([told["text"], *(REPLIES[(number + n) % 4] for n in range(told["replies"]))]):
                 subject = told["title"] if place == 0 else f"Re: {told['title']}"
-                post_model.objects.create(topic=topic, poster=users[(number + place) % 7], subject=subject, content=text, approved=True)
+                post_model.objects.create(
+                    topic=topic, poster=users[(number + place) % 7], subject=subject, content=text, approved=True
+                )
 
 
 main()

@@ -31,20 +31,35 @@ def main() -> None:
             if name not in categories:
                 categories[name] = create_from_breadcrumbs(f"Shelf {shelf} > {name}")
             product = product_model(
-                pk=number + 1, title=told["title"], slug=told["slug"], description=told["text"], product_class=kind,
-                upc=str(9000000 + number), is_public=True,
+                pk=number + 1,
+                title=told["title"],
+                slug=told["slug"],
+                description=told["text"],
+                product_class=kind,
+                upc=str(9000000 + number),
+                is_public=True,
             )
             product.save(force_insert=True)
             product.categories.add(categories[name])
             stock.objects.create(
-                product=product, partner=seller, partner_sku=str(number), price_currency="EUR", num_in_stock=9,
+                product=product,
+                partner=seller,
+                partner_sku=str(number),
+                price_currency="EUR",
+                num_in_stock=9,
                 price=Decimal(5 + number % 40),
             )
             for place in range(told["reviews"]):
                 text = REVIEWS[place % 3]
                 review.objects.create(
-                    product=product, score=3 + place % 3, title=text, body=text, user=None, name=f"Reader {place}",
-                    email="reader@example.org", status=1,
+                    product=product,
+                    score=3 + place % 3,
+                    title=text,
+                    body=text,
+                    user=None,
+                    name=f"Reader {place}",
+                    email="reader@example.org",
+                    status=1,
                 )
         assert user.pk
 

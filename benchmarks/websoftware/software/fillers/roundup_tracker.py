@@ -24,8 +24,12 @@ def main() -> None:
             for place, text in enumerate(texts)
         ]
         made = database.issue.create(
-            title=told["title"], messages=messages, keyword=[keywords[name]], status=str(1 + number % 7),
-            priority=str(1 + number % 5), assignedto=users[number % 6],
+            title=told["title"],
+            messages=messages,
+            keyword=[keywords[name]],
+            status=str(1 + number % 7),
+            priority=str(1 + number % 5),
+            assignedto=users[number % 6],
         )
         assert made == str(number + 1), (made, number)
         if number % 100 == 99:

@@ -25,7 +25,10 @@ REPLIES = [
 def main() -> None:
     content = json.loads(Path("content.json").read_text())
     with transaction.atomic():
-        users = [get_user_model().objects.create_user(f"member{n}", f"m{n}@example.org", "correct horse 38") for n in range(9)]
+        users = [
+            get_user_model().objects.create_user(f"member{n}", f"m{n}@example.org", "correct horse 38")
+            for n in range(9)
+        ]
         categories: dict[str, object] = {}
         for number, told in enumerate(content["topics"]):
             forum = told["forum"]

@@ -27,9 +27,15 @@ def main() -> None:
             ticket = Ticket(environment)
             ticket.populate(
                 {
-                    "summary": told["title"], "description": told["text"], "reporter": f"user{number % 5}",
-                    "component": told["component"], "type": "defect", "priority": "major", "status": "new",
-                    "milestone": f"milestone{1 + number % 4}", "keywords": "docs",
+                    "summary": told["title"],
+                    "description": told["text"],
+                    "reporter": f"user{number % 5}",
+                    "component": told["component"],
+                    "type": "defect",
+                    "priority": "major",
+                    "status": "new",
+                    "milestone": f"milestone{1 + number % 4}",
+                    "keywords": "docs",
                 }
             )
             assert ticket.insert(when=when) == int(name), (ticket.id, name)
@@ -37,7 +43,9 @@ def main() -> None:
                 ticket.save_changes(f"user{(number + 1) % 5}", comment, when + timedelta(hours=len(comment)))
         pages = [told for told in content["pages"] if told["path"].startswith("/wiki/")]
         start = WikiPage(environment, "WikiStart")
-        start.text = "= Welcome\n\n" + "\n".join(f" * [{p['path']} {p['title']}]" for p in pages[:25]) + "\n\nTitleIndex\n"
+        start.text = (
+            "= Welcome\n\n" + "\n".join(f" * [{p['path']} {p['title']}]" for p in pages[:25]) + "\n\nTitleIndex\n"
+        )
         start.save("admin", "welcome")
 
 
