@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.websoftware.markup import MARKDOWN
 from benchmarks.websoftware.site import Backend, Fill, Link, Shown, Site
 from benchmarks.websoftware.software import _static
 from benchmarks.websoftware.software._common import run, slug, split, titles
@@ -65,10 +66,11 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
 
 
 def _page(app: str, fill: Fill) -> str:
-    """Return a page; VitePress reads double braces and tags in Markdown as Vue's."""
+    """Return a page; in one of VitePress double braces would be Vue's, if nobody said that they are not."""
     related = [Link(link.title, link.url.removesuffix(".html")) for link in fill.related]
-    text = _static.page(fill._replace(related=related))
-    return text.replace("{{", "{&#8203;{").replace("\\<", "&lt;") if app == "vitepress" else text
+    if app == "docsify":
+        return _static.page(fill._replace(related=related))
+    return f"# {fill.title}\n\n::: v-pre\n{MARKDOWN.whole(fill._replace(related=related))}\n:::\n"
 
 
 def backend(site: Site, place: Path) -> Backend:
