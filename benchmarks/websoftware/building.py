@@ -81,15 +81,15 @@ def _nothing() -> object:
 
 
 def _build_site(state: Path, site: Site, planned: Plan) -> None:
-    """Build a site anew unless it was built for this composition."""
+    """Build a site anew unless it was built as it is planned."""
     place = state / "sites" / site.name
-    if (place / _BUILT).exists() and (place / _BUILT).read_text() == planned.digest:
+    if (place / _BUILT).exists() and (place / _BUILT).read_text() == planned.digests[site.name]:
         return
     began = time.monotonic()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     software(site).build(site, place, planned.fills[site.name])
-    (place / _BUILT).write_text(planned.digest)
+    (place / _BUILT).write_text(planned.digests[site.name])
     print(
         f"built {site.name}: {site.software}, {site.good + site.low} texts, {time.monotonic() - began:.0f} s",
         flush=True,

@@ -60,7 +60,7 @@ class Browser:
 
 def runs(fill: Fill) -> list[str]:
     """Return runs of words that a page with the text shows."""
-    found = []
+    found: list[str] = []
     for block in fill.text.blocks:
         if block.kind != "code":
             found += re.findall(rf"(?:\b[A-Za-z]+ ){{{_RUN - 1}}}[A-Za-z]+\b", block.text)
@@ -69,7 +69,7 @@ def runs(fill: Fill) -> list[str]:
 
 def shows(page: str, fill: Fill) -> bool:
     """Tell whether a page shows most of a text's runs; a text without any is taken to be there."""
-    text = re.sub(r"[\W_]+", " ", html.unescape(_TAGS.sub(" ", page)))
+    text = re.sub(r"[\W\d_]+", " ", html.unescape(_TAGS.sub(" ", page)))
     wanted = runs(fill)
     return not wanted or 2 * sum(run in text for run in wanted) >= len(wanted)
 

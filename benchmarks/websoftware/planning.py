@@ -26,8 +26,10 @@ class Plan(NamedTuple):
 
     fills: Mapping[str, Sequence[Fill]]
     """Of each site."""
+    digests: Mapping[str, str]
+    """Of each site: its options, and its texts with their places and links."""
     digest: str
-    """Of the composition: sites, options, texts and their places."""
+    """Of the composition."""
 
     def table(self) -> dict[str, dict[str, str]]:
         """Return the texts of each site: from path to id."""
@@ -53,10 +55,16 @@ def plan(sites: Sequence[Site], texts: Sequence[Text]) -> Plan:
         chosen[site.name] = some
     paths = {site.name: software(site).paths(site, chosen[site.name]) for site in sites}
     fills = {site.name: _linked(site, sites, chosen, paths) for site in sites}
-    told = [(site.name, site.software, site.host, site.server, sorted(site.options.items())) for site in sites]
-    placed = [[(fill.path, fill.text.id, fill.abroad) for fill in fills[site.name]] for site in sites]
-    digest = hashlib.sha256(json.dumps([VERSION, told, placed]).encode()).hexdigest()[:16]
-    return Plan(fills, digest)
+    digests = {site.name: _digest([VERSION, _told(site), fills[site.name]]) for site in sites}
+    return Plan(fills, digests, _digest(sorted(digests.items())))
+
+
+def _told(site: Site) -> list[object]:
+    return [site.name, site.software, site.host, site.also, site.scheme, site.server, sorted(site.options.items())]
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
 def _linked(

@@ -11,6 +11,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from benchmarks.websoftware.texts import Text
 
 
+_TAKEN = ("main page", "index", "start", "sidebar", "welcome")
+"""Names that pages of some software have already."""
+
+
 def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
     """Run a command of a package; returns what it printed. Raises RuntimeError with its last words if it fails."""
     import os
@@ -43,8 +47,8 @@ def split(target: str) -> tuple[str, dict[str, str]]:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return names with a number behind those that were there before, whatever their case."""
-    used: set[str] = set()
+    """Return names with a number behind those that are taken or were there before, whatever their case."""
+    used = set(_TAKEN)
     found = []
     for name in names:
         new, number = name, 2
