@@ -45,11 +45,12 @@ def reason_to_skip(sites: tuple[Site, ...]) -> str | None:
         return f"{SHARED / 'corpora/real-web'} is not there"
     if missing := building.lacking(sites):
         return f"{', '.join(missing[:5])} not installed; --install installs Debian's packages"
+    address = composition.addresses(sites)[sites[0].host]
     with socket.socket() as probe:
         try:
-            probe.bind((composition.ADDRESSES.format(0, 1), 80))
+            probe.bind((address, 80))
         except OSError as error:
-            return f"port 80 of {composition.ADDRESSES.format(0, 1)} cannot be had ({error.strerror})"
+            return f"port 80 of {address} cannot be had ({error.strerror})"
     return None
 
 
@@ -114,7 +115,7 @@ def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
         if args.serve:
             return _serve(state, sites)
         if args.check:
-            browser = Browser(state / "tls/ca.pem", composition.addresses())
+            browser = Browser(state / "tls/ca.pem", composition.addresses(sites))
             found = [fault for site in sites for fault in faults(browser, site, planned.fills[site.name])]
             print(*found, f"{len(found)} texts are not shown where they should be", sep="\n")
             return 1 if found else 0
@@ -129,7 +130,7 @@ def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
 
 def _serve(state: Path, sites: tuple[Site, ...]) -> int:
     hosts = state / "hosts"
-    hosts.write_text("".join(f"{address} {name}\n" for name, address in composition.addresses().items()))
+    hosts.write_text("".join(f"{address} {name}\n" for name, address in composition.addresses(sites).items()))
     print(f"{len(sites)} sites; DNS_HOSTS={hosts} SSL_CERT_FILE={state / 'tls/ca.pem'}", flush=True)
     with suppress(KeyboardInterrupt):
         signal.pause()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
+import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks.websoftware.composition import addresses
@@ -18,24 +19,13 @@ from benchmarks.websoftware.tls import certificates
 from benchmarks.websoftware.web_servers import PROGRAMS, Served
 from crawl4llm.base.errors import InputError
 
-logger = logging.getLogger(__name__)
-
 _BUILT = "built"
 DEBIAN = (
     *("mediawiki", "dokuwiki", "wordpress", "wordpress-theme-twentytwentyone", "wordpress-theme-twentytwentytwo"),
     *("wordpress-theme-twentytwentythree", "gitweb", "cgit", "fcgiwrap", "mhonarc", "public-inbox", "hugo", "jekyll"),
     *("jekyll-theme-minima", "ruby-jekyll-feed", "ruby-jekyll-seo-tag", "ruby-jekyll-sitemap", "ikiwiki"),
-    *(
-        "nginx-light",
-        "apache2",
-        "lighttpd",
-        "lighttpd-mod-openssl",
-        "caddy",
-        "mariadb-server",
-        "php8.2-fpm",
-        "php8.2-cli",
-        "php8.2-sqlite3",
-    ),
+    *("nginx-light", "apache2", "lighttpd", "lighttpd-mod-openssl", "caddy", "mariadb-server", "php8.2-fpm"),
+    *("php8.2-cli", "php8.2-sqlite3"),
     *("php8.2-mysql", "php8.2-intl", "php8.2-mbstring", "php8.2-xml", "php8.2-gd", "php8.2-curl"),
     *("dict-freedict-eng-deu", "dict-freedict-eng-fra", "git", "nodejs", "npm"),
 )
@@ -50,8 +40,6 @@ def lacking(sites: Sequence[Site]) -> list[str]:
 
 
 def _path() -> str:
-    import os
-
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 
 
@@ -64,7 +52,7 @@ def build(state: Path, sites: Sequence[Site], texts: Sequence[Text]) -> Plan:
     certificates(state / "tls", names)
     processes = Processes(places(state).logs)
     try:
-        with mariadb(state, processes) if any(site.software == "wordpress" for site in sites) else _nothing():
+        with mariadb(state, processes) if any(site.software == "wordpress" for site in sites) else nullcontext():
             for site in sites:
                 _build_site(state, site, planned)
     finally:
@@ -72,12 +60,6 @@ def build(state: Path, sites: Sequence[Site], texts: Sequence[Text]) -> Plan:
     composition = {"digest": planned.digest, "sites": [site.name for site in sites], "texts": planned.table()}
     (state / "composition.json").write_text(json.dumps(composition, indent=0))
     return planned
-
-
-def _nothing() -> object:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def _build_site(state: Path, site: Site, planned: Plan) -> None:
@@ -98,7 +80,7 @@ def _build_site(state: Path, site: Site, planned: Plan) -> None:
 
 def served(state: Path, sites: Sequence[Site]) -> list[Served]:
     """Return sites as the web servers serve them."""
-    where = addresses()
+    where = addresses(sites)
     return [
         Served(
             site, {name: where[name] for name in site.names}, software(site).backend(site, state / "sites" / site.name)

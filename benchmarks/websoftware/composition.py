@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.websoftware.site import Site
 
 VERSION = 1
@@ -114,13 +116,17 @@ SITES = (
     Site("app", "javascript", "app.elmstreet.test", "nginx", 0, 60, {"app": "docsify", "title": "Pocket Book"}),
 )
 """Sites of the whole web: 29 installations under 35 names."""
-SMALL = ("guide", "bugs")
+SMALL = ("weblog", "bugs")
 """Sites of the small web, which the package index alone installs."""
 ADDRESSES = "127.38.{}.{}"
 """Addresses of the names, one each."""
 
 
-def addresses(sites: tuple[Site, ...] = SITES) -> dict[str, str]:
+_SMALL_BLOCK = 9
+"""Of the small web's addresses, so that it can be crawled beside the whole one."""
+
+
+def addresses(sites: Sequence[Site] = SITES) -> dict[str, str]:
     """Return the address of each name."""
-    names = [name for site in sites for name in site.names]
-    return {name: ADDRESSES.format(number // 200, number % 200 + 1) for number, name in enumerate(names)}
+    names = [(name, _SMALL_BLOCK if site.server == "front" else 0) for site in sites for name in site.names]
+    return {name: ADDRESSES.format(block, number + 1) for number, (name, block) in enumerate(names)}

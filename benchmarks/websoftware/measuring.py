@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.live_runs import PROJECT
+from benchmarks.websoftware.composition import addresses
 from benchmarks.websoftware.crawls import CRAWLERS, Crawl, front_pages, own_seeds, run, turned_away
 from benchmarks.websoftware.judging import Judge
 from benchmarks.websoftware.planning import Plan
@@ -48,7 +49,7 @@ class Measurements:
     def whole(self, requests: int, delay: float, seed: int) -> None:
         """Crawl the whole web by each crawler."""
         for crawler in CRAWLERS:
-            crawl = Crawl(crawler, self._sites, front_pages(self._sites, seed), requests, delay)
+            crawl = Crawl(crawler, self._hosts(self._sites), front_pages(self._sites, seed), requests, delay)
             self._measure({"of": "all", "crawler": crawler, "seed": seed, "requests": requests, "delay": delay}, crawl)
 
     def by_software(self, requests: int, seed: int, only: Sequence[str] = ()) -> None:
@@ -58,9 +59,14 @@ class Measurements:
                 continue
             sites = [site for site in self._sites if site.software == software]
             for crawler in CRAWLERS:
-                crawl = Crawl(crawler, sites, own_seeds(sites, self._plan, seed), requests, 0)
+                crawl = Crawl(crawler, self._hosts(sites), own_seeds(sites, self._plan, seed), requests, 0)
                 name = {"of": software, "crawler": crawler, "seed": seed, "requests": requests, "delay": 0}
                 self._measure(name, crawl)
+
+    def _hosts(self, sites: Sequence[Site]) -> dict[str, str]:
+        """Return the addresses of some sites' names."""
+        every = addresses(self._sites)
+        return {name: every[name] for site in sites for name in site.names}
 
     def _measure(self, name: Record, crawl: Crawl) -> None:
         """Crawl, judge, and keep the verdicts, unless they are kept."""

@@ -94,11 +94,12 @@ def _alone(own: Sequence[Record]) -> tuple[Table, list[Figure]]:
     rows: list[Sequence[str | float | None]] = []
     worst: dict[str, tuple[float, str]] = {}
     for software, of in sorted(shares.items()):
-        means = {crawler: statistics.mean(of[crawler]) if crawler in of else None for crawler in CRAWLERS}
-        better = max((means[peer] or 0.0 for peer in THEIRS), default=0.0)
-        rows.append([software, *means.values(), float(min(len(of.get(crawler, [])) for crawler in CRAWLERS))])
+        means = {crawler: statistics.mean(found) for crawler, found in of.items()}
+        sets = min(len(of.get(crawler, ())) for crawler in CRAWLERS)
+        rows.append([software, *(means.get(crawler) for crawler in CRAWLERS), float(sets)])
+        better = max((means.get(peer, 0.0) for peer in THEIRS), default=0.0)
         for policy in OURS:
-            if means[policy] is not None and better:
+            if policy in means and better:
                 worst[policy] = min(worst.get(policy, (9.0, "")), (means[policy] / better, software))
     table = Table("Useful per request in crawls of its own", ("", *CRAWLERS, "seed sets"), rows)
     figures = [

@@ -125,4 +125,4 @@ class Software(Protocol):
 
 def as_software(module: ModuleType) -> Software:
     """Return a module as what it is."""
-    return module  # type: ignore[return-value]  # its functions are checked by the benchmark's test
+    return module

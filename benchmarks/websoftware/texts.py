@@ -82,8 +82,8 @@ def first_texts(number: int) -> list[Text]:
 
 
 def _read(line: str) -> Text:
-    *fields, blocks = json.loads(line)
-    return Text(*fields, [Block(*block) for block in blocks])
+    key, title, topic, score, blocks = json.loads(line)
+    return Text(key, title, topic, score, [Block(*block) for block in blocks])
 
 
 def _of_part(part: HtmlPart) -> list[Text]:

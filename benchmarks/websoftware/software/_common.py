@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from benchmarks.websoftware.texts import Text
 
-
 _TAKEN = ("main page", "index", "start", "sidebar", "welcome")
 """Names that pages of some software have already."""
 
 
 def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
     """Run a command of a package; returns what it printed. Raises RuntimeError with its last words if it fails."""
-    import os
-
     result = subprocess.run(
         [str(part) for part in command],
         cwd=folder,

@@ -12,7 +12,7 @@ FILLERS = Path(__file__).parent / "fillers"
 _WORKERS = "2"
 DOCS = (
     *("setuptools<80", "sphinx==9.0.4", "myst-parser==5.2.0", "sphinx-rtd-theme==3.1.0", "sphinx-intl==2.4.0"),
-    *("mkdocs==1.6.1", "mkdocs-material==9.8.2", "mkdocs-static-i18n==1.3.1", "pelican==4.10.2", "markdown"),
+    *("mkdocs==1.6.1", "mkdocs-material==9.8.2", "mkdocs-static-i18n==1.3.1", "markdown"),
     *("nikola==8.3.3", "doit==0.37.0"),
 )
 """Generators of static sites, which share an environment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -33,8 +34,6 @@ def listed(fills: Iterable[Fill]) -> str:
 
 def read_static(target: str, shape: str, kinds: Iterable[tuple[str, str]]) -> Shown:
     """Tell a page by the regular expression of its path, and others by the expressions that come first."""
-    import re
-
     path, _ = split(target)
     for pattern, kind in kinds:
         if re.match(pattern, path):

@@ -74,7 +74,7 @@ def _mhonarc(site: Site, place: Path, messages: Sequence[EmailMessage]) -> None:
 def _public_inbox(site: Site, place: Path, messages: Sequence[EmailMessage]) -> None:
     home = {"HOME": str(place), "PI_DIR": str(place / "settings"), "ORIGINAL_RECIPIENT": f"{_LIST}@lists.example.org"}
     inbox = place / "inbox"
-    command = [
+    command: list[str | Path] = [
         "public-inbox-init",
         "-V2",
         "-L",
@@ -85,7 +85,7 @@ def _public_inbox(site: Site, place: Path, messages: Sequence[EmailMessage]) -> 
         f"{_LIST}@lists.example.org",
     ]
     run(command, place, home)
-    settings = ["git", "config", "-f", place / "settings/config"]
+    settings: list[str | Path] = ["git", "config", "-f", place / "settings/config"]
     run([*settings, "publicinboxmda.spamcheck", "none"], place)
     run([*settings, "publicinbox.wwwlisting", "all"], place)
     for message in messages:

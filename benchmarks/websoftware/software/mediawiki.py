@@ -36,7 +36,13 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     for folder in (data, pages, place / "cache", place / "www"):
         folder.mkdir(parents=True, exist_ok=True)
     name = site.options["title"]
-    install = ["php", _CODE / "maintenance/install.php", "--dbtype=sqlite", f"--dbpath={data}", f"--server={site.url}"]
+    install: list[str | Path] = [
+        "php",
+        _CODE / "maintenance/install.php",
+        "--dbtype=sqlite",
+        f"--dbpath={data}",
+        f"--server={site.url}",
+    ]
     install += ["--scriptpath=", "--pass=correct horse 38", f"--confpath={place}", "--dbname=wiki", name, "Admin"]
     run(install, place)
     _configure(site, place)
@@ -49,7 +55,7 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     (pages / "Main Page.txt").write_text(f"{introduction}\n\n{front}\n\n== Other sites ==\n{others}\n")
     environment = {"MW_CONFIG_FILE": str(place / "LocalSettings.php")}
     names = sorted(str(file) for file in pages.iterdir())
-    script = ["php", _CODE / "maintenance/importTextFiles.php", "--overwrite", "--rc", "--user=Admin"]
+    script: list[str | Path] = ["php", _CODE / "maintenance/importTextFiles.php", "--overwrite", "--rc", "--user=Admin"]
     for first in range(0, len(names), 500):
         run([*script, *names[first : first + 500]], place, environment)
     run(["php", _CODE / "maintenance/runJobs.php"], place, environment)

@@ -12,6 +12,7 @@ from benchmarks.websoftware.software._common import day, run, slug, titles
 from benchmarks.websoftware.texts import Text
 
 NEEDS: Sequence[str] = ()
+PACKAGES = ("pelican==4.10.2", "markdown==3.10")
 _SETTINGS = """
 AUTHOR = "Anna"
 SITENAME = {title!r}
@@ -33,7 +34,7 @@ def paths(site: Site, texts: Sequence[Text]) -> list[str]:
 
 def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     """Write the articles and build them."""
-    python = _python.environment(place, "docs", _python.DOCS)
+    python = _python.environment(place, "pelican", PACKAGES)
     links = tuple((link.title, link.url) for fill in fills[:12] for link in fill.abroad)[:5]
     settings = _SETTINGS.format(title=site.options["title"], url=site.url, links=links)
     _static.write(place / "pelicanconf.py", settings)
