@@ -36,6 +36,8 @@ from benchmarks.websoftware.site import Site
 from benchmarks.websoftware.texts import first_texts, texts
 from crawl4llm.base.errors import InputError
 
+_SMALL_OPTIONS = {"socket": "127.0.0.1:38201"}
+"""Of its one site that has a server of its own: another port than in the whole web."""
 _SMALL_GOOD, _SMALL_LOW, _SMALL_TEXTS = 20, 5, 120
 
 
@@ -64,7 +66,10 @@ def install() -> None:
 def small() -> tuple[Site, ...]:
     """Return the sites of the small web."""
     chosen = [site for site in composition.SITES if site.name in composition.SMALL]
-    return tuple(replace(site, good=_SMALL_GOOD, low=_SMALL_LOW, server="front") for site in chosen)
+    return tuple(
+        replace(site, good=_SMALL_GOOD, low=_SMALL_LOW, server="front", options={**site.options, **_SMALL_OPTIONS})
+        for site in chosen
+    )
 
 
 def arguments() -> argparse.Namespace:
@@ -91,6 +96,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/sbin"  # Debian's servers, for users other than root
     sites = small() if args.small else composition.SITES
     if args.install:

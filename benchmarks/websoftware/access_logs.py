@@ -60,7 +60,8 @@ def _lines(file: Path, begin: int) -> Iterator[Asked]:
             time, port, host, request, status, size, kind, agent = fields
             target = request.split(" ")[1] if request.count(" ") >= 2 else ""
             scheme = "https" if port == "443" else "http"
-            yield Asked(float(time), scheme, host, target, int(status), int(size) if size != "-" else 0, kind, agent)
+            seconds = float(time.replace("/", "."))  # lighttpd 1.4.69 writes 7/000 for 7.000
+            yield Asked(seconds, scheme, host, target, int(status), int(size) if size != "-" else 0, kind, agent)
 
 
 def _caddy(file: Path, begin: int) -> Iterator[Asked]:

@@ -21,6 +21,8 @@ from benchmarks.websoftware.web_servers import Places, Served, commands
 
 _START_SECONDS = 60.0
 _PHP_WORKERS = 4
+_ENDING = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+"""Has a process end with the benchmark, even if that is killed."""
 _PHP_FPM = "php-fpm8.2"
 
 
@@ -43,7 +45,7 @@ class Processes:
         """Start a process in a group of its own; what it prints goes to a file of its name."""
         with (self._logs / f"{name}.out").open("ab") as output:
             process = subprocess.Popen(
-                command,
+                [*_ENDING, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

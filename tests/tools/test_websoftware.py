@@ -122,7 +122,7 @@ def test_nutchs_filter(url: str, taken: bool) -> None:
 
 
 def test_logs_of_all_servers_become_requests(tmp_path: Path) -> None:
-    fields = ["2.5", "443", "a.test", "GET /b HTTP/1.1", "200", "10", "text/html", "us"]
+    fields = ["2/000", "443", "a.test", "GET /b HTTP/1.1", "200", "10", "text/html", "us"]
     before = marks(tmp_path)
     (tmp_path / "nginx.log").write_text("\t".join(fields) + "\nan error\n")
     request = {"host": "b.test", "uri": "/c", "headers": {"User-Agent": ["us, too"]}, "tls": {}}
@@ -150,7 +150,7 @@ def test_a_small_web_is_built_and_crawled(tmp_path: Path, shared: Callable[[str]
     result = json.loads((tmp_path / "websoftware.json").read_text())
     rows = {row[0]: row for row in result["tables"][0]["rows"]}
     assert {name: row[1] for name, row in rows.items()} == dict.fromkeys(rows, 40)
-    assert all(10 <= row[2] <= 40 for row in rows.values())
+    assert all(5 <= row[2] < 40 for row in rows.values()), rows
     result["notes"] = ["composition: of another web"]
     (tmp_path / "before.json").write_text(json.dumps(result))
     again = subprocess.run(
