@@ -83,6 +83,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--by-software", action="store_true", help="crawl each software by itself, too")
     parser.add_argument("--only", default="", help="some software, with commas between")
     parser.add_argument("--seed-sets", type=int, default=5, help="for crawls of one software (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="crawls of one software at once (%(default)s)")
     parser.add_argument("--before", type=Path, help="JSON of a former run to compare with")
     parser.add_argument("--build", action="store_true", help="build the web and end")
     parser.add_argument("--check", action="store_true", help="ask for each text once, and tell which are not shown")
@@ -128,8 +129,9 @@ def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
             return 1 if found else 0
         measurements = Measurements(state, sites, planned)
         measurements.whole(args.requests, args.delay, args.seed)
-        for seed in range(args.seed_sets if args.by_software else 0):
-            measurements.by_software(args.own_requests, seed, [name for name in args.only.split(",") if name])
+        if args.by_software:
+            only = [name for name in args.only.split(",") if name]
+            measurements.by_software(args.own_requests, args.seed_sets, args.jobs, only)
     shutil.rmtree(state / "run/logs", ignore_errors=True)
     publish(result(measurements.records(), planned.digest, code(), args.before), args)
     return 0

@@ -58,6 +58,7 @@ def run(state: Path, crawl: Crawl, folder: Path) -> list[Asked]:
     settings = "benchmarks.websoftware.peers"
     if crawl.crawler in CRAWLERS[:2]:
         options |= {"URL_POLICY": crawl.crawler, "SCORER_MODEL": model(), "OUTPUT_DIR": folder / "run"}
+        options |= {"JOBDIR": folder / "job"}
         spider[0], settings = "influence", "benchmarks.websoftware.settings"
     began = marks(at.logs)
     _crawl(settings, spider, options, state / "tls/ca.pem", folder)
@@ -78,11 +79,21 @@ def _crawl(settings: str, spider: Sequence[str], options: dict[str, object], aut
         raise RuntimeError(f"status {process.returncode}, {folder / 'log'}: {(folder / 'log').read_text()[-2000:]}")
 
 
-def turned_away(folder: Path) -> list[tuple[str, str]]:
-    """Return the URLs that a crawl of crawl4llm dropped, each with the reason; none for other crawls."""
-    file = folder / "run/failures.jsonl"
-    lines = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    return [(line["url"] or line["id"], line["reason"]) for line in lines if line["outcome"] == "dropped"]
+def known(folder: Path) -> list[tuple[str, str]]:
+    """Return what a crawl of crawl4llm knew and did not fetch: URLs, each with the reason for which it was dropped, or
+    ``waiting``; nothing for other crawls. Raises RuntimeError if its JOBDIR cannot be read."""
+    if not (folder / "job").exists():
+        return []
+    waiting = folder / "waiting.jsonl"
+    command = [sys.executable, "-m", "scrapy", "frontier", str(folder / "job"), "--hosts=0", f"--export={waiting}"]
+    command += ["-s", f"OUTPUT_DIR={folder / 'run'}"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"scrapy frontier: {done.stdout}{done.stderr[-2000:]}")
+    failures = folder / "run/failures.jsonl"
+    lines = [json.loads(line) for line in failures.read_text().splitlines()] if failures.exists() else []
+    dropped = [(line["url"] or line["id"], line["reason"]) for line in lines if line["outcome"] == "dropped"]
+    return dropped + [(json.loads(line)["url"], "waiting") for line in waiting.read_text().splitlines()]
 
 
 def front_pages(sites: Sequence[Site], seed: int) -> list[str]:

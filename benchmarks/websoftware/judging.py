@@ -29,8 +29,8 @@ class Verdict:
     """Useful texts that there are."""
     chaff: Counter[str] = field(default_factory=Counter)
 
-    turned_away: Counter[str] = field(default_factory=Counter)
-    """Useful texts that the crawl knew of and dropped for good, by its reason."""
+    left: Counter[str] = field(default_factory=Counter)
+    """Useful texts that the crawl knew of and did not fetch: ``waiting``, or the reason for which they were dropped."""
 
     @property
     def share(self) -> float:
@@ -50,7 +50,7 @@ class Verdict:
             "useful per request": round(self.share, 4),
             "good": self.good,
             "missed": self.missed,
-            "turned away": dict(self.turned_away),
+            "left": dict(self.left),
             "chaff": dict(self.chaff.most_common(LISTED_KINDS)),
         }
 
@@ -68,10 +68,10 @@ class Judge:
             if not site.options.get("private"):
                 self._good[site.software] += site.good
 
-    def judge(self, requests: Iterable[Asked], turned_away: Iterable[tuple[str, str]] = ()) -> dict[str, Verdict]:
+    def judge(self, requests: Iterable[Asked], known: Iterable[tuple[str, str]] = ()) -> dict[str, Verdict]:
         """Return a verdict by software, and ``all``.
 
-        ``turned_away`` are the URLs that the crawl dropped, each with its reason.
+        ``known`` are URLs that the crawl knew and did not fetch, each with the reason.
         """
         verdicts: defaultdict[str, Verdict] = defaultdict(Verdict)
         seen: set[str] = set()
@@ -88,22 +88,22 @@ class Judge:
                 verdict.useful += 1
             else:
                 verdict.chaff[kind] += 1
-        for text, site, reason in self._lost(turned_away):
+        for text, site, reason in self._lost(known):
             if text not in seen:
                 seen.add(text)
-                verdicts[site.software].turned_away[reason] += 1
+                verdicts[site.software].left[reason] += 1
         total = Verdict()
         for verdict in verdicts.values():
             total.requests += verdict.requests
             total.useful += verdict.useful
             total.good += verdict.good
             total.chaff += verdict.chaff
-            total.turned_away += verdict.turned_away
+            total.left += verdict.left
         return {"all": total, **dict(sorted(verdicts.items()))}
 
-    def _lost(self, turned_away: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Site, str]]:
-        """Yield the good texts among URLs that were dropped, with site and reason."""
-        for url, reason in turned_away:
+    def _lost(self, known: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Site, str]]:
+        """Yield the good texts among URLs that were not fetched, with site and reason."""
+        for url, reason in known:
             parts = urlsplit(url)
             site = self._sites.get(parts.hostname or "")
             if site is not None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from benchmarks.live_runs import PROJECT
 from benchmarks.websoftware.composition import addresses
-from benchmarks.websoftware.crawls import CRAWLERS, Crawl, front_pages, own_seeds, run, turned_away
+from benchmarks.websoftware.crawls import CRAWLERS, Crawl, front_pages, known, own_seeds, run
 from benchmarks.websoftware.judging import Judge
 from benchmarks.websoftware.planning import Plan
 from benchmarks.websoftware.site import Site
@@ -39,6 +41,7 @@ class Measurements:
     def __init__(self, state: Path, sites: Sequence[Site], planned: Plan) -> None:
         self._state, self._sites, self._plan = state, sites, planned
         self._judge = Judge(sites, planned)
+        self._lock = Lock()
         self.kept = state / "measured" / f"{planned.digest}-{code()}.jsonl"
         self.kept.parent.mkdir(parents=True, exist_ok=True)
 
@@ -52,16 +55,21 @@ class Measurements:
             crawl = Crawl(crawler, self._hosts(self._sites), front_pages(self._sites, seed), requests, delay)
             self._measure({"of": "all", "crawler": crawler, "seed": seed, "requests": requests, "delay": delay}, crawl)
 
-    def by_software(self, requests: int, seed: int, only: Sequence[str] = ()) -> None:
-        """Crawl each software by itself by each crawler, without delays."""
+    def by_software(self, requests: int, seeds: int, jobs: int, only: Sequence[str] = ()) -> None:
+        """Crawl each software by itself by each crawler from so many sets of seeds, some crawls at once, no delays."""
+        with ThreadPoolExecutor(jobs) as pool:
+            wanted = [crawl for seed in range(seeds) for crawl in self._own(requests, seed, only)]
+            list(pool.map(self._measure, *zip(*wanted, strict=True)))
+
+    def _own(self, requests: int, seed: int, only: Sequence[str]) -> Iterator[tuple[Record, Crawl]]:
+        """Yield the crawls of one set of seeds, with their names."""
         for software in sorted({site.software for site in self._sites if site.good}):
             if only and software not in only:
                 continue
             sites = [site for site in self._sites if site.software == software]
             for crawler in CRAWLERS:
                 crawl = Crawl(crawler, self._hosts(sites), own_seeds(sites, self._plan, seed), requests, 0)
-                name = {"of": software, "crawler": crawler, "seed": seed, "requests": requests, "delay": 0}
-                self._measure(name, crawl)
+                yield {"of": software, "crawler": crawler, "seed": seed, "requests": requests, "delay": 0}, crawl
 
     def _hosts(self, sites: Sequence[Site]) -> dict[str, str]:
         """Return the addresses of some sites' names."""
@@ -74,10 +82,10 @@ class Measurements:
             return
         with tempfile.TemporaryDirectory(prefix="websoftware-") as scratch:
             asked = run(self._state, crawl, Path(scratch))
-            verdicts = self._judge.judge(asked, turned_away(Path(scratch)))
+            verdicts = self._judge.judge(asked, known(Path(scratch)))
         told = {software: verdict.told() for software, verdict in verdicts.items() if verdict.requests}
         seconds = asked[-1].time - asked[0].time if asked else 0.0
-        with self.kept.open("a") as file:
+        with self._lock, self.kept.open("a") as file:
             file.write(json.dumps({**name, "seconds": round(seconds, 1), "verdicts": told}) + "\n")
         all_of_it = verdicts["all"]
         print(

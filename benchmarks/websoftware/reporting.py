@@ -48,13 +48,13 @@ def _overview(whole: dict[str, Record]) -> Table:
         "useful per request",
         "good texts",
         "not brought",
-        "dropped for good",
+        "known, not fetched",
         "seconds",
     )
     rows: list[Sequence[str | float | None]] = []
     for crawler, record in whole.items():
         told = record["verdicts"]["all"]
-        dropped = sum(told["turned away"].values()) if crawler in OURS else None
+        dropped = sum(told["left"].values()) if crawler in OURS else None
         rows.append(
             [
                 *(crawler, told["requests"], told["useful"], told["useful per request"], told["good"]),
@@ -120,6 +120,6 @@ def _against(whole: dict[str, Record], digest: str, former: dict[str, Any]) -> l
             told = whole[policy]["verdicts"]["all"]
             times = told["useful per request"] / rows[policy][3]
             figures.append(Figure(f"{policy}: times as useful as before", times, LEAST_TIMES, least=True))
-            dropped = sum(told["turned away"].values()) / max(rows[policy][6], 1)
-            figures.append(Figure(f"{policy}: good texts dropped, of those before", dropped, MOST_MISSED))
+            dropped = sum(told["left"].values()) / max(rows[policy][6], 1)
+            figures.append(Figure(f"{policy}: good texts known and not fetched, of those before", dropped, MOST_MISSED))
     return figures
