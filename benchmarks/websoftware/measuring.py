@@ -63,7 +63,7 @@ class Measurements:
 
     def _own(self, requests: int, seed: int, only: Sequence[str]) -> Iterator[tuple[Record, Crawl]]:
         """Yield the crawls of one set of seeds, with their names."""
-        for software in sorted({site.software for site in self._sites if site.good}):
+        for software in dict.fromkeys(site.software for site in self._sites if site.good):
             if only and software not in only:
                 continue
             sites = [site for site in self._sites if site.software == software]
