@@ -1,7 +1,8 @@
 """What crawlers bring home of a web of real software, which runs on loopback with names and TLS.
 
     python -m benchmarks.websoftware [--requests 3000] [--delay 0.5] [--by-software] [--seed-sets 5] [--before FILE]
-                                     [--build | --check | --serve] [--install] [--small] [--state FOLDER] [--out FOLDER]
+                                     [--build | --check | --serve | --report] [--install] [--small]
+                                     [--state FOLDER] [--out FOLDER]
 
 The first run builds the web from Debian's packages (``--install`` installs them), the package index and npm. It fills
 the web with texts of ../shared/corpora/real-web, each used once; this takes about half an hour. Then crawl4llm crawls
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -30,23 +30,27 @@ from benchmarks.results import add_output, publish
 from benchmarks.websoftware import building, composition
 from benchmarks.websoftware.checking import Browser, faults
 from benchmarks.websoftware.measuring import Measurements, code
+from benchmarks.websoftware.planning import Plan, plan
 from benchmarks.websoftware.reporting import result
 from benchmarks.websoftware.running import running
 from benchmarks.websoftware.site import Site
 from benchmarks.websoftware.texts import first_texts, texts
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.whole_files import locked
 
 _SMALL_OPTIONS = {"socket": "127.0.0.1:38201"}
 """Of its one site that has a server of its own: another port than in the whole web."""
 _SMALL_GOOD, _SMALL_LOW, _SMALL_TEXTS = 20, 5, 120
 
 
-def reason_to_skip(sites: tuple[Site, ...]) -> str | None:
+def reason_to_skip(sites: tuple[Site, ...], *, serves: bool) -> str | None:
     """Return why nothing can be measured here; None if it can."""
     if not (SHARED / "corpora/real-web").exists():
         return f"{SHARED / 'corpora/real-web'} is not there"
     if missing := building.lacking(sites):
         return f"{', '.join(missing[:5])} not installed; --install installs Debian's packages"
+    if not serves:
+        return None
     address = composition.addresses(sites)[sites[0].host]
     with socket.socket() as probe:
         try:
@@ -87,6 +91,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--before", type=Path, help="JSON of a former run to compare with")
     parser.add_argument("--build", action="store_true", help="build the web and end")
     parser.add_argument("--check", action="store_true", help="ask for each text once, and tell which are not shown")
+    parser.add_argument("--report", action="store_true", help="tell what was measured so far, crawl nothing")
     parser.add_argument("--serve", action="store_true", help="serve the web until Ctrl-C")
     parser.add_argument("--install", action="store_true", help="install Debian's packages first")
     parser.add_argument("--small", action="store_true", help="two sites")
@@ -103,7 +108,7 @@ def main() -> int:
     sites = small() if args.small else composition.SITES
     if args.install:
         install()
-    if reason := reason_to_skip(sites):
+    if reason := reason_to_skip(sites, serves=not (args.build or args.report)):
         print(f"skipped: {reason}")
         return 0
     state = args.state / "small" if args.small else args.state
@@ -116,9 +121,23 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
-    planned = building.build(state, sites, first_texts(_SMALL_TEXTS) if args.small else texts(state))
-    if args.build:
-        return 0
+    some = first_texts(_SMALL_TEXTS) if args.small else texts(state)
+    planned = plan(sites, some)
+    measurements = Measurements(state, sites, planned)
+    if not args.report:
+        with locked(state):
+            building.build(state, sites, planned)
+            status = 0 if args.build else _measure(args, state, sites, measurements, planned)
+        if args.build or args.serve or args.check:
+            return status
+    publish(result(measurements.records(), planned.digest, code(), args.before), args)
+    return 0
+
+
+def _measure(
+    args: argparse.Namespace, state: Path, sites: tuple[Site, ...], measurements: Measurements, planned: Plan
+) -> int:
+    """Serve the web while it is looked at, checked or crawled."""
     with running(state, building.served(state, sites)):
         if args.serve:
             return _serve(state, sites)
@@ -127,13 +146,10 @@ def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
             found = [fault for site in sites for fault in faults(browser, site, planned.fills[site.name])]
             print(*found, f"{len(found)} texts are not shown where they should be", sep="\n")
             return 1 if found else 0
-        measurements = Measurements(state, sites, planned)
         measurements.whole(args.requests, args.delay, args.seed)
         if args.by_software:
             only = [name for name in args.only.split(",") if name]
             measurements.by_software(args.own_requests, args.seed_sets, args.jobs, only)
-    shutil.rmtree(state / "run/logs", ignore_errors=True)
-    publish(result(measurements.records(), planned.digest, code(), args.before), args)
     return 0
 
 

@@ -11,10 +11,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks.websoftware.composition import addresses
-from benchmarks.websoftware.planning import Plan, plan, software
+from benchmarks.websoftware.planning import Plan, software
 from benchmarks.websoftware.running import Processes, mariadb, places
 from benchmarks.websoftware.site import Site
-from benchmarks.websoftware.texts import Text
 from benchmarks.websoftware.tls import certificates
 from benchmarks.websoftware.web_servers import PROGRAMS, Served
 from crawl4llm.base.errors import InputError
@@ -43,30 +42,33 @@ def _path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 
 
-def build(state: Path, sites: Sequence[Site], texts: Sequence[Text]) -> Plan:
+def build(state: Path, sites: Sequence[Site], planned: Plan) -> None:
     """Build what is not built yet of the sites. Raises InputError if packages are missing."""
     if missing := lacking(sites):
         raise InputError(f"the web needs {', '.join(missing[:6])}; install Debian's packages: {' '.join(DEBIAN)}")
-    planned = plan(sites, texts)
     names = list(addresses())
     certificates(state / "tls", names)
+    wanted = [site for site in sites if not _is_built(state, site, planned)]
     processes = Processes(places(state).logs)
     try:
-        with mariadb(state, processes) if any(site.software == "wordpress" for site in sites) else nullcontext():
-            for site in sites:
+        with mariadb(state, processes) if any(site.software == "wordpress" for site in wanted) else nullcontext():
+            for site in wanted:
                 _build_site(state, site, planned)
     finally:
         processes.stop()
     composition = {"digest": planned.digest, "sites": [site.name for site in sites], "texts": planned.table()}
     (state / "composition.json").write_text(json.dumps(composition, indent=0))
-    return planned
+
+
+def _is_built(state: Path, site: Site, planned: Plan) -> bool:
+    """Tell whether a site was built as it is planned."""
+    built = state / "sites" / site.name / _BUILT
+    return built.exists() and built.read_text() == planned.digests[site.name]
 
 
 def _build_site(state: Path, site: Site, planned: Plan) -> None:
-    """Build a site anew unless it was built as it is planned."""
+    """Build a site anew."""
     place = state / "sites" / site.name
-    if (place / _BUILT).exists() and (place / _BUILT).read_text() == planned.digests[site.name]:
-        return
     began = time.monotonic()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
