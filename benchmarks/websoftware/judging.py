@@ -16,8 +16,6 @@ from benchmarks.websoftware.access_logs import Asked
 from benchmarks.websoftware.planning import Plan, software
 from benchmarks.websoftware.site import Site
 
-LISTED_KINDS = 30
-
 
 @dataclass
 class Verdict:
@@ -51,7 +49,7 @@ class Verdict:
             "good": self.good,
             "missed": self.missed,
             "left": dict(self.left),
-            "chaff": dict(self.chaff.most_common(LISTED_KINDS)),
+            "chaff": dict(self.chaff.most_common()),
         }
 
 
