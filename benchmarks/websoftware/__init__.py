@@ -1,0 +1,1 @@
+"""A web of real software on loopback, and what crawlers bring home of it."""

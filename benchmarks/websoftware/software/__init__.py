@@ -1,0 +1,1 @@
+"""The software of the web: a module each, with the functions of :class:`benchmarks.websoftware.site.Software`."""
