@@ -9,31 +9,13 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    from benchmarks.websoftware.web_servers import Places, Served
-
 _SECONDS = 60
-
-
-def configuration(places: Places, sites: Sequence[Served]) -> str:
-    """Return the configuration that serves sites."""
-    told = []
-    for one in sites:
-        backend = one.backend
-        for name, address in one.addresses.items():
-            for port in (80, 443):
-                canonical = name == one.site.host and (port == 443) == (one.site.scheme == "https")
-                entry = {"address": address, "port": port, "name": name, "root": str(backend.root)}
-                entry |= {"redirect": "" if canonical else one.site.url, "socket": backend.socket}
-                told.append(entry)
-    return json.dumps({"certificate": str(places.certificate), "log": str(places.logs / "front.log"), "servers": told})
 
 
 class _Handler(BaseHTTPRequestHandler):

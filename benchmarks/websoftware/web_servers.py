@@ -6,12 +6,12 @@ Caddy alone in JSON.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.websoftware import front
 from benchmarks.websoftware.site import Backend, Site
 
 _APACHE_MODULES = (
@@ -275,11 +275,25 @@ def _caddy_body(places: Places, backend: Backend) -> str:
     return "\n".join(lines)
 
 
+def _front(places: Places, sites: Sequence[Served]) -> str:
+    """Return the configuration of the server of the small web."""
+    told = []
+    for one in sites:
+        backend = one.backend
+        for name, address in one.addresses.items():
+            for port in (80, 443):
+                canonical = name == one.site.host and (port == 443) == (one.site.scheme == "https")
+                entry = {"address": address, "port": port, "name": name, "root": str(backend.root)}
+                entry |= {"redirect": "" if canonical else one.site.url, "socket": backend.socket}
+                told.append(entry)
+    return json.dumps({"certificate": str(places.certificate), "log": str(places.logs / "front.log"), "servers": told})
+
+
 _SERVERS = {
     "nginx": (_nginx, ["nginx", "-c", "{file}", "-p", "{folder}"]),
     "apache": (_apache, ["apache2", "-DFOREGROUND", "-f", "{file}"]),
     "lighttpd": (_lighttpd, ["lighttpd", "-D", "-f", "{file}"]),
     "caddy": (_caddy, ["caddy", "run", "--config", "{file}", "--adapter", "caddyfile"]),
-    "front": (front.configuration, [sys.executable, "-m", "benchmarks.websoftware.front", "{file}"]),
+    "front": (_front, [sys.executable, "-m", "benchmarks.websoftware.front", "{file}"]),
 }
 PROGRAMS = {"nginx": "nginx", "apache": "apache2", "lighttpd": "lighttpd", "caddy": "caddy", "front": sys.executable}
