@@ -18,7 +18,6 @@ from hypothesis import given, settings, strategies as st
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
-from simulate.clueweb22 import tree_writer as clueweb22_writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.tree_writer import (
     DocumentHead,
