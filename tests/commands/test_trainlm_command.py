@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from crawl4llm.tools.trainlm.results import read_results
 from crawl4llm.tools.trainlm.trainer import files
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
-pytest.importorskip("jax", reason="needs the extra trainlm")
+if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
+    pytest.skip("needs the extra trainlm", allow_module_level=True)
 
 pytestmark = pytest.mark.slow
 TOKENS = 30_000

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from crawl4llm.tools.trainlm.texts import Arm, PageText
 from crawl4llm.tools.trainlm.tokens import Tokenizer
 from crawl4llm.tools.trainlm.trainer import files
 
-pytest.importorskip("jax", reason="needs the extra trainlm")
+if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
+    pytest.skip("needs the extra trainlm", allow_module_level=True)
 
 SMALLEST = SIZES["50k"]
 TRAINER = ["-m", "crawl4llm.tools.trainlm.trainer"]
@@ -101,14 +103,16 @@ def test_models_learn_what_they_read(two_runs: Path) -> None:
 
 @pytest.mark.slow
 def test_it_has_the_parameters_that_its_name_says(two_runs: Path) -> None:
-    jax = pytest.importorskip("jax")
-    from crawl4llm.tools.trainlm.trainer.model import make_model
-
     for name, wanted in {"50k": 5e4, "1m": 1e6, "5m": 5e6, "25m": 25e6, "120m": 120e6}.items():
         assert SIZES[name].shape.parameters == pytest.approx(wanted, rel=0.03), name
     shape = files.Shape(**json.loads((two_runs / files.PLAN).read_text())["model"])
-    leaves = jax.tree.leaves(make_model(shape, 0))
-    assert sum(leaf.size for leaf in leaves if hasattr(leaf, "size")) == shape.parameters
+    code = "import jax; from crawl4llm.tools.trainlm.trainer import files, model; "
+    code += f"leaves = jax.tree.leaves(model.make_model(files.{shape}, 0)); "
+    code += "print(sum(leaf.size for leaf in leaves if hasattr(leaf, 'size')))"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout
+    assert int(printed) == shape.parameters
     (one, *_) = results(two_runs).values()
     assert one["parameters"] == shape.parameters
 
