@@ -16,12 +16,14 @@ reason is said, if packages are missing or ports cannot be had. ``--small`` has 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +38,6 @@ from benchmarks.websoftware.running import running
 from benchmarks.websoftware.site import Site
 from benchmarks.websoftware.texts import first_texts, texts
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.whole_files import locked
 
 _SMALL_OPTIONS = {"socket": "127.0.0.1:38201"}
 """Of its one site that has a server of its own: another port than in the whole web."""
@@ -125,13 +126,24 @@ def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
     planned = plan(sites, some)
     measurements = Measurements(state, sites, planned)
     if not args.report:
-        with locked(state):
+        with _alone(state):
             building.build(state, sites, planned)
             status = 0 if args.build else _measure(args, state, sites, measurements, planned)
         if args.build or args.serve or args.check:
             return status
     publish(result(measurements.records(), planned.digest, code(), args.before), args)
     return 0
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Keep other runs off the web, whose ports and files there are once. Raises InputError if another run has it."""
+    with (state / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{state} is in use by another run of this benchmark; wait for its end") from None
+        yield
 
 
 def _measure(

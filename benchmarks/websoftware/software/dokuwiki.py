@@ -7,13 +7,15 @@ on.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from benchmarks.websoftware.markup import DOKUWIKI
 from benchmarks.websoftware.site import Backend, Fill, Link, Shown, Site
-from benchmarks.websoftware.software._common import run, slug, split, titles
+from benchmarks.websoftware.software._common import day, run, slug, split, titles
 from benchmarks.websoftware.texts import Text
 
 _CODE, _SETTINGS = Path("/usr/share/dokuwiki"), Path("/etc/dokuwiki")
@@ -58,10 +60,10 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     (place / "conf/acl.auth.php").write_text("# <?php exit()?>\n*\t@ALL\t8\n")
     for folder in _FOLDERS:
         (place / "data" / folder).mkdir(parents=True, exist_ok=True)
-    for fill in fills:
+    for number, fill in enumerate(fills):
         here = [Link(link.title, _key(link.url)) for link in fill.related]
         written = DOKUWIKI.whole(fill._replace(related=here))
-        _write_page(place, _key(fill.path), f"====== {fill.title} ======\n\n{written}")
+        _write_page(place, _key(fill.path), f"====== {fill.title} ======\n\n{written}", day(number, len(fills)))
     listed = "\n".join(f"  * [[{_key(fill.path)}|{fill.title}]]" for fill in fills[:25])
     _write_page(
         place, "start", f"====== {site.options['title']} ======\n\n{listed}\n\nSee the [[?do=index|site map]].\n"
@@ -70,10 +72,13 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
     run(["php", place / "www/bin/indexer.php", "-q"], place)
 
 
-def _write_page(place: Path, key: str, text: str) -> None:
+def _write_page(place: Path, key: str, text: str, date: str = "2012-01-01") -> None:
+    """Write a page as old as its date: DokuWiki says noindex and nofollow of pages younger than five days."""
     file = place / "data/pages" / f"{key.replace(':', '/')}.txt"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
+    seconds = datetime.fromisoformat(f"{date}T12:00:00+00:00").timestamp()
+    os.utime(file, (seconds, seconds))
 
 
 def backend(site: Site, place: Path) -> Backend:

@@ -51,7 +51,7 @@ TEMPLATES = [{{"BACKEND": "django.template.backends.django.DjangoTemplates", "AP
               "oscar.apps.communication.notifications.context_processors.notifications",
               "oscar.core.context_processors.metadata"]}}}}]
 DATABASES = {{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": BASE / "db.sqlite3",
-                           "ATOMIC_REQUESTS": True}}}}
+                           "ATOMIC_REQUESTS": True, "OPTIONS": {{"timeout": 30, "transaction_mode": "IMMEDIATE"}}}}}}
 HAYSTACK_CONNECTIONS = {{"default": {{"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}}}}
 LANGUAGES = (("en-gb", "English"), ("de", "German"), ("fr", "French"))
 LANGUAGE_CODE = "en-gb"
