@@ -103,7 +103,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # what was started is stopped
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/sbin"  # Debian's servers, for users other than root
     sites = small() if args.small else composition.SITES

@@ -42,6 +42,7 @@ class Measurements:
         self._state, self._sites, self._plan = state, sites, planned
         self._judge = Judge(sites, planned)
         self._lock = Lock()
+        self._broken_off = False
         self.kept = state / "measured" / f"{planned.digest}-{code()}.jsonl"
         self.kept.parent.mkdir(parents=True, exist_ok=True)
 
@@ -59,7 +60,12 @@ class Measurements:
         """Crawl each software by itself by each crawler from so many sets of seeds, some crawls at once, no delays."""
         with ThreadPoolExecutor(jobs) as pool:
             wanted = [crawl for seed in range(seeds) for crawl in self._own(requests, seed, only)]
-            list(pool.map(self._measure, *zip(*wanted, strict=True)))
+            try:
+                list(pool.map(self._measure, *zip(*wanted, strict=True)))
+            except BaseException:
+                self._broken_off = True  # crawls under way lose their servers
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _own(self, requests: int, seed: int, only: Sequence[str]) -> Iterator[tuple[Record, Crawl]]:
         """Yield the crawls of one set of seeds, with their names."""
@@ -83,6 +89,8 @@ class Measurements:
         with tempfile.TemporaryDirectory(prefix="websoftware-") as scratch:
             asked = run(self._state, crawl, Path(scratch))
             verdicts = self._judge.judge(asked, known(Path(scratch)))
+        if self._broken_off:
+            return
         told = {software: verdict.told() for software, verdict in verdicts.items() if verdict.requests}
         seconds = asked[-1].time - asked[0].time if asked else 0.0
         with self._lock, self.kept.open("a") as file:
