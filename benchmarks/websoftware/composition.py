@@ -9,7 +9,7 @@ from benchmarks.websoftware.site import Site
 VERSION = 2
 """To be raised with each change of what the modules of software make of the same texts."""
 _WIKI_ROBOTS = "User-agent: *\nDisallow: /index.php?\n"
-"""What MediaWiki's manual recommends for wikis with short URLs: no actions, no old revisions."""
+"""As wikis with short URLs often have it: no actions, no old revisions."""
 
 SITES = (
     Site(
