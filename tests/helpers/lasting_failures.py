@@ -49,6 +49,6 @@ class LastingFailures:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take part, but not in worker processes."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" not in os.environ and config.pluginmanager.hasplugin("cacheprovider"):
         folder = Path(config.rootpath, str(config.getini("cache_dir")))
         config.pluginmanager.register(LastingFailures(folder / NAME), "lasting-failures")
