@@ -51,6 +51,7 @@ IMPORTED = {
     "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
     "crawl4llm/tools/corpus/known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
+    "crawl4llm/tools/trainlm/plan.py": {"known_texts.work"},  # models are not trained on texts of their targets
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""
 SMALL: dict[str, Any] = {"CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "COMMIT_INTERVAL_PAGES": 25}
