@@ -144,15 +144,15 @@ class Outage:
                     is_down.set_result(True)
                 seconds = time.monotonic() - self._since
                 one = next(iter(self._silent), "")
-                asked = f"none of the {len(self._silent):,} owners asked" if len(self._silent) > 1 else one
+                asked = f"none of the {len(self._silent):,} owners asked has" if len(self._silent) > 1 else f"{one} has not"
                 if seconds >= self._wait:
-                    message = f"no network: {asked} has answered for {seconds:.0f} s; nothing is lost"
+                    message = f"no network: {asked} answered for {seconds:.0f} s; nothing is lost"
                     self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
                     return
                 if not said and (self._good or seconds >= self.interval):
                     said = True
                     left = f"one is tried every {self.interval:.0f} s, for {self._wait - seconds:.0f} s more"
-                    logger.warning("No network: %s has answered for %.0f s; %s", asked, seconds, left)
+                    logger.warning("No network: %s answered for %.0f s; %s", asked, seconds, left)
                 if self._good or len(self._silent) >= _SEVERAL:
                     self._tries_one = True
                     self._crawl.limit_leases(1)
