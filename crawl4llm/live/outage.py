@@ -144,7 +144,9 @@ class Outage:
                     is_down.set_result(True)
                 seconds = time.monotonic() - self._since
                 one = next(iter(self._silent), "")
-                asked = f"none of the {len(self._silent):,} owners asked has" if len(self._silent) > 1 else f"{one} has not"
+                asked = (
+                    f"none of the {len(self._silent):,} owners asked has" if len(self._silent) > 1 else f"{one} has not"
+                )
                 if seconds >= self._wait:
                     message = f"no network: {asked} answered for {seconds:.0f} s; nothing is lost"
                     self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
