@@ -31,7 +31,7 @@ from benchmarks.frontier import number
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, start_bits
 from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
-from crawl4llm.tools.corpus.known_files import URL, Spread, write_urls
+from crawl4llm.tools._known_files import URL, Spread, write_urls
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.results import PROJECT
-from crawl4llm.tools.trainlm.estimate import rank_correlation
-from crawl4llm.tools.trainlm.results import Learnt, Point, fetches_for
+from crawl4llm.tools._learnt import Learnt, Point, rank_correlation
+from crawl4llm.tools.trainlm.results import fetches_for
 
 MEASURED: Final = PROJECT / "benchmarks/measured/trainlm.json"
 PAGE, IMAGES = PROJECT / "docs/paper.md", PROJECT / "docs/images"

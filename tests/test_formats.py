@@ -24,7 +24,7 @@ from crawl4llm.cluster.storage import Storage, pack, sealed
 from crawl4llm.crawl import jobdir
 from crawl4llm.parts.known_urls import work as known_urls
 from crawl4llm.scoring import model_rules
-from crawl4llm.tools.trainlm import results as trainlm
+from crawl4llm.tools import _learnt as trainlm
 from simulate.build import tree
 from simulate.clueweb22 import opt_outs, url_index
 from simulate.clueweb22.corpus import ClueWeb22Corpus

@@ -302,8 +302,8 @@ def _contest_seeds() -> list[bytes]:
 
 def _trainlm(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
+    from crawl4llm.tools._learnt import NAME, read_results
     from crawl4llm.tools.evaluate.learnt import by_policy
-    from crawl4llm.tools.trainlm.results import NAME, read_results
 
     def read(data: bytes) -> None:
         (folder / NAME).write_bytes(data)
@@ -313,7 +313,7 @@ def _trainlm(folder: Path) -> Reader:
 
 
 def _trainlm_seeds() -> list[bytes]:
-    from crawl4llm.tools.trainlm.results import Learnt, Point, Results, results_json
+    from crawl4llm.tools._learnt import Learnt, Point, Results, results_json
 
     learnt = Learnt("run", {"policy": "link"}, [Point(9, 3, 3, {"t": [2.0]})], {"t": 2.5})
     return [results_json(Results({}, ["t"], [learnt])).encode()]
@@ -332,7 +332,7 @@ def _changes(folder: Path) -> Reader:
 
 def _texts(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
-    from crawl4llm.tools.trainscorer.text_files import jsonl_texts
+    from crawl4llm.tools._text_files import jsonl_texts
 
     path = folder / "texts.jsonl"
 

@@ -18,7 +18,7 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 from training_helpers import write_jsonl
 
-from crawl4llm.tools.trainlm.results import read_results
+from crawl4llm.tools._learnt import read_results
 from crawl4llm.tools.trainlm.trainer import files
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 

@@ -49,7 +49,7 @@ IMPORTED = {
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
     "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
-    "crawl4llm/tools/corpus/known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
+    "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
     "crawl4llm/tools/trainlm/plan.py": {"known_texts.work"},  # models are not trained on texts of their targets
 }

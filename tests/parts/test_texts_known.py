@@ -13,7 +13,7 @@ import pytest
 from crawl4llm.base.errors import InputError
 from crawl4llm.parts.known_texts.work import KnownTexts, record_of
 from crawl4llm.scoring.signatures import SIGNATURE, are_alike, signature_of
-from crawl4llm.tools.corpus.known_files import TEXT, URL, Spread, write_texts, write_urls
+from crawl4llm.tools._known_files import TEXT, URL, Spread, write_texts, write_urls
 
 WORDS = [f"word{number}" for number in range(3000)]
 KNOWN = 400

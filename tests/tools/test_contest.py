@@ -20,8 +20,8 @@ from demo_helpers import digests
 from evaluation_helpers import table
 from scipy.stats import spearmanr
 
+from crawl4llm.tools._learnt import Learnt, Point, Results, results_json
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
-from crawl4llm.tools.trainlm.results import Learnt, Point, Results, results_json
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.demo import DemoPaths, ensure_demo
 from simulate.warcs.corpus import WarcCorpus

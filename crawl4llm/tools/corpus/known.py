@@ -32,7 +32,7 @@ from crawl4llm.parts import record_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, load_extractor, require_library
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
-from crawl4llm.tools.corpus.known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
+from crawl4llm.tools._known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
 from crawl4llm.tools.corpus.known_rows import RowFile, is_row_file
 from crawl4llm.warc import begins_like_archive
 from simulate import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22

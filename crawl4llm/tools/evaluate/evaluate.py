@@ -13,13 +13,13 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.engine import take_over
 from crawl4llm.options import read_options
 from crawl4llm.scoring import PageRater, follow_rules, load_scorer
+from crawl4llm.tools._learnt import Results, read_results
 from crawl4llm.tools.evaluate import correlations, coverage, learnt, ordering, overview
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import ranking, verdict
-from crawl4llm.tools.trainlm.results import Results, read_results
 from simulate import open_rater
 
 if TYPE_CHECKING:

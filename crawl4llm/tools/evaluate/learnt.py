@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.tools._learnt import Learnt, Results, rank_correlation
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import mean_so_far, precision, recall
 from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
-from crawl4llm.tools.trainlm.estimate import rank_correlation
-from crawl4llm.tools.trainlm.results import Learnt, Results
 
 _LOSS = (
     "Loss: bits a byte of held-out texts, of models trained on the first T tokens of each run by scrapy trainlm; ± the "

@@ -7,7 +7,6 @@ token. Below single tokens each token has the same probability.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -56,14 +55,3 @@ def _found(keys: _Keys, values: NDArray[Any], wanted: _Keys) -> _Floats:
     """Return the value of each wanted key, 0 for one that is not there."""
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[places] == wanted, values[places], 0).astype(np.float64)
-
-
-def rank_correlation(one: list[float], other: list[float]) -> float | None:
-    """Return Spearman's rank correlation; None for fewer than three pairs, and for values that are all equal."""
-    # slow to import
-    from scipy.stats import spearmanr
-
-    if len(one) < 3 or len({*one}) < 2 or len({*other}) < 2:
-        return None
-    found = float(spearmanr(one, other).statistic)
-    return None if math.isnan(found) else found

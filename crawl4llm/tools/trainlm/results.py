@@ -2,69 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_json
+from crawl4llm.tools._learnt import LARGEST, Learnt, Point, Results
 from crawl4llm.tools.trainlm.estimate import bits_per_byte
 from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
-
-NAME: Final = "trainlm.json"
-FORMAT: Final = 1
-_LARGEST: Final = 1 << 26
-_AGAIN: Final = "scrapy trainlm RUN ... --out DIR"
-
-
-@dataclass(frozen=True)
-class Point:
-    """The losses of a run's models after some number of tokens."""
-
-    tokens: int
-    pages: int
-    """Pages that were crawled for them."""
-    fetched: int
-    """Documents that were fetched."""
-    losses: Mapping[str, Sequence[float]]
-    """By target: bits per byte of each training seed."""
-
-    def mean(self, target: str) -> float:
-        """Return the mean over training seeds."""
-        return statistics.fmean(self.losses[target])
-
-    def spread(self, target: str) -> float:
-        """Return the standard deviation over training seeds; 0 for one."""
-        losses = self.losses[target]
-        return statistics.stdev(losses) if len(losses) > 1 else 0.0
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """A run with what its models have learnt."""
-
-    name: str
-    facts: Mapping[str, Any]
-    points: Sequence[Point]
-    """By tokens; the last one has all."""
-    estimates: Mapping[str, float]
-    """By target: bits per byte by n-grams, an estimate without training."""
-
-
-@dataclass(frozen=True)
-class Results:
-    """The results of one plan. All numbers in it may be compared: they have tokenizer, budget and targets in common."""
-
-    about: Mapping[str, Any]
-    targets: Sequence[str]
-    runs: Sequence[Learnt]
 
 
 def collect(folder: Path, *, trained: bool = True) -> Results:
@@ -98,7 +47,7 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
 def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the losses by target, and the speed, of a training's result. Raises InputError."""
     try:
-        result = read_json(path, _LARGEST)
+        result = read_json(path, LARGEST)
         if result["tokenizer"] != tokenizer:
             raise InputError(f"{path} is of another tokenizer; remove it")
         losses = {name: float(result["targets"][name]["bits_per_byte"]) for name in names}
@@ -137,50 +86,6 @@ def _estimates(folder: Path, plan: Mapping[str, Any], run: Mapping[str, Any]) ->
         )
         for target in plan["targets"]
     }
-
-
-# -- the file ----------------------------------------------------------------------------------------------------------
-
-
-def results_json(results: Results) -> str:
-    """Return the text of ``trainlm.json``."""
-    return json.dumps({"kind": "crawl4llm trainlm", "format": FORMAT, **asdict(results)}, indent=1) + "\n"
-
-
-def read_results(path: Path) -> Results:
-    """Read a ``trainlm.json``, or that in a folder of results. Raises InputError."""
-    path = path / NAME if path.is_dir() else path
-    try:
-        content = read_json(path, _LARGEST)
-    except OSError as error:
-        raise InputError(f"--trained {path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or content.get("kind") != "crawl4llm trainlm":
-        raise InputError(f"--trained {path}: is no {NAME}; make one: {_AGAIN}")
-    require_format(f"--trained {path}", content.get("format"), FORMAT, _AGAIN)
-    try:
-        return _checked(content)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it anew: {_AGAIN}") from None
-
-
-def _checked(content: Mapping[str, Any]) -> Results:
-    targets = [str(name) for name in content["targets"]]
-    runs = [
-        Learnt(str(run["name"]), dict(run["facts"]), [_point(one, targets) for one in run["points"]], {})
-        for run in content["runs"]
-    ]
-    if not targets or not all(run.points for run in runs):
-        raise ValueError("nothing was trained")
-    return Results(dict(content["about"]), targets, runs)
-
-
-def _point(one: Mapping[str, Any], targets: Sequence[str]) -> Point:
-    losses = {name: [float(loss) for loss in one["losses"][name]] for name in targets}
-    if not all(losses.values()) or not all(0 <= loss < 1e6 for some in losses.values() for loss in some):
-        raise ValueError("a loss")
-    return Point(int(one["tokens"]), int(one["pages"]), int(one["fetched"]), losses)
 
 
 # -- comparisons -------------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.whole_files import check_free, whole_folder
 from crawl4llm.options import read_options
 from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
+from crawl4llm.tools._text_sources import Source, Sources
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
 from crawl4llm.tools.trainscorer.fit import POSITIVE, Recipe, fit
 from crawl4llm.tools.trainscorer.measures import measure
-from crawl4llm.tools.trainscorer.sources import Source, Sources
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -17,6 +17,7 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free, replacing
 from crawl4llm.options import read_options
+from crawl4llm.tools._learnt import read_results as read_learnt
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, crawl
 from crawl4llm.tools.evaluate.contest.entrants import Entrant, default_names, read_entrants
 from crawl4llm.tools.evaluate.contest.page import markdown_of, report_of
@@ -27,7 +28,6 @@ from crawl4llm.tools.evaluate.contest.subject import Subject, opened
 from crawl4llm.tools.evaluate.contest.track import REPORTING, SMALL, Track, read_track, with_corpora
 from crawl4llm.tools.evaluate.learnt import by_policy
 from crawl4llm.tools.evaluate.report import write_report
-from crawl4llm.tools.trainlm import results as trainlm
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -69,7 +69,7 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
 
     Raises InputError; where policies failed, when the results of the others are written.
     """
-    learnt = None if wanted.trained is None else by_policy(trainlm.read_results(wanted.trained))
+    learnt = None if wanted.trained is None else by_policy(read_learnt(wanted.trained))
     results = read_results(given_path(wanted.track))
     if results is not None:
         check_free(wanted.out)

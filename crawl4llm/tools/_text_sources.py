@@ -22,7 +22,7 @@ from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import PageWorkers, load_extractor
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, text_to_learn
-from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
+from crawl4llm.tools._text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from crawl4llm.warc import begins_like_archive
 from simulate import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
 
