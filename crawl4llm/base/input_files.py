@@ -70,7 +70,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def json_or_none(data: str | bytes) -> Any:
-    """Parse JSON that others wrote; return None, as of ``null``, for what is none."""
+    """Parse JSON that others wrote. Text that is not JSON gives None, as ``null`` does."""
     try:
         return parse_json(data)
     except ValueError:

@@ -55,7 +55,7 @@ def text(value: Any) -> str:
 
 
 def optional(check: Check) -> Check:
-    """Return the check that takes None, or nothing, too, where it is not set: that is None."""
+    """Return a check that takes an empty value, too; it stands for a setting that is not set, None."""
     return lambda value: None if value is None or value == "" else check(value)
 
 

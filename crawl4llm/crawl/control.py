@@ -187,8 +187,8 @@ _SETTLED: Final = 1.0
 
 
 class InjectFolder:
-    """Seeds for a crawl that runs, in ``JOBDIR/inject/``: files ``*.txt``, written like those of ``-a seeds=FILE``, but
-    for what links lead to and hidden files."""
+    """Files of seeds for a running crawl, ``JOBDIR/inject/*.txt``, in the form of ``-a seeds=FILE``. Symbolic links and
+    hidden files are left alone."""
 
     def __init__(self, jobdir: Path) -> None:
         self._folder = jobdir / INJECT

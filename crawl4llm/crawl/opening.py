@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.crawl_log import LogWriter
 from crawl4llm.base.domains import Domain
@@ -20,6 +20,9 @@ from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.commits import Commits
+    from crawl4llm.crawl.reorder_buffer import Spool
+    from crawl4llm.crawl.turns import Clock
     from crawl4llm.frontier import VisitedSet
 
 
@@ -41,14 +44,17 @@ def open_crawl(
     opted_out: Sequence[Domain] = (),
     limits: Limits = NO_LIMITS,
     neighbours: Neighbours | None = None,
-    **of_crawl: Any,
+    commits: Commits | None = None,
+    clock: Clock | None = None,
+    concurrent_leases: int = 1,
+    spool: Spool | None = None,
+    url_of_seed: Callable[[str], str] | None = None,
 ) -> Crawl:
     """Return a crawl that has not begun.
 
-    ``by_owners``: ``frontier``, if it goes by owners; only in continuous order. They wait by its clock.
+    ``by_owners``: the frontier again, if it goes by owners, which takes continuous order. They wait by the ``clock``.
     ``aside`` keeps what is out of the frontier's order for a while; in memory unless given. ``sends``: requests are
-    sent, and who sends them counts them. Other arguments are as those who use them have them: ``of_crawl`` as
-    :class:`crawl4llm.crawl.crawl.Crawl` has them.
+    sent, and who sends them counts them. :class:`crawl4llm.crawl.crawl.Crawl` tells of its arguments.
     """
     counters = Counters()
     layers = layered(frontier, by_owners, parts, MemoryAside() if aside is None else aside, sites=tells_sites_apart)
@@ -69,4 +75,13 @@ def open_crawl(
     algorithm = Algorithm(
         layers.frontier, writer, scope, policy, parts, log, counters, counts_answers=not sends, neighbours=neighbours
     )
-    return Crawl(options, algorithm, layers, **of_crawl)
+    return Crawl(
+        options,
+        algorithm,
+        layers,
+        commits=commits,
+        clock=clock,
+        concurrent_leases=concurrent_leases,
+        spool=spool,
+        url_of_seed=url_of_seed,
+    )

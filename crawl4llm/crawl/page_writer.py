@@ -167,8 +167,8 @@ class CrawlLog:
 
 
 def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
-    """Open the archive in ``directory``: begin it, or with ``at`` go on there. Raises InputError. Where ``info`` names
-    no host it is a simulation's: each page is stored whole, and no file closes by its age."""
+    """Open the archive in ``directory``: begin it, or with ``at`` go on there. Raises InputError. A simulation has
+    no host in ``info``: each page is stored whole, and no file closes by its age."""
     if not options.warc_enabled:
         return NullArchive()
     # a crawl that archives nothing needs none of it

@@ -201,7 +201,7 @@ def _by_url(refuses: Callable[[str], Refusal | None]) -> _Check:
 
 
 _OWNERS_AT_ONCE = 1000
-"""Owners of whom is asked at once whether they are blocked."""
+"""Owners in one look at which of them are blocked."""
 
 
 class Blocking:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.websoftware.site import Backend
 from benchmarks.websoftware.software._common import run
 
 FILLERS = Path(__file__).parent / "fillers"
@@ -39,6 +40,13 @@ def gunicorn(python: Path, application: str, socket: str, folder: Path) -> list[
     """Return the command that serves a WSGI application."""
     options = ["--bind", socket, "--workers", _WORKERS, "--chdir", str(folder), "--timeout", "120"]
     return [str(python), "-m", "gunicorn", *options, application]
+
+
+def served(python: Path, project: Path, socket: str, application: str, variables: Mapping[str, str]) -> Backend:
+    """Serve a Django project by gunicorn; the web server in front serves its static files."""
+    static, command = project / "static", gunicorn(python, application, socket, project)
+    aliases = {"/static/": static}
+    return Backend(static, "proxy", socket=socket, commands=[command], environment=variables, aliases=aliases)
 
 
 def fill(python: Path, script: str, place: Path, variables: Mapping[str, str]) -> None:

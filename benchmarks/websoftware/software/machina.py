@@ -113,12 +113,8 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
 
 def backend(site: Site, place: Path) -> Backend:
     """Serve it by gunicorn behind the web server."""
-    socket = site.options["socket"]
-    command = _python.gunicorn(_python.python_of(place, "machina"), "board_wsgi", socket, place)
-    aliases = {"/static/": place / "static"}
-    return Backend(
-        place / "static", "proxy", socket=socket, commands=[command], environment=_VARIABLES, aliases=aliases
-    )
+    python, socket = _python.python_of(place, "machina"), site.options["socket"]
+    return _python.served(python, place, socket, "board_wsgi", _VARIABLES)
 
 
 def read(site: Site, target: str) -> Shown:

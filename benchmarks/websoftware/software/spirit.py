@@ -62,12 +62,9 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
 
 def backend(site: Site, place: Path) -> Backend:
     """Serve it by gunicorn behind the web server."""
-    socket, project = site.options["socket"], place / "forum"
-    command = _python.gunicorn(_python.python_of(place, "spirit"), "forum.wsgi", socket, project)
-    variables = {"DJANGO_SETTINGS_MODULE": "forum.settings.web"}
-    aliases = {"/static/": project / "static"}
-    return Backend(
-        project / "static", "proxy", socket=socket, commands=[command], environment=variables, aliases=aliases
+    python, socket = _python.python_of(place, "spirit"), site.options["socket"]
+    return _python.served(
+        python, place / "forum", socket, "forum.wsgi", {"DJANGO_SETTINGS_MODULE": "forum.settings.web"}
     )
 
 
