@@ -165,7 +165,7 @@ class Reader:
         if isinstance(found, Unread):
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
         page.rating, page.said = page.rating or found.rating, found.said
-        page.outlinks = [Link(url, url, *rest) for url, *rest in found.links]
+        page.outlinks = [Link(link[0], *link) for link in found.links]
         page.head = PageHead(*found.head)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)

@@ -47,7 +47,8 @@ def test_a_head_without_bounds_is_read_to_a_bound() -> None:
 
 def test_links_say_why_they_are_not_followed_and_in_which_language_they_lead() -> None:
     html = """<a href="/a" rel="external NoFollow ugc">a</a><a href="/b" rel="nofollow"></a><a href="/b">b</a>
-        <a href="/c">c</a><a href="/c" rel="nofollow" hreflang="fr">again</a><a href="/d" rel="sponsored nofollow">d</a>"""
+        <a href="/c">c</a><a href="/c" rel="nofollow" hreflang="fr">again</a>
+        <a href="/d" rel="sponsored nofollow">d</a>"""
     found = {link.url[-1]: link for link in html_links(HtmlTree(html.encode()), URL)}
     assert {name: link.rel for name, link in found.items()} == {
         "a": "nofollow ugc",
