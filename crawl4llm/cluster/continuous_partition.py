@@ -156,7 +156,9 @@ class ContinuousPartition(OnePartition):
         """Lease its best document, if it may have one."""
         self._best = None
         self.crawl.concurrent_leases = self.crawl.in_flight + 1
-        return self.crawl.dequeue()
+        leases = self.crawl.dequeue()
+        self.is_dirty = self.is_dirty or not leases  # what it has dropped or set aside is to be told
+        return leases
 
     def give_back(self, lease: Lease) -> None:
         """Queue a document again that was not asked for."""

@@ -30,7 +30,7 @@ from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.scope import Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.parts import Parts, Rated
+from crawl4llm.parts import Parts, Rated, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
 
 
@@ -69,6 +69,8 @@ class Algorithm:
         self.refused: list[FailureLine] = []
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
+        self._unwanted: list[tuple[Entry, Refusal]] = []
+        """Documents that were dropped when their turn came, to be logged."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
         self._found, self._place = self.parts.having("found"), self.parts.having("place")
@@ -84,9 +86,20 @@ class Algorithm:
     def dequeue(self, n: int) -> list[Lease]:
         """Take the best documents from Q (line 15)."""
         leases = self.frontier.lease(n)
+        unwanted, self._unwanted = self._unwanted, []
         for dequeued in self._dequeued:
-            dequeued([lease.entry for lease in leases])
+            dequeued([*(entry for entry, _ in unwanted), *(lease.entry for lease in leases)])
+        if unwanted:
+            self.log.write(
+                [], [failure_line(Outcome.DROPPED.value, why.reason, entry, why.why) for entry, why in unwanted]
+            )
         return leases
+
+    def drop(self, entry: Entry, refusal: Refusal) -> None:
+        """Hear that a document was dropped when its turn came."""
+        self._unwanted.append((entry, refusal))
+        if refusal.counted:
+            self.counters.counts[refusal.counted] += 1
 
     async def merge(
         self, answers: Sequence[Answer], hold_back: Callable[[CrawledPage], None] | None = None

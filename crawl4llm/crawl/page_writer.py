@@ -74,7 +74,7 @@ class PageWriter:
         rated = {}
         for place, ((entry, fetch), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
-            page.key, page.noindex, page.head = fetch.key, fetch.noindex, fetch.head
+            page.key, page.noindex, page.head, page.follows = fetch.key, fetch.noindex, fetch.head, fetch.follows
             for see in self._rated:
                 see(place, page)
         return rated

@@ -10,6 +10,7 @@ from crawl4llm.base import reasons, stats
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.settings import loaded
 from crawl4llm.parts import (
+    aliases,
     blocklists,
     budgets,
     known_texts,
@@ -28,6 +29,7 @@ ORDER: Final = (
     blocklists.DECLARED,  # whose operator wants nothing sent is told so, whatever else holds of the URL
     url_traps.DECLARED,  # a look at the URL
     known_urls.DECLARED,  # a look-up on disk
+    aliases.DECLARED,  # one for the owner, and what was learnt of it
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
     known_texts.DECLARED,
     quality.DECLARED,  # of what is new
@@ -43,6 +45,7 @@ class Settings(
     blocklists.Settings,
     url_traps.Settings,
     known_urls.Settings,
+    aliases.Settings,
     near_duplicates.Settings,
     known_texts.Settings,
     quality.Settings,

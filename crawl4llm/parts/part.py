@@ -86,6 +86,8 @@ class Rated:
     """Its document key, after redirects."""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
+    follows: bool = True
+    """Whether its links may be followed."""
     head: PageHead | None = None
     """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -191,6 +193,11 @@ class Part:
         """Change documents that are queued next."""
 
     # -- leases -----------------------------------------------------------------------------------------------------
+
+    def unwanted(self, entry: Entry) -> Refusal | None:
+        """Return why a document is dropped when its turn comes, before it is asked for; None if it may be fetched. It
+        is asked before :meth:`lease`."""
+        return None
 
     def lease(self, entry: Entry) -> str | None:
         """Return the scope under which a document is set aside when its turn comes; None if it may be fetched now."""
