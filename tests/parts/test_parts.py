@@ -33,6 +33,7 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "blocklists": {"blocklists": ("none.txt",)},
     "url_traps": {"url_traps": ("calendar",)},
     "known_urls": {"known_urls": ("none.known",)},
+    "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
     "known_texts": {"known_texts": "none.known"},
     "quality": {"quality_threshold": 0.5},
