@@ -16,8 +16,10 @@ URL_POLICY = "link"
 # What by its URL leads into a trap is not asked for (docs/traps.md).
 URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
 
-# Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
+# Pages whose text is like an earlier one's are counted, and worth nothing to the policy; their links may lead to new
+# ones all the same.
 NEAR_DUPLICATES = "follow"
+NEAR_DUPLICATES_WORTHLESS = True
 
 # Nor is what has a parameter or path segment that brought its owner's pages a second time, or pages worth nothing.
 URL_ALIAS_PAIRS = 5

@@ -69,8 +69,8 @@ class Algorithm:
         self.refused: list[FailureLine] = []
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
-        self._unwanted: list[tuple[Entry, Refusal]] = []
-        """Documents that were dropped when their turn came, to be logged."""
+        self._dropped: list[Entry] = []
+        """Documents that were dropped when their turn came, of which the policy is to hear."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
         self._found, self._place = self.parts.having("found"), self.parts.having("place")
@@ -86,20 +86,18 @@ class Algorithm:
     def dequeue(self, n: int) -> list[Lease]:
         """Take the best documents from Q (line 15)."""
         leases = self.frontier.lease(n)
-        unwanted, self._unwanted = self._unwanted, []
+        dropped, self._dropped = self._dropped, []
         for dequeued in self._dequeued:
-            dequeued([*(entry for entry, _ in unwanted), *(lease.entry for lease in leases)])
-        if unwanted:
-            self.log.write(
-                [], [failure_line(Outcome.DROPPED.value, why.reason, entry, why.why) for entry, why in unwanted]
-            )
+            dequeued([*dropped, *(lease.entry for lease in leases)])
         return leases
 
     def drop(self, entry: Entry, refusal: Refusal) -> None:
-        """Hear that a document was dropped when its turn came."""
-        self._unwanted.append((entry, refusal))
+        """Take note of a document that has left Q because a part wants it no more."""
+        self._dropped.append(entry)
+        self.counters.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
         if refusal.counted:
             self.counters.counts[refusal.counted] += 1
+        self.log.write([], [failure_line(Outcome.DROPPED.value, refusal.reason, entry, refusal.why)])
 
     async def merge(
         self, answers: Sequence[Answer], hold_back: Callable[[CrawledPage], None] | None = None
@@ -180,7 +178,7 @@ class Algorithm:
         for leads in self._leads:
             links = leads(rated, links)
         entry = replace(lease.entry, key=page.key, url=page.url)
-        return CrawledPage(entry, rated.influence, links, rated.novel, rated.classes)
+        return CrawledPage(entry, rated.worth, links, rated.novel, rated.classes)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""

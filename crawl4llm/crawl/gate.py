@@ -1,4 +1,5 @@
-"""A frontier that asks the parts of a crawl before it leases a document, and sets aside what they keep back."""
+"""A frontier that asks the parts of a crawl before it leases a document: it drops what they want no more, and
+sets aside what they keep back."""
 
 from __future__ import annotations
 
@@ -15,19 +16,15 @@ from crawl4llm.parts import Part, Parts, Refusal
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""
 _MOST_MOVED: Final = 1000
-"""Documents set aside or dropped in one call where owners go in turn, so that it takes no long time."""
-
-
-def _no_one(entry: Entry, refusal: Refusal) -> None:
-    """Stand for who hears of documents that are dropped."""
+"""Documents set aside in one call where owners go in turn, so that it takes no long time."""
 
 
 class Gate(Layer):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier` if the frontier within does, else
     :class:`crawl4llm.frontier.Frontier`; and :class:`crawl4llm.parts.part.Shelf`.
 
-    A document whose turn comes is dropped or set aside, if a part says so. What is set aside leaves the queue, its
-    length and its caps, and gets no new scores. It goes back to the queue, best first, when the part takes it back.
+    A document is set aside when its turn comes, if a part says so. It then leaves the queue, its length and its caps,
+    and gets no new scores. It goes back to the queue, best first, when the part takes it back.
     """
 
     def __init__(
@@ -39,15 +36,16 @@ class Gate(Layer):
         self._owned = owned
         self._aside, self._sites = aside, sites
         self._parts: Sequence[Part] = ()
-        self._unwanted: Sequence[Callable[[Entry], Refusal | None]] = ()
-        self._tell: Callable[[Entry, Refusal], object] = _no_one
+        self._drops: Sequence[Callable[[Entry], Refusal | None]] = ()
+        self._drop: Callable[[Entry, Refusal], None] = lambda _entry, _refusal: None
         self._evicted: list[Evicted] = []
         """By documents that went back; told with the next ones."""
 
-    def ask(self, parts: Parts, tell: Callable[[Entry, Refusal], object] = _no_one) -> None:
-        """Let parts say what is leased from now on; ``tell`` hears of each document that is dropped."""
+    def ask(self, parts: Parts, drop: Callable[[Entry, Refusal], None]) -> None:
+        """Let parts say what is leased from now on. ``drop`` hears of documents that leave the frontier because a part
+        wants them no more."""
         self._parts = [part for part in parts if type(part).lease is not Part.lease]
-        self._unwanted, self._tell = parts.having("unwanted"), tell
+        self._drops, self._drop = parts.having("drops"), drop
 
     @property
     def set_aside(self) -> int:
@@ -73,8 +71,9 @@ class Gate(Layer):
             if not some:
                 break
             for lease in some:
-                if (refusal := self._refusal(lease.entry)) is not None:
-                    self._drop(lease, refusal)
+                if (refusal := next(filter(None, (drops(lease.entry) for drops in self._drops)), None)) is not None:
+                    self._withdraw(lease)
+                    self._drop(lease.entry, refusal)
                     moved += 1
                 elif (scope := self._kept_back(lease.entry)) is None:
                     leases.append(lease)
@@ -112,11 +111,6 @@ class Gate(Layer):
             self._evicted += self._owned.push(self._aside.take_owner(owner, most))
         return self._owned.drop_owner(owner, outcome, reason, most)
 
-    def _refusal(self, entry: Entry) -> Refusal | None:
-        """Return why a document is dropped, if a part does not want it any more."""
-        found = (unwanted(entry) for unwanted in self._unwanted)
-        return next((refusal for refusal in found if refusal is not None), None)
-
     def _kept_back(self, entry: Entry) -> str | None:
         """Return for what the first part sets a document aside that does; those before it hear that it ended."""
         for place, part in enumerate(self._parts):
@@ -133,21 +127,17 @@ class Gate(Layer):
             return False
         return self._sites.is_unanswered(entry.url or entry.key)
 
-    def _drop(self, lease: Lease, refusal: Refusal) -> None:
-        if self._within.settle(lease, Outcome.DROPPED, refusal.reason):
-            self._tell(lease.entry, refusal)
-        self._release(owner_of(lease.entry.url or lease.entry.key))
-
     def _set_aside(self, lease: Lease, scope: str) -> None:
-        owner = owner_of(lease.entry.url or lease.entry.key)
-        if (entry := self._within.withdraw(lease)) is not None:
-            self._aside.add(owner, scope, entry)
-        self._release(owner)
+        if (entry := self._withdraw(lease)) is not None:
+            self._aside.add(owner_of(entry.url or entry.key), scope, entry)
 
-    def _release(self, owner: str) -> None:
-        """Let the owner of a lease that ended unasked be asked for something else."""
+    def _withdraw(self, lease: Lease) -> Entry | None:
+        """Let a document leave the frontier that is not asked for, and its owner be asked for another one."""
+        entry = self._within.withdraw(lease)
         if self._owned is not None:
+            owner = owner_of(lease.entry.url or lease.entry.key)
             self._owned.owners.release(owner, self._owned.owners.now)
+        return entry
 
 
 class Layers(NamedTuple):
@@ -159,12 +149,12 @@ class Layers(NamedTuple):
     sites: SitedFrontier | None
     """The layer that tells the sites of an owner apart, if there is one."""
     gate: Gate | None
-    """The layer that asks parts, if one drops documents when their turn comes, or sets them aside."""
+    """The layer that asks parts, if one sets documents aside."""
 
 
 def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside: Aside, *, sites: bool) -> Layers:
-    """Return a frontier that asks ``parts`` if one of them drops documents when their turn comes or sets them aside,
-    and with ``sites`` tells the sites of an owner apart.
+    """Return a frontier that asks ``parts`` if one of them drops or sets aside what is queued, and with ``sites`` tells
+    the sites of an owner apart.
 
     ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first: a document that waits for its site
     spends no budget.
@@ -172,7 +162,7 @@ def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside
     sited = SitedFrontier(owned, aside) if sites and owned is not None else None
     if sited is not None:
         frontier = owned = sited
-    if not (parts.having("lease") or parts.having("unwanted")):
+    if not (parts.having("lease") or parts.having("drops")):
         return Layers(frontier, owned, sited, None)
     gate = Gate(frontier, owned, aside, sited)
     return Layers(gate, None if owned is None else gate, sited, gate)

@@ -74,7 +74,8 @@ class PageWriter:
         rated = {}
         for place, ((entry, fetch), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
-            page.key, page.noindex, page.head, page.follows = fetch.key, fetch.noindex, fetch.head, fetch.follows
+            page.key, page.url, page.noindex, page.head = fetch.key, fetch.url, fetch.noindex, fetch.head
+            page.follows = fetch.follows
             for see in self._rated:
                 see(place, page)
         return rated
@@ -122,7 +123,7 @@ class PageWriter:
             "url": page.entry.url,
             "status": status,
             "priority": leased.score,
-            "influence": page.influence,
+            "influence": rated.influence,
             "depth": leased.depth,
             "parent": leased.parent,
             "visited": len(self._visited),

@@ -29,8 +29,8 @@ ORDER: Final = (
     blocklists.DECLARED,  # whose operator wants nothing sent is told so, whatever else holds of the URL
     url_traps.DECLARED,  # a look at the URL
     known_urls.DECLARED,  # a look-up on disk
-    aliases.DECLARED,  # one for the owner, and what was learnt of it
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
+    aliases.DECLARED,  # which go by that
     known_texts.DECLARED,
     quality.DECLARED,  # of what is new
     budgets.DECLARED,  # earned by it
@@ -45,8 +45,8 @@ class Settings(
     blocklists.Settings,
     url_traps.Settings,
     known_urls.Settings,
-    aliases.Settings,
     near_duplicates.Settings,
+    aliases.Settings,
     known_texts.Settings,
     quality.Settings,
     budgets.Settings,

@@ -80,10 +80,13 @@ class Rated:
     """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True
     """True if it has a text that is new, or no part compares texts."""
+    is_vain: bool = False
+    """True if policies are to be told that it is worth nothing."""
     left: str | None = None
     """The figure that counts its links if they are not followed; None if they are."""
     key: str = ""
     """Its document key, after redirects."""
+    url: str = ""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
     follows: bool = True
@@ -94,6 +97,11 @@ class Rated:
     """Fields for its metadata record in the archive."""
     line: dict[str, Any] = field(default_factory=dict)
     """Fields for its line of the crawl log."""
+
+    @property
+    def worth(self) -> float | None:
+        """Its influence score as a policy is told it: nothing, 0 or less, of a page that brings nothing."""
+        return min(self.influence or 0.0, 0.0) if self.is_vain else self.influence
 
     def compare(self, *, is_new: bool) -> None:
         """Note whether the text is new to a part; it is new if it is so to all."""
@@ -194,9 +202,8 @@ class Part:
 
     # -- leases -----------------------------------------------------------------------------------------------------
 
-    def unwanted(self, entry: Entry) -> Refusal | None:
-        """Return why a document is dropped when its turn comes, before it is asked for; None if it may be fetched. It
-        is asked before :meth:`lease`."""
+    def drops(self, entry: Entry) -> Refusal | None:
+        """Return why a document is dropped when its turn comes, though it was queued; None if it is wanted still."""
         return None
 
     def lease(self, entry: Entry) -> str | None:

@@ -62,12 +62,12 @@ class Site:
             signature=signature_of(text or ""),
             novel=novel if text else None,
             key=key,
+            url=key,
             noindex=noindex,
             follows=follows,
             head=PageHead(canonical),
         )
         self.part.rated(0, page)
-        self.part.crawled(Entry(key, key, 0.5, 1, SITE), page)
         return page
 
     def refusal(self, path: str) -> Refusal | None:
@@ -185,7 +185,7 @@ def test_five_aliases_are_enough_and_four_are_not() -> None:
     assert site.follows("/post5/")
     assert site.part.counts == {"pages/aliases": 5, "aliases/learnt": 1, "aliases/ended": 0}
     seed = Entry(f"{SITE}/post9/?replytocom=1", "", 1.0, 0, None)
-    assert site.part.unwanted(seed) is None, "who gives a seed wants it"
+    assert site.part.drops(seed) is None, "who gives a seed wants it"
 
 
 def test_another_owner_is_another_site() -> None:
@@ -201,7 +201,7 @@ def test_one_in_twenty_is_fetched_all_the_same() -> None:
     urls = [f"{SITE}/p{number}/?replytocom={number}" for number in range(4000)]
     fetched = [url for url in urls if site.part.admits(Candidate(url, url, 1, SITE)) is None]
     assert 140 <= len(fetched) <= 260
-    again = [url for url in urls if site.part.unwanted(Entry(url, url, 0.5, 2, SITE)) is None]
+    again = [url for url in urls if site.part.drops(Entry(url, url, 0.5, 2, SITE)) is None]
     assert fetched == again, "the same ones when their turn comes"
 
 

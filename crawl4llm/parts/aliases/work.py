@@ -47,19 +47,17 @@ class Aliases(Part):
     def admits(self, candidate: Candidate) -> Refusal | None:
         return self._refusal(candidate.key, candidate.url or candidate.key)
 
-    def unwanted(self, entry: Entry) -> Refusal | None:
+    def drops(self, entry: Entry) -> Refusal | None:
         return None if entry.parent is None else self._refusal(entry.key, entry.url or entry.key)
 
     def rated(self, place: int, page: Rated) -> None:
+        """Learn of a page, whether or not it is archived."""
         if page.head is not None and page.head.canonical not in {"", page.key}:
             page.metadata["canonical"] = page.head.canonical
-
-    def crawled(self, entry: Entry, page: Rated) -> None:
-        url = page.key if "://" in page.key else entry.url
-        owner, split = owner_of(url), split_url(url)
-        if not owner or split is None or (page.influence is None and not page.noindex):
+        owner, url = owner_of(page.url), split_url(page.url)
+        if not owner or url is None or (page.influence is None and not page.noindex):
             return  # a page that could not be rated may have a text
-        self.counts["pages/aliases"] += self._pages.add(owner, split, facts_of(page, split))
+        self.counts["pages/aliases"] += self._pages.add(owner, url, facts_of(page, url))
         self.counts["aliases/learnt"] += self._patterns.learnt
         self.counts["aliases/ended"] += self._patterns.ended
         self._patterns.learnt = self._patterns.ended = 0
