@@ -90,7 +90,7 @@ class Rated:
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
     follows: bool = True
-    """Whether its links may be followed."""
+    """True if its links may be followed."""
     head: PageHead | None = None
     """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -35,15 +35,15 @@ class Facts(NamedTuple):
     """Whether it has no text."""
     noindex: bool
     follows: bool
-    """Whether its links may be followed."""
+    """True if its links may be followed."""
     is_repeated: bool
-    """Whether its text is a near duplicate of an earlier page's."""
+    """True if its text is a near duplicate of an earlier page's."""
     canonical: str
     """The form of the canonical URL that it names, if it is not its own; else empty."""
 
     @property
     def is_worthless(self) -> bool:
-        """Whether nothing of it is of use but its links."""
+        """True if nothing of it is of use but its links."""
         return self.is_empty or self.noindex
 
     def is_like(self, other: Facts) -> bool:
@@ -111,7 +111,7 @@ class Pages:
         self._known, self._awaited = Table({}, MOST, WINDOW), Table({}, MOST_AWAITED, AWAITED_WINDOW)
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep them in pieces, and go on from what is there. Raises StoreError."""
+        """Keep them in pieces, and go on from those. Raises StoreError."""
         self._known = Table(pieces.mapping("aliases/pages", is_of(_ROW)), MOST, WINDOW)
         awaited = pieces.mapping("aliases/awaited", is_of(_AWAITED))
         self._awaited = Table(awaited, MOST_AWAITED, AWAITED_WINDOW)

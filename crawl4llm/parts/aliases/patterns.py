@@ -1,8 +1,8 @@
 """Patterns of URLs: by which parameter or path segment a URL differs from another one.
 
 ``?replytocom``: a parameter with any value; ``?do=edit``: with this value; ``?C&O``: several together; ``/print/``: a
-segment of the path, in which ``#`` stands for digits (``/comment-page-#/``). The order of parameters is not told apart,
-nor the separators ``&`` and ``;``.
+segment of the path, in which ``#`` stands for digits (``/comment-page-#/``). The order of parameters makes no
+difference, nor do the separators ``&`` and ``;``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_IN_PAIRS: Final = 5
 _SEPARATOR = re.compile("[&;]")
 _NAME = re.compile(rf"[^=]{{1,{_LONGEST_WORD}}}")
 _VALUE = re.compile(r"[\w.~-]{0,20}", re.ASCII)
-"""Values that a pattern may have; an address, a title or a query is none that other URLs would share."""
+"""Values that a pattern may have. URLs do not share longer ones, such as addresses and titles."""
 _DIGITS = re.compile("[0-9]+")
 _LETTER = re.compile("[^\\W\\d_]|%")
 
@@ -58,18 +58,18 @@ class Removal(NamedTuple):
     by_value: str
     """The pattern of names with their values; empty for segments and for values that other URLs would not share."""
     value: int
-    """A number for what was left out, to tell values apart."""
+    """A number for the values or the segment that the URL lacks."""
     is_last: bool = False
-    """Whether it is the last segment of the path, which few URLs share."""
+    """True for the last segment of the path, which few URLs share."""
 
     @property
     def in_query(self) -> bool:
-        """Whether parameters are left out."""
+        """True if the URL lacks parameters."""
         return self.by_name.startswith("?")
 
 
 def split_url(url: str) -> SplitUrl | None:
-    """Return the parts of a URL; None if it is none of the web, or too long."""
+    """Return the parts of a URL; None if its scheme is not http or https, or it is too long."""
     if len(url) > _LONGEST_URL or not url.startswith(("http://", "https://")):
         return None
     path, _, query = lookup_form(url).partition("?")
@@ -78,8 +78,8 @@ def split_url(url: str) -> SplitUrl | None:
 
 
 def removals(url: SplitUrl) -> Iterator[Removal]:
-    """Yield what may be left out of a URL: each parameter, two together, all, if it has six names of them at most; each
-    segment that has letters, but the only one."""
+    """Yield URLs that lack something of a URL: each parameter, two together, all; each segment that has letters. A URL
+    with more than six names of parameters keeps them, and one with a single segment keeps that."""
     pairs = [(parameter, *_name_and_value(parameter)) for parameter in url.parameters]
     names = list(dict.fromkeys(name for _, name, _ in pairs))
     if 0 < len(names) <= _MOST_NAMES and all(map(_NAME.fullmatch, names)):

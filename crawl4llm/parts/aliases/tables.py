@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 Row = list[Any]
-"""The number that it goes by, then what it holds, as JSON takes it."""
+"""Its number, then its content, as JSON takes it."""
 _MASK: Final = (1 << 63) - 1
 
 
@@ -22,8 +22,8 @@ def hashed(*texts: str) -> int:
 class Table:
     """Rows of owners, by numbers (:func:`hashed`). A row that comes to the place of another one takes it.
 
-    An owner's places lie side by side, ``window`` of the ``most`` in all, and may be others' too. What a table holds
-    depends on nothing but what was put into it, in its order.
+    An owner's places lie side by side, ``window`` of the ``most`` in all. Other owners may share them. The content of a
+    table depends only on the rows that were put into it, and on their order.
     """
 
     def __init__(self, rows: MutableMapping[str, Any], most: int, window: int) -> None:
@@ -41,7 +41,7 @@ class Table:
         return row
 
     def get(self, owner: str, number: int) -> Row | None:
-        """Return a row of an owner; None if there is none, or another one has taken its place."""
+        """Return a row of an owner; None if it is not there, or another row has taken its place."""
         row = self.at(self.place(owner, number))
         return row if row is not None and row[0] == number else None
 

@@ -18,7 +18,7 @@ from crawl4llm.policies import Candidate, Pieces
 from crawl4llm.scoring import require_library
 
 _TESTED: Final = 20
-"""Of so many documents that would be dropped one is fetched, to see whether the pattern still brings nothing."""
+"""One of so many documents with a pattern is fetched all the same, to test the pattern."""
 
 
 class Aliases(Part):
@@ -67,7 +67,7 @@ class Aliases(Part):
         self._pages.keep_in(pieces)
 
     def _refusal(self, key: str, url: str) -> Refusal | None:
-        """Return why a document is dropped: the first pattern that is not followed, but for one key in so many."""
+        """Return why a document is dropped: it has a pattern that is not followed, and is not one of the tests."""
         owner = owner_of(url)
         rules = self._patterns.rules_of(owner)
         if not rules or (split := split_url(url)) is None:
