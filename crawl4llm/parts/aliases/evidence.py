@@ -110,7 +110,7 @@ _RULES: Final = {...: {CANONICAL, WORTHLESS}}
 def _evidence(row: Row) -> Evidence:
     """Return what a row has, with lists of its own: rows change by assignment."""
     *fields, values, bases, life = row
-    return Evidence(*fields, [*values], [*bases], life)
+    return Evidence(*[*fields, [*values], [*bases], life])
 
 
 class Patterns:
