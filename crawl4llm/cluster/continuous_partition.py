@@ -79,6 +79,8 @@ class ContinuousPartition(OnePartition):
         """Begin, or go on from the newest snapshot and the commits since. Raises InputError."""
         super().__init__(number, common)
         options, clock, policy = common.options, common.clock, common.make_policy()
+        self._is_vain = options.near_duplicates_worthless
+        """Whether near duplicates are worth nothing to the policy."""
         self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
         """Seconds for which its owners wait if it goes on."""
         told = [commit for commit in (snapshot, *commits) if commit is not None]
@@ -218,7 +220,8 @@ class ContinuousPartition(OnePartition):
             for place, links in links_in(content).items():
                 line = pages[place]
                 entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-                self.crawl.follow(CrawledPage(entry, line["influence"], links.links))
+                is_vain = self._is_vain and line.get("near_duplicate_of") is not None
+                self.crawl.follow(CrawledPage(entry, Rated(line["influence"], is_vain=is_vain).worth, links.links))
             for target in redirects_in(content):
                 if self.crawl.visited.add([target.key]):
                     self.crawl.algorithm.targets.append(target)
