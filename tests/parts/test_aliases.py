@@ -23,7 +23,7 @@ from crawl4llm.parts.aliases import evidence, pages
 from crawl4llm.parts.aliases.patterns import holds, removals, split_url
 from crawl4llm.parts.aliases.tables import Table, hashed
 from crawl4llm.parts.aliases.work import Aliases
-from crawl4llm.policies import Candidate
+from crawl4llm.policies import Candidate, CrawledPage
 from crawl4llm.scoring.signatures import signature_of
 
 SITE = "http://site.example"
@@ -70,6 +70,12 @@ class Site:
         self.part.rated(0, page)
         return page
 
+    def found(self, path: str, *links: str) -> None:
+        """Documents that are new, and first found on a page."""
+        url = f"{SITE}{path}"
+        new = [Candidate(f"{SITE}{link}", f"{SITE}{link}", 2, url) for link in links]
+        self.part.found(CrawledPage(Entry(url, url, 0.5, 1, SITE), 0.5, ()), new)
+
     def refusal(self, path: str) -> Refusal | None:
         """Why a link is dropped, whether or not it is one of those by which a pattern is tested."""
         for number in range(100):
@@ -114,6 +120,7 @@ def found(url: str) -> dict[str, str]:
         ("http://forum.test/topic/5/?post=77", "?post", "http://forum.test/topic/5/"),
         ("http://shop.test/a?PHPSESSID=0123456789abcdef", "?PHPSESSID", "http://shop.test/a"),
         ("http://site.test/a?print", "?print=", "http://site.test/a"),
+        ("http://www.site.test/a?print", "?print=", "https://site.test/a/"),
         ("http://site.test/a/print/b", "/print/", "http://site.test/a/b"),
         ("http://site.test/b/feed/", "/feed/", "http://site.test/b"),
         ("http://site.test/b/comment-page-2/?x=1", "/comment-page-#/", "http://site.test/b?x=1"),
@@ -293,6 +300,20 @@ def test_a_pattern_of_which_pages_are_good_is_followed() -> None:
     wiki(site, range(40))
     site.crawl("/w?title=T3&action=edit", prose(900))
     assert site.follows("/w?title=New@&action=edit")
+
+
+def test_lists_that_are_not_to_be_indexed_are_followed_for_their_links() -> None:
+    """The second page of a list leads to more, but the form of a page does not."""
+    site = Site()
+    for number in range(40):
+        site.crawl(f"/list{number}", prose(number))
+        site.crawl(f"/list{number}?page=2", prose(500 + number), noindex=True)
+        site.found(f"/list{number}?page=2", f"/more{number}", f"/list{number}?page=3")
+        site.crawl(f"/list{number}?do=edit", prose(900 + number), noindex=True)
+        site.found(f"/list{number}?do=edit", *(["/help"] if number < 3 else [f"/list{number}?do=edit&x={number}"]))
+        site.found(f"/list{number}", f"/other{number}")
+    assert site.follows("/new@?page=2")
+    assert not site.follows("/new@?do=edit")
 
 
 def test_pages_without_their_counterpart() -> None:

@@ -6,12 +6,12 @@ then the page waits for its counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.shapes import FLAG, LONGEST_LINE, Where, is_of, whole
 from crawl4llm.parts.aliases.evidence import Kind, Patterns
-from crawl4llm.parts.aliases.patterns import Removal, SplitUrl, removals, split_url
+from crawl4llm.parts.aliases.patterns import Removal, SplitUrl, holds, removals, split_url
 from crawl4llm.parts.aliases.tables import Table, hashed
 from crawl4llm.parts.part import Rated
 from crawl4llm.policies import Pieces
@@ -131,6 +131,21 @@ class Pages:
             is_alias |= kind is Kind.ALIAS
         self._known.put(owner, [number, list(page)])
         return is_alias
+
+    def led(self, owner: str, url: SplitUrl, found: Sequence[str]) -> None:
+        """Hear of the URLs of documents that were first found on a crawled page. One that is worth nothing by itself is
+        a doubt, if it leads where its pattern does not: lists of a site's pages are often not to be indexed."""
+        row = self._known.get(owner, hashed(url.form))
+        if row is None or not Facts(*row[1]).is_worthless:
+            return
+        words = [split.words for split in map(split_url, found) if split is not None]
+        for removal in removals(url):
+            base = self._known.get(owner, hashed(removal.form))
+            if base is None or Facts(*base[1]).is_worthless:
+                continue
+            for pattern in self._noted(owner, removal, Kind.DOUBT):
+                if not all(holds(pattern, one) for one in words):
+                    self._patterns.note(owner, pattern, Kind.DOUBT, base[0], removal.value)
 
     def _judge(self, owner: str, removal: Removal, page: Facts) -> Kind | None:
         """Count what a page says of a pattern, now or when the page without it comes."""
