@@ -6,7 +6,7 @@ it.
 - ``part``: the hooks by which a part meets the crawl (:class:`Part`), and what it is told by them;
 - ``opened``: the parts of one crawl;
 - ``scope``, ``blocklists``, ``url_traps``, ``known_urls``: which links are followed, and where nothing is sent;
-- ``aliases``: which links lead to what a site shows under another URL, as its pages tell;
+- ``aliases``: learns which links lead to second URLs of an owner's pages, or to pages worth nothing;
 - ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
 - ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.
 

@@ -1,7 +1,6 @@
 """The pages crawled of each owner, and which of them are the same page under another URL.
 
-What a page says of its patterns is decided when the page without them is known, in whichever order the two come: until
-then the page waits for its counterpart.
+A page and its counterpart without a pattern may come in any order. The first one waits for the other.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ _MOST_WAITING: Final = 8
 
 
 class Facts(NamedTuple):
-    """What is known of a crawled page."""
+    """The facts about a crawled page."""
 
     first: int
     second: int
     """The bits of its text's signature (:mod:`crawl4llm.scoring.signatures`)."""
     is_empty: bool
-    """Whether it has no text."""
+    """True if it has no text."""
     noindex: bool
     follows: bool
     """True if its links may be followed."""
@@ -99,7 +98,8 @@ _FACTS: Final = (_BITS, _BITS, *[FLAG] * 4, _FORM)
 _ROW: Final = (whole(), _FACTS)
 _KINDS: Final = {"", Kind.BARE.value, Kind.DOUBT.value}
 _REMOVAL: Final = (_FORM, _FORM, _FORM, whole(), FLAG)
-_AWAITED: Final = (whole(), [(_FACTS, _REMOVAL, _KINDS, [_FORM])])
+_WAITING: Final = Where((_FACTS, _REMOVAL, _KINDS, [_FORM]), lambda row: row[2] or not row[3])
+_AWAITED: Final = (whole(), [_WAITING])
 
 
 class Pages:
