@@ -39,7 +39,7 @@ _TRAIN: Final = (
     "import sys; from crawl4llm.base.processes import end_with; end_with(int(sys.argv.pop(1)));"
     f"from {trainer.__package__}.__main__ import main; sys.exit(main())"
 )
-"""What the trainer's process does; it ends with this one, even where a second Ctrl-C or SIGKILL ends this one."""
+"""Code of the trainer's process, which ends with this one, even if a second Ctrl-C or SIGKILL ends this one."""
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
 
