@@ -100,7 +100,7 @@ class Command(ScrapyCommand):
         if not args or not opts.out:
             raise UsageError(f"usage: {usage('export', self.syntax())}", print_help=False)
 
-        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json)
+        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json, goes_on=True)
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
