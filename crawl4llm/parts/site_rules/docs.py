@@ -1,4 +1,8 @@
-"""Rules for what documentation is made with. Sources, searches and alphabetical indexes are not asked for."""
+"""Rules for what documentation is made with: raw sources of pages, searches and alphabetical indexes.
+
+Sources of code that are shown as pages stay (Sphinx's ``_modules``, Javadoc's ``src-html``): most of those of real sites
+score well, and their comments are on no other page (``python -m benchmarks.site_rules``).
+"""
 
 from __future__ import annotations
 
@@ -30,19 +34,13 @@ SOFTWARE: Final = (
                 "the form for searches",
                 "https://www.sphinx-doc.org/en/master/usage/configuration.html#confval-html_search_language",
             ),
-            Rule(
-                "code",
-                r"(?:^|/)_modules/",
-                "sources of modules",
-                "https://www.sphinx-doc.org/en/master/usage/extensions/viewcode.html",
-            ),
         ),
     ),
     Software(
         "mkdocs",
         "MkDocs",
         "https://www.mkdocs.org/user-guide/configuration/#search",
-        (Rule("search", r"(?:^|/)(?:search\.html|404\.html)", "the form for searches"),),
+        (Rule("search", r"(?:^|/)search\.html", "the form for searches"),),
     ),
     Software(
         "javadoc",
@@ -51,7 +49,6 @@ SOFTWARE: Final = (
         (
             Rule("index", r"/index-(?:files/|all\.html)", "alphabetical indexes"),
             Rule("use", r"/(?:class-use/|package-use\.html)", "where a class is used"),
-            Rule("source", r"/src-html/", "sources of classes"),
             Rule(
                 "other",
                 r"/(?:serialized-form|constant-values|help-doc|search|allclasses-noframe|overview-frame|package-frame)\.html",

@@ -85,8 +85,8 @@ def _unmarked(row: Sequence[Any]) -> list[Any]:
 
 
 def _folder(url: str) -> str:
-    path = urlsplit(url).path
-    return path[: path.rfind("/") + 1][:_LONGEST_ROOT] or "/"
+    path = urlsplit(url).path[:_LONGEST_ROOT]
+    return path[: path.rfind("/") + 1] or "/"
 
 
 def _common(one: str, other: str) -> str:

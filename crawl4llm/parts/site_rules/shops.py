@@ -70,7 +70,7 @@ SOFTWARE: Final = (
     Software(
         "prestashop",
         "PrestaShop",
-        "https://docs.prestashop-project.org/v.8-documentation/user-guide (SEO and URLs: the robots.txt that it generates)",
+        "https://docs.prestashop-project.org/v.8-documentation/user-guide (SEO and URLs: its robots.txt)",
         (
             Rule(
                 "form",
