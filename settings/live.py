@@ -16,6 +16,10 @@ URL_POLICY = "link"
 # What by its URL leads into a trap is not asked for (docs/traps.md).
 URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
 
+# Nor is what wikis, blogs, forums and other software make of their own pages: edit forms, old revisions, feeds, sort
+# orders (docs/site-rules.md).
+SITE_RULES = "wikis,blogs,forums,shops,trackers,repositories,mail,docs,generators"
+
 # Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
 NEAR_DUPLICATES = "follow"
 

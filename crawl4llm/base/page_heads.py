@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.software_marks import Mark, marks_of
 from crawl4llm.base.urls import BaseUrl
 
 _MOST_ELEMENTS: Final = 1000
@@ -28,6 +29,8 @@ class PageHead(NamedTuple):
     alternates: tuple[tuple[str, str], ...] = ()
     """Its translations, itself too: languages in lower case, as ``hreflang`` gives them, with normalised URLs; 500 at
     most."""
+    marks: tuple[Mark, ...] = ()
+    """Marks of the software that made it; 12 at most, and those of its cookies."""
 
 
 NO_HEAD: Final = PageHead()
@@ -56,7 +59,9 @@ def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
         elif "alternate" in relations and language and len(alternates) < _MOST_ALTERNATES:
             alternates.append((language[:_LONGEST_NAME], resolve(reference) or ""))
     canonical = canonicals.pop() if len(canonicals) == 1 else None
-    return PageHead(canonical or "", generator[:_LONGEST_NAME], tuple(one for one in alternates if one[1]))
+    generator = generator[:_LONGEST_NAME]
+    marks = marks_of(page, url, generator, resolve)
+    return PageHead(canonical or "", generator, tuple(one for one in alternates if one[1]), marks)
 
 
 def _elements(page: HtmlTree) -> Iterator[tuple[str, Mapping[str, str]]]:

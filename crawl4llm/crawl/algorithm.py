@@ -30,7 +30,7 @@ from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.scope import Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.parts import Parts, Rated
+from crawl4llm.parts import Parts, Rated, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
 
 
@@ -87,6 +87,13 @@ class Algorithm:
         for dequeued in self._dequeued:
             dequeued([lease.entry for lease in leases])
         return leases
+
+    def drop(self, entry: Entry, refusal: Refusal) -> None:
+        """Take note of a document that has left Q because a part wants it no more."""
+        self.counters.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
+        if refusal.counted:
+            self.counters.counts[refusal.counted] += 1
+        self.log.write([], [failure_line(Outcome.DROPPED.value, refusal.reason, entry, refusal.why)])
 
     async def merge(
         self, answers: Sequence[Answer], hold_back: Callable[[CrawledPage], None] | None = None

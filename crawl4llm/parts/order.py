@@ -18,6 +18,7 @@ from crawl4llm.parts import (
     near_duplicates,
     quality,
     scope,
+    site_rules,
     url_traps,
 )
 from crawl4llm.parts.opened import Parts
@@ -27,6 +28,7 @@ ORDER: Final = (
     scope.DECLARED,  # first what is not even visited: another link may lead there
     blocklists.DECLARED,  # whose operator wants nothing sent is told so, whatever else holds of the URL
     url_traps.DECLARED,  # a look at the URL
+    site_rules.DECLARED,  # and one at its host
     known_urls.DECLARED,  # a look-up on disk
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
     known_texts.DECLARED,
@@ -42,6 +44,7 @@ class Settings(
     scope.Settings,
     blocklists.Settings,
     url_traps.Settings,
+    site_rules.Settings,
     known_urls.Settings,
     near_duplicates.Settings,
     known_texts.Settings,

@@ -192,6 +192,10 @@ class Part:
 
     # -- leases -----------------------------------------------------------------------------------------------------
 
+    def drops(self, entry: Entry) -> Refusal | None:
+        """Return why a document is dropped when its turn comes, though it was queued; None if it is wanted still."""
+        return None
+
     def lease(self, entry: Entry) -> str | None:
         """Return the scope under which a document is set aside when its turn comes; None if it may be fetched now."""
         return None

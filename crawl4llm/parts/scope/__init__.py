@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.reasons import OFF_SCOPE
+from crawl4llm.base.expressions import expressions
+from crawl4llm.base.reasons import DENIED, OFF_SCOPE
 from crawl4llm.base.settings import fixed, flag, one_of, text, words
 from crawl4llm.parts.part import Declaration
 
@@ -60,6 +61,11 @@ class Settings:
     scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
     """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
     `archives`, `documents`, `programs`, `assets`, and endings like `.pdf` ([scope.md](scope.md#file-types))."""
+    scope_deny: tuple[str, ...] = fixed((), expressions)
+    """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
+    which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
+    scope_allow: tuple[str, ...] = fixed((), expressions)
+    """The same for exceptions: where one is found, neither `SCOPE_DENY` nor `SITE_RULES` hold."""
 
 
 def has_rules(options: Settings) -> bool:
@@ -71,7 +77,7 @@ DECLARED: Final = Declaration(
     "scope",
     "CRAWL_SCOPE",
     "crawl4llm.parts.scope.work.ScopePart",
-    asked=lambda options: options.crawl_scope != "web" or has_rules(options),
+    asked=lambda options: options.crawl_scope != "web" or has_rules(options) or bool(options.scope_deny),
     counts={
         "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
         "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
@@ -80,6 +86,7 @@ DECLARED: Final = Declaration(
     },
     reasons={
         OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
-        "where these or CRAWL_SCOPE do not lead"
+        "where these or CRAWL_SCOPE do not lead",
+        DENIED: "an expression of SCOPE_DENY is found in its URL",
     },
 )
