@@ -72,7 +72,7 @@ class PageWriter:
         rated, place = {}, self._counters.crawled
         for (entry, fetch), rating in zip(fetched, ratings, strict=True):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
-            page.key, page.noindex, page.head = fetch.key, fetch.noindex, fetch.head
+            page.key, page.url, page.noindex, page.head = fetch.key, fetch.url, fetch.noindex, fetch.head
             for see in self._rated:
                 see(place, page)
             place += page.dropped is None
@@ -121,7 +121,7 @@ class PageWriter:
             "url": page.entry.url,
             "status": status,
             "priority": leased.score,
-            "influence": page.influence,
+            "influence": rated.influence,
             "depth": leased.depth,
             "parent": leased.parent,
             "visited": len(self._visited),

@@ -84,6 +84,7 @@ class Rated:
     """The figure that counts its links if they are not followed; None if they are."""
     key: str = ""
     """Its document key, after redirects."""
+    url: str = ""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
     is_counted: bool = True

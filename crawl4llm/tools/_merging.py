@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
@@ -166,8 +167,9 @@ class _Merge:
                 self._writer.archive(page, entry, rated, policy=self._policy, iteration=batch.number)
             elif contents.index is not None:
                 contents.index.write(contents.line(partition, entry.key, flat=self._flat))
-            counts = {"order": self._counters.crawled, "iteration": batch.number}
-            lines.append({**counts, **line, "visited": self._visited, "fetched": self._fetched})
+            of_all = {"order": self._counters.crawled, "iteration": batch.number}
+            of_all |= {"visited": self._visited, "fetched": self._fetched}
+            lines.append({name: {**line, **of_all}[name] for name in CrawlLine.__annotations__} | line)
             self._counters.page(line["influence"], is_counted=not line.get("noindex"))
         self._log.write(lines, failures)
 

@@ -17,6 +17,7 @@ from crawl4llm.base.errors import Why
 from crawl4llm.base.page_heads import PageHead
 from crawl4llm.base.pages import Link
 from crawl4llm.base.reasons import LANGUAGE
+from crawl4llm.base.urls import normalise_url
 from crawl4llm.parts.languages import Settings
 from crawl4llm.parts.part import Part, Rated, Refusal
 
@@ -39,7 +40,7 @@ class Languages(Part):
     def rated(self, place: int, page: Rated) -> None:
         if page.head is None or not page.head.alternates:
             return
-        own = _languages_of(page.head, page.key) or _languages_of(page.head, page.head.canonical)
+        own = _languages_of(page.head, normalise_url(page.url)) or _languages_of(page.head, page.head.canonical)
         if own and not self.wants(own):
             page.is_counted = False
             said = ", ".join(own)
@@ -50,7 +51,7 @@ class Languages(Part):
         if not named and not any(link.language for link in links):
             return links
         is_other = page.dropped is not None and page.dropped.reason == LANGUAGE
-        owner = owner_of(page.key) if is_other else ""
+        owner = owner_of(page.url) if is_other else ""
         kept = []
         for link in links:
             said = named.get(link.url) or ([link.language] if link.language else [])

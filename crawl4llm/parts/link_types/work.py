@@ -31,7 +31,7 @@ class LinkTypes(Part):
     def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
         if not any(link.rel for link in links):
             return links
-        owner, kept = owner_of(page.key), []
+        owner, kept = owner_of(page.url), []
         for link in links:
             if link.rel and (kind := self._kind(link, owner)) is not None:
                 self.counts[COUNTS[kind]] += 1
