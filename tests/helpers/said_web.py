@@ -26,7 +26,9 @@ class SaidCorpus(HostsCorpus):
     def _outlinks(self, key: str) -> list[Link]:
         draw = random.Random(key)
         rels, languages = ["", "", "", "nofollow", "ugc", "nofollow sponsored"], ["", "", "", "en-gb", "de"]
-        return [link._replace(rel=draw.choice(rels), language=draw.choice(languages)) for link in super()._outlinks(key)]
+        return [
+            link._replace(rel=draw.choice(rels), language=draw.choice(languages)) for link in super()._outlinks(key)
+        ]
 
 
 def said_web(seed: int, documents: int = 120) -> SaidCorpus:
