@@ -39,6 +39,13 @@ DOWNLOAD_WARNSIZE = 0
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
 SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
 
+# What links and pages say of themselves (docs/scope.md): links that their own site, or their maker, does not vouch for
+# are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled
+# that Accept-Language, below, asks for.
+SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
+NOINDEX_PAGES = "drop"
+CRAWL_LANGUAGES = "en"
+
 # An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
 URL_BUDGET = 10
 

@@ -14,8 +14,11 @@ from crawl4llm.parts import (
     budgets,
     known_texts,
     known_urls,
+    languages,
+    link_types,
     mixture,
     near_duplicates,
+    noindex,
     quality,
     scope,
     site_rules,
@@ -30,6 +33,9 @@ ORDER: Final = (
     url_traps.DECLARED,  # a look at the URL
     site_rules.DECLARED,  # and one at its host
     known_urls.DECLARED,  # a look-up on disk
+    link_types.DECLARED,  # what links say of themselves
+    noindex.DECLARED,  # which pages count, before the parts that go by it
+    languages.DECLARED,
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
     known_texts.DECLARED,
     quality.DECLARED,  # of what is new
@@ -46,6 +52,9 @@ class Settings(
     url_traps.Settings,
     site_rules.Settings,
     known_urls.Settings,
+    link_types.Settings,
+    noindex.Settings,
+    languages.Settings,
     near_duplicates.Settings,
     known_texts.Settings,
     quality.Settings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -84,14 +84,30 @@ class Rated:
     """The figure that counts its links if they are not followed; None if they are."""
     key: str = ""
     """Its document key, after redirects."""
+    url: str = ""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
+    is_counted: bool = True
+    """False if it does not count to N, and is worth nothing to policy, budgets and shares."""
+    dropped: Refusal | None = None
+    """Why it is not archived, though its links may be followed; None if it is. Whoever sets it says that the page is
+    not counted."""
     head: PageHead | None = None
     """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Fields for its metadata record in the archive."""
     line: dict[str, Any] = field(default_factory=dict)
     """Fields for its line of the crawl log."""
+
+    @property
+    def has_worth(self) -> bool:
+        """True if it is a page that the crawl is after: it counts, and its text is new."""
+        return self.is_counted and self.has_new_text
+
+    @property
+    def worth(self) -> float | None:
+        """Its influence score as a policy is told it: nothing, 0 or less, of a page that does not count."""
+        return self.influence if self.is_counted else min(self.influence or 0.0, 0.0)
 
     def compare(self, *, is_new: bool) -> None:
         """Note whether the text is new to a part; it is new if it is so to all."""
@@ -159,8 +175,8 @@ class Part:
         return links
 
     def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
-        """Return those links of a page that was archived which lead anywhere, and count the others: these are not told
-        to the policy. It is called before the links are divided among partitions."""
+        """Return those links of a page which lead anywhere, and count the others: these are not told to the policy. It
+        is called before the links are divided among partitions."""
         return links
 
     def admits(self, candidate: Candidate) -> Refusal | None:
@@ -182,6 +198,10 @@ class Part:
 
     def may_list(self, site: str, url: str) -> bool:
         """Return whether a list of URLs (a sitemap) may be asked for that a site names; both are URLs."""
+        return True
+
+    def wants(self, languages: Collection[str]) -> bool:
+        """Return whether a page is wanted that a list of URLs (a sitemap) says to be in one of some languages."""
         return True
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:

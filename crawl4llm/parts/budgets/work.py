@@ -47,7 +47,8 @@ class BudgetsPart(Part):
 
     def crawled(self, entry: Entry, page: Rated) -> None:
         scopes = _scopes(entry)
-        self._budgets.earn(scopes, entry.key, page.influence, new_text=page.has_new_text)
+        if page.is_counted:
+            self._budgets.earn(scopes, entry.key, page.influence, new_text=page.has_worth)
         self._take_back(scopes)
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:

@@ -102,6 +102,10 @@ class NearDuplicatesPart(Part):
         return {"near_duplicates": self.options.near_duplicates}
 
     def rated(self, place: int, page: Rated) -> None:
+        """A page that does not count is compared with none: one that does is not to be its duplicate."""
+        if not page.is_counted:
+            page.line["near_duplicate_of"] = None
+            return
         like = self._texts.add(place, page.signature)
         self.counts["pages/near_duplicates"] += like is not None
         page.compare(is_new=like is None)
