@@ -30,7 +30,7 @@ from crawl4llm.base.pages import Link
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, pack
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of what lies in a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"

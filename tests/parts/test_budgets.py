@@ -129,9 +129,11 @@ def test_scopes_beside_are_of_the_same_owner(page: str | None, beside: list[str]
     assert scopes_beside([], page) == []
 
 
-def spent(budgets: Budgets, scopes: list[str], *, good: str, linked: bool = False, new_text: bool = True) -> int:
-    """Fetches until nothing is left, 200 at most; ``good``: the pages in their order, over and over, ``+`` if good."""
-    for number in range(200):
+def spent(
+    budgets: Budgets, scopes: list[str], *, good: str, linked: bool = False, new_text: bool = True, most: int = 200
+) -> int:
+    """Fetches until nothing is left; ``good``: the pages in their order, over and over, ``+`` if good."""
+    for number in range(most):
         if budgets.exhausted(scopes):
             return number
         budgets.spend(scopes, seed=False)
@@ -139,7 +141,7 @@ def spent(budgets: Budgets, scopes: list[str], *, good: str, linked: bool = Fals
             budgets.linked([str(number)])
         if new_text:
             budgets.earn(scopes, str(number), 0.9 if good[number % len(good)] == "+" else 0.1)
-    return 200
+    return most
 
 
 def test_what_is_earned() -> None:
@@ -159,12 +161,13 @@ def test_the_limit_grows_while_half_of_the_last_new_texts_are_good() -> None:
     budgets = Budgets(10)
     for number in range(1000):
         budgets.earn([], str(number), 0.5)
-    assert spent(budgets, ["good at first"], good="+" * 20 + "-" * 180) == 30
-    assert spent(budgets, ["good to the end"], good="+" * 35 + "-+" * 100) == 60
-    assert spent(budgets, ["good, then not"], good="+" * 44 + "-" * 100) == 50
+    assert spent(budgets, ["half of it good"], good="-+") == 60
+    assert spent(budgets, ["good at first"], good="+" * 24 + "-" * 176) == 30
+    assert spent(budgets, ["good, then not"], good="+" * 44 + "-" * 156) == 50
+    assert spent(budgets, ["a third of it good"], good="--+") < 30
 
 
-@pytest.mark.parametrize(("probabilities", "left"), [(False, 10), (True, 11)])
+@pytest.mark.parametrize(("probabilities", "left"), [(False, 10), (True, 12)])
 def test_a_probable_page_is_good_among_better_ones(probabilities: bool, left: int) -> None:
     budgets = Budgets(10, probabilities=probabilities)
     for number in range(100):
@@ -181,7 +184,19 @@ def test_a_list_earns_by_what_it_leads_to() -> None:
         budgets.earn([], str(number), 0.5)
     budgets.earn(["a.example", "a.example/1/"], "x", 0.9, ["a.example/?page"])
     budgets.earn(["a.example", "a.example/1/"], "y", 0.1, ["a.example/?page"])
-    assert [budgets.left(scope) for scope in ("a.example", "a.example/1/", "a.example/?page")] == [11, 11, 11]
+    assert [budgets.left(scope) for scope in ("a.example", "a.example/1/", "a.example/?page")] == [12, 12, 12]
+
+
+def test_a_good_prefix_outlives_bad_neighbours_and_they_do_not_live_on_it() -> None:
+    budgets = Budgets(10)
+    for number in range(1000):
+        budgets.earn([], str(number), 0.5)
+    good, bad = (scopes_of(f"http://a.example/{folder}/x/y") for folder in ("good", "bad"))
+    assert spent(budgets, good, good="+-", most=2) == 2
+    assert spent(budgets, bad, good="-") == 10
+    assert spent(budgets, good, good="+", linked=True) == 200
+    assert spent(budgets, bad, good="-") == 0
+    assert spent(budgets, scopes_of("http://a.example/good/x/?print=1"), good="-") == 10
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(0, 3))
@@ -290,11 +305,11 @@ def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: Budgeted) -> N
     for number in range(9):
         frontier.budgets.earn([], str(number), 0.5)
     frontier.part.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), Rated(0.9))
-    assert (len(frontier.gate), frontier.gate.set_aside) == (1, 3)
-    assert frontier.lease_all() == [keys[2]]
+    assert (len(frontier.gate), frontier.gate.set_aside) == (2, 2)
+    assert frontier.lease_all() == keys[2:4]
     frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), Rated(0.9, has_new_text=False))
     assert frontier.lease_all() == []
-    assert frontier.gate.set_aside == 3
+    assert frontier.gate.set_aside == 2
 
 
 def test_what_was_not_fetched_is_not_spent(frontier: Budgeted) -> None:

@@ -4,11 +4,11 @@ Nothing but the URL of a document says which budgets it is of (:func:`crawl4llm.
 starts with URL_BUDGET fetches (10). A page whose text is new is *good* if its influence score is above the running
 median of new texts; and above 0.5, if scores are probabilities. A good page earns
 
-- one fetch, for each of its budgets; up to three times URL_BUDGET in all;
+- two fetches, for each of its budgets; up to three times URL_BUDGET in all;
 - three times URL_BUDGET fetches, if another page than the one on which it was found links to it, and for budgets that
   are *trusted*: of a seed, or of documents that a page elsewhere lists, five or more at once. Trusted budgets, and
   those with four pages that earned so, may earn any number;
-- one fetch for those budgets of the page on which it was found that are not its own.
+- two fetches for those budgets of the page on which it was found that are not its own.
 
 A budget that has spent three times URL_BUDGET gets URL_BUDGET fetches more, three times at most, as long as half of its
 last ten new texts are good.
@@ -24,9 +24,12 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.parts.budgets.linked_twice import LinkedTwice
 from crawl4llm.parts.budgets.running_median import RunningMedian
+from crawl4llm.parts.budgets.scopes import is_nested
 from crawl4llm.policies import Pieces
 
-_PAY: Final = 3
+_PAY: Final = 2
+"""Fetches that a good page earns: half of the pages good, and a budget keeps its size."""
+_PAY_VOUCHED: Final = 3
 """Times the start that a page earns which is vouched for."""
 _MOST_UNPROVEN: Final = 3
 """Times the start that a budget may have if its pages are not linked to as those of sites are."""
@@ -67,11 +70,16 @@ class Account(NamedTuple):
         allowed, limit = start + self.earned, self.limit(start)
         return (allowed if limit is None else min(allowed, limit)) - self.spent
 
+    def is_full(self, start: int) -> bool:
+        """Return whether its limit is used up."""
+        limit = self.limit(start)
+        return limit is not None and self.spent >= limit
+
     def may_grow(self, start: int) -> bool:
         """Return whether its limit is used up, and half of its last ten new texts were good."""
-        limit = self.limit(start)
-        is_full = self.recent >> _RECENT and 2 * (self.recent.bit_count() - 1) >= _RECENT
-        return limit is not None and self.spent >= limit and self.grown < _MOST_GROWN and bool(is_full)
+        if self.grown == _MOST_GROWN or not self.is_full(start):
+            return False
+        return self.recent >> _RECENT == 1 and 2 * (self.recent.bit_count() - 1) >= _RECENT
 
     def with_text(self, *, good: bool) -> Account:
         """Return it with one more new text."""
@@ -106,14 +114,21 @@ class Budgets:
 
     def left(self, scope: str) -> int:
         """Return the fetches that an owner or prefix has left; 0 or less: none."""
-        account = self._account(scope)
-        if account.may_grow(self._start):
-            account = self._keep(scope, account._replace(grown=account.grown + 1))
-        return account.left(self._start)
+        return self._grown(scope).left(self._start)
 
     def exhausted(self, scopes: Sequence[str]) -> str | None:
-        """Return the first of some owners and prefixes that has nothing left; None: all have."""
-        return next((scope for scope in scopes if self.left(scope) <= 0), None)
+        """Return which of its budgets a document has to wait for; None: it may be fetched.
+
+        It needs a fetch of the innermost one; of those around it too, up to the first that has earned something: what
+        was wasted around that does not stop it. No limit may be used up.
+        """
+        pays = False
+        for scope in reversed(scopes):
+            account = self._grown(scope)
+            if account.is_full(self._start) or (not pays and account.left(self._start) <= 0):
+                return scope
+            pays = pays or (account.earned > 0 and (scope is not scopes[-1] or is_nested(scopes)))
+        return None
 
     def spend(self, scopes: Sequence[str], *, seed: bool) -> None:
         """Take a fetch from each; ``seed``: it is for what the operator asked for."""
@@ -135,10 +150,10 @@ class Budgets:
         vouched = good and key in self._linked_twice
         for scope in scopes:
             account = self._account(scope).with_text(good=good)
-            pay = _PAY * self._start if vouched or account.trusted else 1
+            pay = _PAY_VOUCHED * self._start if vouched or account.trusted else _PAY
             self._pay(scope, account, pay * good, vouched=vouched)
         for scope in beside if good else ():
-            self._pay(scope, self._account(scope), 1, vouched=vouched)
+            self._pay(scope, self._account(scope), _PAY, vouched=vouched)
 
     def linked(self, keys: Iterable[str]) -> None:
         """Note the documents to which a page links, and that other pages have linked to before."""
@@ -162,6 +177,13 @@ class Budgets:
     def _account(self, scope: str) -> Account:
         kept = self._accounts.get(scope)
         return _NEW if kept is None else Account(*kept)
+
+    def _grown(self, scope: str) -> Account:
+        """Return an account, whose limit grows first if it may."""
+        account = self._account(scope)
+        if account.may_grow(self._start):
+            account = self._keep(scope, account._replace(grown=account.grown + 1))
+        return account
 
     def _keep(self, scope: str, account: Account) -> Account:
         self._accounts[scope] = list(account)

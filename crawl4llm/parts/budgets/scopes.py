@@ -35,6 +35,11 @@ def scopes_of(url: str) -> list[str]:
     return scopes
 
 
+def is_nested(scopes: Sequence[str]) -> bool:
+    """Return whether the last of a URL's scopes lies in the one before it: the form of a URL with folders may not."""
+    return len(scopes) < 3 or scopes[-1].startswith(scopes[-2])
+
+
 def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
     """Return those scopes of the page on which a document was found that are of its owner, and not among its own."""
     found_on = scopes_of(page) if page and scopes else []
