@@ -1,20 +1,18 @@
 """Budgets: how many fetches owners and URL prefixes have left, and how they earn more.
 
-Nothing but the URL of a document says which budgets it is of (:func:`crawl4llm.parts.budgets.scopes.scopes_of`). Each
-starts with URL_BUDGET fetches (10). A page whose text is new is *good* if its influence score is above the running
-median of new texts; and above 0.5, if scores are probabilities. A good page earns
+The URL of a document says which budgets it has (:func:`crawl4llm.parts.budgets.scopes.scopes_of`). Each starts with
+URL_BUDGET fetches (10). A page whose text is new is *good* if its influence score is above the running median of new
+texts; if scores are probabilities, a score above 0.5 will do. A good page earns
 
-- two fetches, for each of its budgets; up to three times URL_BUDGET in all;
-- three times URL_BUDGET fetches, if another page than the one on which it was found links to it, and for budgets that
-  are *trusted*: of a seed, or of documents that a page elsewhere lists, five or more at once. Trusted budgets, and
-  those with four pages that earned so, may earn any number;
-- two fetches for those budgets of the page on which it was found that are not its own.
+- two fetches for each of its budgets, and for those budgets of the page that led to it that are not its own;
+- three times URL_BUDGET fetches for its budgets that are *trusted*: those of a seed, and those of documents of which a
+  page elsewhere lists five or more at once. It earns as much for all of its budgets if a second page links to it.
 
-A budget that has spent three times URL_BUDGET gets URL_BUDGET fetches more, three times at most, as long as half of its
-last ten new texts are good.
+A budget may spend three times URL_BUDGET, or any number if it is trusted or has four good pages with a second link. A
+limit that is reached grows by URL_BUDGET if half of the last ten new texts are good, three times at most.
 
-Pages that please the scorer can be made without end, and so can links; but a maze that never ends has always new
-addresses, so that hardly any of its pages is linked to twice, whereas sites of people link to what they have.
+Mazes without end can make pages that please the scorer, and links. But their addresses are always new, so that hardly
+any page is linked to twice. Sites of people link to what they have.
 """
 
 from __future__ import annotations
