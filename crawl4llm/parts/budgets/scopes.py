@@ -11,7 +11,7 @@ from crawl4llm.base.domains import owner_of
 _FOLDERS: Final = 2
 _MOST_NAMES: Final = 8
 """Parameters whose names are in a form: they come from the web."""
-_LONGEST_NAME: Final = 24
+_LONGEST_NAME: Final = 40
 """Characters of each."""
 _SCRIPT: Final = re.compile(r"/[^/]+\.(?:aspx?|cfm|cgi|dll|exe|fcgi|jspx?|php\d?|phtml|pl|py)(?=/|$)", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[&;]")
@@ -19,20 +19,20 @@ _DIGITS: Final = re.compile(r"\d+")
 
 
 def scopes_of(url: str) -> list[str]:
-    """Return the names of a URL's budgets: its owner, its host, the first two folders of its path and, of a URL with a
-    query, its form. Schemes are left out. A document without a URL has none."""
+    """Return the names of a URL's budgets: its owner, its host, the first two folders of its path, and its form, if it
+    has a query or lies deeper. Schemes are left out. A document without a URL has none."""
     owner = owner_of(url)
     if not owner:
         return []
     path, asks, query = url.partition("?")
-    host, *folders = path.partition("//")[2].split("/", _FOLDERS + 1)
+    path = path.partition("//")[2]
+    host, *folders = path.split("/", _FOLDERS + 1)
     scopes = [owner, prefix := f"{host}/"]
     for folder in folders[:-1]:
         prefix += f"{folder}/"
         scopes.append(prefix)
-    if asks:
-        scopes.append(_form_of(path.partition("//")[2], query))
-    return scopes
+    form = _form_of_query(path, query) if asks else _form_of_path(path)
+    return [*scopes, form] if form else scopes
 
 
 def is_nested(scopes: Sequence[str]) -> bool:
@@ -46,7 +46,7 @@ def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
     return [scope for scope in found_on if scope not in scopes] if found_on[:1] == list(scopes[:1]) else []
 
 
-def _form_of(path: str, query: str) -> str:
+def _form_of_query(path: str, query: str) -> str:
     """Return the host, the script and the names of the parameters: ``example.org/index.php?action&title``.
 
     Values are left out, and so is a path that is no script's: either may be another one for each post
@@ -58,7 +58,19 @@ def _form_of(path: str, query: str) -> str:
     return f"{path[: found.end()] if found else f'{host}/'}?{'&'.join(sorted(names))}"
 
 
+def _form_of_path(path: str) -> str:
+    """Return the host, the first folder and the last name: ``example.org/shop/*/reviews``, for ``/shop/shoes/reviews/``
+    and ``/shop/hats/reviews/``; empty if the path has no more than two names."""
+    host, *names = filter(None, path.split("/"))
+    return f"{host}/{names[0]}/*/{_without_numbers(names[-1])}" if len(names) > _FOLDERS else ""
+
+
 def _name(parameter: str) -> str:
-    """Return the name of a parameter, with ``#`` for each number in it; empty if it has a value alone."""
+    """Return the name of a parameter; empty if it has a value alone."""
     name, named, _ = parameter.partition("=")
-    return _DIGITS.sub("#", name[:_LONGEST_NAME]) if named else ""
+    return _without_numbers(name) if named else ""
+
+
+def _without_numbers(name: str) -> str:
+    """Return a name with ``#`` for each number in it, and no longer than names are."""
+    return _DIGITS.sub("#", name[:_LONGEST_NAME])
