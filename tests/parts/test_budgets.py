@@ -26,7 +26,7 @@ from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts, Rated
 from crawl4llm.parts.budgets import BUDGETS_SPENT
-from crawl4llm.parts.budgets.accounts import Account, Budgets
+from crawl4llm.parts.budgets.accounts import Account, Budgets, with_text
 from crawl4llm.parts.budgets.linked_twice import LinkedTwice
 from crawl4llm.parts.budgets.running_median import RunningMedian
 from crawl4llm.parts.budgets.scopes import scopes_beside, scopes_of
@@ -209,7 +209,7 @@ def test_a_good_prefix_outlives_bad_neighbours_and_they_do_not_live_on_it() -> N
 def test_an_account_knows_its_last_ten_texts(texts: list[bool], grown: int) -> None:
     account = Account(spent=30 + 10 * grown, grown=grown)
     for good in texts:
-        account = account.with_text(good=good)
+        account = account._replace(recent=with_text(account.recent, good=good))
     is_good = len(texts) >= 10 and sum(texts[-10:]) >= 5
     assert account.may_grow(10) == (is_good and grown < 3)
     assert not account._replace(spent=account.spent - 1).may_grow(10)

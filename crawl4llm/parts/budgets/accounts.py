@@ -79,10 +79,14 @@ class Account(NamedTuple):
             return False
         return self.recent >> _RECENT == 1 and 2 * (self.recent.bit_count() - 1) >= _RECENT
 
-    def with_text(self, *, good: bool) -> Account:
-        """Return it with one more new text."""
-        recent = self.recent << 1 | good
-        return self._replace(recent=recent if recent < 2 << _RECENT else recent & (1 << _RECENT) - 1 | 1 << _RECENT)
+
+_NEW: Final = Account()
+
+
+def with_text(recent: int, *, good: bool) -> int:
+    """Return :attr:`Account.recent` with one more new text."""
+    recent = recent << 1 | good
+    return recent if recent < 2 << _RECENT else recent & (1 << _RECENT) - 1 | 1 << _RECENT
 
 
 class Budgets:
@@ -131,14 +135,14 @@ class Budgets:
     def spend(self, scopes: Sequence[str], *, seed: bool) -> None:
         """Take a fetch from each; ``seed``: it is for what the operator asked for."""
         for scope in scopes:
-            account = self._account(scope)
-            self._keep(scope, account._replace(spent=account.spent + 1, trusted=account.trusted or seed))
+            spent, earned, vouched, recent, grown, trusted, waiting = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent + 1, earned, vouched, recent, grown, trusted or seed, waiting]
 
     def refund(self, scopes: Sequence[str]) -> None:
         """Give back a fetch that was not made."""
         for scope in scopes:
-            account = self._account(scope)
-            self._keep(scope, account._replace(spent=account.spent - 1))
+            spent, *others = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent - 1, *others]
 
     def earn(self, scopes: Sequence[str], key: str, influence: float, beside: Sequence[str] = ()) -> None:
         """Let a page whose text is new earn what it deserves. ``beside``: those scopes of the page that led to it that
@@ -147,11 +151,13 @@ class Budgets:
         self._median.add(influence)
         vouched = good and key in self._linked_twice
         for scope in scopes:
-            account = self._account(scope).with_text(good=good)
-            pay = _PAY_VOUCHED * self._start if vouched or account.trusted else _PAY
-            self._pay(scope, account, pay * good, vouched=vouched)
+            spent, earned, number, recent, grown, trusted, waiting = self._accounts.get(scope, _NEW)
+            pay = good * (_PAY_VOUCHED * self._start if vouched or trusted else _PAY)
+            texts = with_text(recent, good=good)
+            self._accounts[scope] = [spent, earned + pay, number + vouched, texts, grown, trusted, waiting]
         for scope in beside if good else ():
-            self._pay(scope, self._account(scope), _PAY, vouched=vouched)
+            spent, earned, number, *others = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent, earned + _PAY, number + vouched, *others]
 
     def linked(self, keys: Iterable[str]) -> None:
         """Note the documents to which a page links, and that other pages have linked to before."""
@@ -159,39 +165,28 @@ class Budgets:
 
     def trust(self, scope: str) -> None:
         """Let an owner or prefix earn as sites do."""
-        if not (account := self._account(scope)).trusted:
-            self._keep(scope, account._replace(trusted=True))
+        *others, trusted, waiting = self._accounts.get(scope, _NEW)
+        if not trusted:
+            self._accounts[scope] = [*others, True, waiting]
 
     def wait(self, scope: str, *, waiting: bool) -> None:
         """Note whether documents are set aside for want of a budget."""
-        if (account := self._account(scope)).waiting != waiting:
-            self._keep(scope, account._replace(waiting=waiting))
+        *others, before = self._accounts.get(scope, _NEW)
+        if before != waiting:
+            self._accounts[scope] = [*others, waiting]
 
     def for_waiting(self, scopes: Sequence[str]) -> list[tuple[str, int]]:
         """Return those owners and prefixes for which documents wait that can go on, with the fetches they have left."""
-        waiting = [scope for scope in scopes if self._account(scope).waiting]
+        waiting = [scope for scope in scopes if self._accounts.get(scope, _NEW)[-1]]
         return [(scope, left) for scope in waiting if (left := self.left(scope)) > 0]
-
-    def _account(self, scope: str) -> Account:
-        kept = self._accounts.get(scope)
-        return _NEW if kept is None else Account(*kept)
 
     def _grown(self, scope: str) -> Account:
         """Return an account, whose limit grows first if it may."""
-        account = self._account(scope)
+        account = Account(*self._accounts.get(scope, _NEW))
         if account.may_grow(self._start):
-            account = self._keep(scope, account._replace(grown=account.grown + 1))
+            account = account._replace(grown=account.grown + 1)
+            self._accounts[scope] = list(account)
         return account
-
-    def _keep(self, scope: str, account: Account) -> Account:
-        self._accounts[scope] = list(account)
-        return account
-
-    def _pay(self, scope: str, account: Account, pay: int, *, vouched: bool) -> None:
-        self._keep(scope, account._replace(earned=account.earned + pay, vouched=account.vouched + vouched))
-
-
-_NEW: Final = Account()
 
 
 def _is_account(value: Any) -> bool:
