@@ -39,7 +39,7 @@ _PROVEN: Final = 4
 """Such pages from which on it is no maze."""
 LISTED: Final = 5
 """New documents of one owner or prefix on a page elsewhere that make it a list of them."""
-LIKELY: Final = 0.5
+_LIKELY: Final = 0.5
 """Probability from which on a page is good, whatever others are."""
 
 
@@ -95,7 +95,7 @@ class Budgets:
     def __init__(self, start: int, *, probabilities: bool = False) -> None:
         """``probabilities``: whether influence scores are probabilities."""
         self._start = start
-        self._likely = LIKELY if probabilities else float("inf")
+        self._likely = _LIKELY if probabilities else float("inf")
         self._accounts: MutableMapping[str, Any] = {}
         self._linked_twice = LinkedTwice()
         self._median = RunningMedian()
