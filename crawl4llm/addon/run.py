@@ -36,7 +36,16 @@ from crawl4llm.live import crawler_name, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import Refusal, load_part
 from crawl4llm.policies import Candidate
-from crawl4llm.scoring import HtmlPage, PageTasks, PageWorkers, RatedText, Rating, influence_task, require_library
+from crawl4llm.scoring import (
+    HtmlPage,
+    PageTasks,
+    PageWorkers,
+    RatedText,
+    Rating,
+    gives_probabilities,
+    influence_task,
+    require_library,
+)
 from crawl4llm.warc import Archive, ArchiveInfo, host_name
 
 logger = logging.getLogger(__name__)
@@ -218,7 +227,8 @@ class AddonRun:
         self.parts.publish(output)
         keeps_text = options.warc_enabled and options.warc_text
         if options.url_budget:
-            self.budgets = RequestBudgets(options.url_budget)
+            probabilities = gives_probabilities(options.scorer)
+            self.budgets = RequestBudgets(options.url_budget, probabilities=probabilities)
         signature = self.budgets is not None or needs.signature
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()

@@ -62,7 +62,12 @@ def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
             canonicals[reference] = None
         elif "alternate" in relations and (language := attributes.get("hreflang")) and "alternate" in relations.split():
             translations.append((language.strip().lower()[:_LONGEST_NAME], reference))
-    marks = marks_of(page, url, generator, lambda reference: _resolve(url, charset, base)(reference))
+
+    def resolved(reference: str) -> str | None:
+        """Resolve one of the few references that may be marks."""
+        return _resolve(url, charset, base)(reference)
+
+    marks = marks_of(page, url, generator, resolved)
     if not (canonicals or translations):
         return PageHead(generator=generator, marks=marks) if generator or marks else NO_HEAD
     resolve = _resolve(url, charset, base)

@@ -31,6 +31,7 @@ from .scorer import (
     SCORERS as SCORERS,
     Scorer as Scorer,
     ScoringOptions as ScoringOptions,
+    gives_probabilities as gives_probabilities,
     load_scorer as load_scorer,
     load_scorer_class as load_scorer_class,
     parse_weights as parse_weights,

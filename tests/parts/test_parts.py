@@ -44,9 +44,12 @@ ASKED_FOR: dict[str, dict[str, object]] = {
 }
 """A setting that asks for each part, and for no other. Files need not be there for the part to be imported."""
 IMPORTED = {
-    "crawl4llm/addon/request_budgets.py": {"budgets.accounts", "near_duplicates.work"},  # for requests, not documents
-    "crawl4llm/crawl/stored_crawl.py": {"budgets.accounts"},  # tells for which budget a document waits
-    "crawl4llm/tools/dashboard/child.py": {"budgets.accounts"},  # likewise
+    "crawl4llm/addon/request_budgets.py": {  # for requests, not documents
+        *("budgets.accounts", "budgets.scopes"),
+        "near_duplicates.work",
+    },
+    "crawl4llm/crawl/stored_crawl.py": {"budgets.scopes"},  # tells for which budget a document waits
+    "crawl4llm/tools/dashboard/child.py": {"budgets.scopes"},  # likewise
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
