@@ -20,8 +20,14 @@ URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters
 # orders (docs/site-rules.md).
 SITE_RULES = "wikis,blogs,forums,shops,trackers,repositories,mail,docs,generators"
 
-# Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
+# Pages whose text is like an earlier one's are counted, and worth nothing to the policy; their links may lead to new
+# ones all the same.
 NEAR_DUPLICATES = "follow"
+NEAR_DUPLICATES_WORTHLESS = True
+
+# Nor is what has a parameter or path segment that brought its owner's pages a second time, or pages worth nothing.
+URL_ALIAS_PAIRS = 5
+URL_WORTHLESS_PAGES = 20
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer

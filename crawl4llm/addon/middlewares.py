@@ -26,7 +26,7 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live import captures_of, known_status, verdict
-from crawl4llm.optouts import as_text, said_in_head, said_in_html
+from crawl4llm.optouts import as_text, is_noindex, said_in_head, said_in_html
 from crawl4llm.scoring import HtmlPage, RatedText
 from crawl4llm.warc import utf8
 
@@ -174,7 +174,9 @@ class PageRecording:
         date = captures[-1].date if captures else utc_date()
         crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
         said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
-        rated = self._run.parts.rated(self._counters.crawled, influence, response.meta.pop(meta.RATED, None))
+        facts = {"key": key, "url": normalise_url(response.url), "noindex": is_noindex(said)}
+        rating = response.meta.pop(meta.RATED, None)
+        rated = self._run.parts.rated(self._counters.crawled, influence, rating, **facts)
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from scrapy import Request
 
@@ -104,10 +105,10 @@ class RequestParts:
 
     # -- pages ----------------------------------------------------------------------------------------------------
 
-    def rated(self, place: int, influence: float | None, rating: RatedText | None) -> Rated:
+    def rated(self, place: int, influence: float | None, rating: RatedText | None, **facts: Any) -> Rated:
         """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
-        HTML."""
-        page = Rated(influence, *(rating[2:] if rating else ()))
+        HTML. ``facts``: more fields of it."""
+        page = Rated(influence, *(rating[2:] if rating else ()), **facts)
         with self._named():
             for see in self._rated:
                 see(place, page)

@@ -79,6 +79,8 @@ class ContinuousPartition(OnePartition):
         """Begin, or go on from the newest snapshot and the commits since. Raises InputError."""
         super().__init__(number, common)
         options, clock, policy = common.options, common.clock, common.make_policy()
+        self._is_vain = options.near_duplicates_worthless
+        """Whether near duplicates are worth nothing to the policy."""
         self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
         """Seconds for which its owners wait if it goes on."""
         told = [commit for commit in (snapshot, *commits) if commit is not None]
@@ -158,7 +160,9 @@ class ContinuousPartition(OnePartition):
         """Lease its best document, if it may have one."""
         self._best = None
         self.crawl.concurrent_leases = self.crawl.in_flight + 1
-        return self.crawl.dequeue()
+        leases = self.crawl.dequeue()
+        self.is_dirty = self.is_dirty or not leases  # what it has dropped or set aside is to be told
+        return leases
 
     def give_back(self, lease: Lease) -> None:
         """Queue a document again that was not asked for."""
@@ -216,7 +220,9 @@ class ContinuousPartition(OnePartition):
         pages, _, dropped = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
-                self.crawl.follow(page_of(dropped[~place] if place < 0 else pages[place], links.links))
+                line = dropped[~place] if place < 0 else pages[place]
+                is_vain = self._is_vain and line.get("near_duplicate_of") is not None
+                self.crawl.follow(page_of(line, links.links, is_vain=is_vain))
             for target in redirects_in(content):
                 if self.crawl.visited.add([target.key]):
                     self.crawl.algorithm.targets.append(target)

@@ -153,10 +153,11 @@ def is_counted(line: Mapping[str, Any]) -> bool:
     return not line.get("noindex")
 
 
-def page_of(line: Mapping[str, Any], links: Sequence[Link]) -> CrawledPage:
-    """Return a page, as a policy is told of it, by its line of the crawl log."""
+def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = False) -> CrawledPage:
+    """Return a page, as a policy is told of it, by its line of the crawl log. ``is_vain``: whether it brings
+    nothing."""
     entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-    rated = Rated(line["influence"], is_counted=is_counted(line))
+    rated = Rated(line["influence"], is_counted=is_counted(line), is_vain=is_vain)
     return CrawledPage(entry, rated.worth, links)
 
 

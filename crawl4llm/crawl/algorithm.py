@@ -69,6 +69,8 @@ class Algorithm:
         self.refused: list[FailureLine] = []
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
+        self._dropped: list[Entry] = []
+        """Documents that were dropped when their turn came, of which the policy is to hear."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
         self._found, self._place = self.parts.having("found"), self.parts.having("place")
@@ -84,12 +86,14 @@ class Algorithm:
     def dequeue(self, n: int) -> list[Lease]:
         """Take the best documents from Q (line 15)."""
         leases = self.frontier.lease(n)
+        dropped, self._dropped = self._dropped, []
         for dequeued in self._dequeued:
-            dequeued([lease.entry for lease in leases])
+            dequeued([*dropped, *(lease.entry for lease in leases)])
         return leases
 
     def drop(self, entry: Entry, refusal: Refusal) -> None:
         """Take note of a document that has left Q because a part wants it no more."""
+        self._dropped.append(entry)
         self.counters.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
         if refusal.counted:
             self.counters.counts[refusal.counted] += 1

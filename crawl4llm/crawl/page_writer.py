@@ -73,6 +73,7 @@ class PageWriter:
         for (entry, fetch), rating in zip(fetched, ratings, strict=True):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
             page.key, page.url, page.noindex, page.head = fetch.key, fetch.url, fetch.noindex, fetch.head
+            page.follows = fetch.follows
             for see in self._rated:
                 see(place, page)
             place += page.dropped is None

@@ -10,6 +10,7 @@ from crawl4llm.base import reasons, stats
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.settings import loaded
 from crawl4llm.parts import (
+    aliases,
     blocklists,
     budgets,
     known_texts,
@@ -37,6 +38,7 @@ ORDER: Final = (
     noindex.DECLARED,  # which pages count, before the parts that go by it
     languages.DECLARED,
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
+    aliases.DECLARED,  # which go by that
     known_texts.DECLARED,
     quality.DECLARED,  # of what is new
     budgets.DECLARED,  # earned by it
@@ -56,6 +58,7 @@ class Settings(
     noindex.Settings,
     languages.Settings,
     near_duplicates.Settings,
+    aliases.Settings,
     known_texts.Settings,
     quality.Settings,
     budgets.Settings,

@@ -80,6 +80,8 @@ class Rated:
     """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True
     """True if it has a text that is new, or no part compares texts."""
+    is_vain: bool = False
+    """True if policies are to be told that it is worth nothing."""
     left: str | None = None
     """The figure that counts its links if they are not followed; None if they are."""
     key: str = ""
@@ -92,6 +94,8 @@ class Rated:
     dropped: Refusal | None = None
     """Why it is not archived, though its links may be followed; None if it is. Whoever sets it says that the page is
     not counted."""
+    follows: bool = True
+    """True if its links may be followed."""
     head: PageHead | None = None
     """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -106,8 +110,9 @@ class Rated:
 
     @property
     def worth(self) -> float | None:
-        """Its influence score as a policy is told it: nothing, 0 or less, of a page that does not count."""
-        return self.influence if self.is_counted else min(self.influence or 0.0, 0.0)
+        """Its influence score as a policy is told it: nothing, 0 or less, of a page that does not count or brings
+        nothing."""
+        return self.influence if self.is_counted and not self.is_vain else min(self.influence or 0.0, 0.0)
 
     def compare(self, *, is_new: bool) -> None:
         """Note whether the text is new to a part; it is new if it is so to all."""

@@ -120,6 +120,28 @@ def test_parts_are_asked_about_requests_and_pages(
     assert json.loads((crawled.output / "settings.json").read_text())["url_traps"] == ["calendar"]
 
 
+def test_parameters_that_bring_nothing_are_learnt(project: Project, tmp_path: Path) -> None:
+    """Each page leads to the next, and to its form, which is not to be indexed and asked for first."""
+    web = {"/": page(0.5, ["/w?title=T0"])}
+    for number in range(30):
+        title = f"/w?title=T{number}"
+        web[title] = page(0.9, [f"/w?title=T{number + 1}", f"{title}&do=edit"], seed=number)
+        form = page(0.9, seed=100 + number)
+        noindex = b'<head><meta name="robots" content="noindex">'
+        web[f"{title}&do=edit"] = form._replace(body=form.body.replace(b"<head>", noindex))
+    settings: dict[str, object] = {"URL_WORTHLESS_PAGES": 5, "CONCURRENT_REQUESTS": 1, "ROBOTSTXT_OBEY": 0}
+    settings["SCHEDULER"] = "scrapy.core.scheduler.Scheduler"
+    with serve(web) as site:
+        given = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    forms = {path for path in site.paths() if "do=edit" in path}
+    dropped = {url for url, reason in failures(crawled) if reason == "alias"}
+    assert {path for path in site.paths() if "do=edit" not in path} == {"/", *(f"/w?title=T{n}" for n in range(31))}
+    assert 5 <= len(forms) < 20
+    assert len(forms) + len(dropped) == 30
+    assert crawled.figures["links/alias/worthless"] == len(dropped)
+
+
 def parts(project: Project, tmp_path: Path, *names: str) -> list[str]:
     (project.root / "own_parts.py").write_text(PARTS)
     return ["-s", f"CRAWL_PARTS={','.join(f'own_parts.{name}' for name in names)}"]

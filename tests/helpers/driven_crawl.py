@@ -185,7 +185,9 @@ class Driven:
         in_flight = await self._begin(seeds)
         while not self.crawl.finished:
             in_flight += self.dequeue()
-            assert in_flight or self.crawl.set_aside, "the crawl is not finished, yet there is nothing to do"
+            assert in_flight or self.crawl.set_aside or self.crawl.finished, (
+                "the crawl is not finished, yet there is nothing to do"
+            )
             if not in_flight:
                 continue
             self.fetch(in_flight.pop(order.randrange(len(in_flight)) if order else 0))

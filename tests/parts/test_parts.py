@@ -36,6 +36,7 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "link_types": {"skipped_link_types": ("ugc",)},
     "noindex": {"noindex_pages": "drop"},
     "languages": {"crawl_languages": ("en",)},
+    "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
     "known_texts": {"known_texts": "none.known"},
     "quality": {"quality_threshold": 0.5},

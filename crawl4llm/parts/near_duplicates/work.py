@@ -90,7 +90,7 @@ class NearDuplicatesPart(Part):
     def __init__(self, options: Settings) -> None:
         super().__init__(options)
         require_library()
-        self._leaves = options.near_duplicates == LEAVE
+        self._leaves, self._worthless = options.near_duplicates == LEAVE, options.near_duplicates_worthless
 
     def begin(self) -> None:
         self._texts = NearDuplicates()
@@ -99,7 +99,8 @@ class NearDuplicatesPart(Part):
         return Needs(signature=True)
 
     def identity(self) -> Mapping[str, Any]:
-        return {"near_duplicates": self.options.near_duplicates}
+        worthless = {"near_duplicates_worthless": True} if self._worthless else {}
+        return {"near_duplicates": self.options.near_duplicates, **worthless}
 
     def rated(self, place: int, page: Rated) -> None:
         """A page that does not count is compared with none: one that does is not to be its duplicate."""
@@ -112,6 +113,7 @@ class NearDuplicatesPart(Part):
         page.line["near_duplicate_of"] = like
         if like is not None:
             page.metadata["near-duplicate-of"] = like
+            page.is_vain = page.is_vain or self._worthless
             if self._leaves:
                 page.left = "links/near_duplicate"
 
