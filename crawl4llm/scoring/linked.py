@@ -17,6 +17,8 @@ from crawl4llm.base.html_tree import HtmlTree
 _SILENT: Final = "script, style, noscript, template"
 _MOST_LINKS: Final = 10_000
 """Links of a page that are looked at, as many as a crawl follows."""
+_LONGEST: Final = 1 << 20
+"""Characters that are read of the page's text, and of the text: to count the words of 10 MB would take 1 GB."""
 _START, _END = "\1", "\2"
 _IDEOGRAPHS: Final = "\u2e80-\u9fff\uf900-\ufaff"
 """Characters of which each counts as a word: Chinese and Japanese have no blanks between words."""
@@ -30,12 +32,13 @@ def linked_share(page: HtmlTree, text: str) -> float | None:
     """Return the share of a text's words that stand in links (``a`` with ``href``) of the page that it is from.
 
     The share is from 0 to 1; None if the page has no two words of the text in a row. A pair of words that the page has
-    both in a link and outside counts in proportion. The page's tree is changed: links are marked in it.
+    both in a link and outside counts in proportion. One MiB of page and text is read. The page's tree is changed: links
+    are marked in it.
     """
     words, linked = _words(page)
     every = Counter(pairwise(words))
     in_links = Counter(pair for pair, flag in zip(pairwise(words), linked[1:], strict=True) if flag)
-    found = [in_links[pair] / every[pair] for pair in pairwise(_WORD.findall(text)) if pair in every]
+    found = [in_links[pair] / every[pair] for pair in pairwise(_WORD.findall(text[:_LONGEST])) if pair in every]
     return round(sum(found) / len(found), 4) if found else None
 
 
@@ -57,7 +60,8 @@ def _pieces(page: HtmlTree) -> Iterator[tuple[str, bool]]:
     for node in page.css("a[href]")[:_MOST_LINKS]:
         node.insert_before(_START)
         node.insert_after(_END)
-    first, *others = "".join(body.text() for body in page.css("body")[:1]).split(_START)
+    text = "".join(body.text() for body in page.css("body")[:1])
+    first, *others = text[:_LONGEST].split(_START)
     yield first, False
     for other in others:
         link, _, rest = other.partition(_END)

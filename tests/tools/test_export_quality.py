@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
-from export_helpers import Page, documents, entries, flip, ids, manifest, pages, run_export, write_run
+from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring import languages
@@ -187,3 +191,32 @@ def test_an_export_without_the_columns_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 1}))
     told = error_of(scrapy("export", str(run), "--out", str(tmp_path / "out")))
     assert told.startswith(f"{path} has format 1; this version reads format 2; make it anew: ")
+
+
+# -- kills ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)], ids=["kill", "interrupt"])
+def test_stopped_while_it_measures_it_goes_on(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    crawled = [Page(f"p{n}", f"{long(n % 2000, n // 2000)} {ENGLISH}", n % 7 / 7) for n in range(3000)]
+    run = write_run(tmp_path / "run", crawled)
+    given = ["--min-influence", "0.1", "--shard-documents", "500", "-s", "TEXT_EXTRACTOR=resiliparse"]
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert scrapy("export", str(run), "--out", str(whole), *given, "-s", "SCORING_WORKERS=0").returncode == 0
+    command = [sys.executable, "-m", "scrapy", "export", str(run), "--out", str(stopped), *given]
+    process = subprocess.Popen(
+        [*command, "-s", "SCORING_WORKERS=2"], cwd=PROJECT, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    ends = stopped / "work" / "prepared.jsonl.ends"
+    while process.poll() is None and not (ends.exists() and ends.stat().st_size):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == status, said
+    assert "Traceback" not in said
+    assert 0 < ends.stat().st_size // 8 < 2571
+    assert scrapy("export", str(run), "--out", str(stopped), *given).returncode == 0
+    assert manifest(stopped) == manifest(whole)
+    assert files(stopped) == files(whole)
+    assert manifest(whole)["left_out"].keys() == {"below_min_influence", "near_duplicate"}

@@ -18,8 +18,8 @@ TEXTS: Final = 1 << 18
 class NearDuplicates:
     """The last ``texts`` texts that were new, in 88 bytes each: 23 MB for TEXTS.
 
-    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. What
-    it says depends on the texts alone that were given to it, and on their order.
+    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. Its
+    answers depend on nothing but the texts that were given to it, and their order.
     """
 
     def __init__(self, texts: int = TEXTS) -> None:

@@ -72,7 +72,7 @@ _LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
     "texts": lambda row: row.text is None,
     "languages": lambda row: row.language is None,
 }
-"""What a listed document may lack, so that something has to be loaded for it."""
+"""Values that a listed document may lack, so that something has to be loaded for it."""
 
 
 def export(

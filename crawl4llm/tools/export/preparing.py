@@ -107,7 +107,7 @@ class Preparer:
 
     @property
     def signs(self) -> bool:
-        """Whether signatures of texts are needed."""
+        """True if signatures of texts are needed."""
         return self.wanted.compares_texts or (self.known is not None and self.known.near)
 
     def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
@@ -116,47 +116,52 @@ class Preparer:
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
     """Compute all of a document that selecting and writing need: the task of a worker. Raises PageError."""
-    row, stored = _known(preparer, preparer.rows[number])
+    row, stored = _from_heads(preparer, preparer.rows[number])
     about = preparer.reader.about(row)
     row = judged(row, from_text(about.signals))
-    influence = row.influence if row.scored else about.influence
-    scorer = None if row.scored or influence is not None else preparer.scorer
-    reason = row.reason or (preparer.wanted.refuses(influence) if scorer is None else None)
+    row = row._replace(
+        influence=row.influence if row.scored else about.influence, language=row.language or about.language
+    )
+    scorer = None if row.scored or row.influence is not None else preparer.scorer
+    reason = row.reason or (preparer.wanted.refuses(row.influence) if scorer is None else None)
     if reason is not None:
-        return Prepared(row._replace(influence=influence, reason=reason), None)
+        return Prepared(row._replace(reason=reason), None)
     html = _html(preparer, row, stored)
     page = HtmlTree(html) if html else None
     if page is not None:
         row = judged(row, said_in_tree(page, ""))
         if row.reason is not None:
             return Prepared(row, None)
-    if row.text is None:
-        text = extract_text(html, EXTRACTORS[preparer.extractor])
-        data = encoded = utf8(text)
-    else:
-        data = preparer.reader.text(row)
-        text, encoded = as_text(data)
+    if row.text is not None:
+        return Prepared(_measured(preparer, row, scorer, preparer.reader.text(row), page), None)
+    data = utf8(extract_text(html, EXTRACTORS[preparer.extractor]))
+    row = _measured(preparer, row, scorer, data, page)
+    return Prepared(row, compress(data) if row.reason is None else None)
+
+
+def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
+    """Return the row with its score, if ``scorer`` is to give one, and with all that is measured of its text, or with
+    the reason for which these leave it out. ``data``: the text as it is stored."""
+    text, encoded = as_text(data)
     signature = signature_of(text) if preparer.signs else b""
     reason = preparer.refuses(text, signature)
     if reason is None and scorer is not None:
-        influence = rate_text(scorer, text, row.url).score
-        reason = preparer.wanted.refuses(influence)
-    row = row._replace(influence=influence, reason=reason)
+        row = row._replace(influence=rate_text(scorer, text, row.url).score)
+        reason = preparer.wanted.refuses(row.influence)
     if reason is not None:
-        return Prepared(row, None)
-    row = row._replace(
-        language=row.language or about.language or preparer.languages.language(text),
+        return row._replace(reason=reason)
+    return row._replace(
+        language=row.language or preparer.languages.language(text),
         text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
         text_bytes=len(encoded),
         words=count_tokens(text),
         link_share=None if page is None else linked_share(page, text),
         signature=signature.hex() if preparer.wanted.compares_texts else None,
     )
-    return Prepared(row, compress(data) if row.text is None else None)
 
 
-def _known(preparer: Preparer, row: Row) -> tuple[Row, StoredRecord | None]:
-    """Return the row with what the heads of its records tell, and the page's record if it had to be read for that."""
+def _from_heads(preparer: Preparer, row: Row) -> tuple[Row, StoredRecord | None]:
+    """Return the row with the values in the heads of its records, and the page's record if that was read for them."""
     if row.date is not None and row.text is not None:
         return row, None
     stored = preparer.reader.content(row)

@@ -78,7 +78,7 @@ class Wanted:
 
     @property
     def compares_texts(self) -> bool:
-        """Whether texts that are nearly those of others are left out. Equal ones are nearly equal too."""
+        """True if texts that are nearly those of others are left out. Equal ones are nearly equal too."""
         return not (self.keep_duplicates or self.keep_near_duplicates)
 
     def refuses(self, influence: float | None) -> str | None:
