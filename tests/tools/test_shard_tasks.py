@@ -82,7 +82,7 @@ def test_scores_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_export(project: Path, tmp_path: Path) -> None:
     """Pages are extracted, scored and compared; here with a kill, then as an array of Slurm jobs."""
-    command = ("export", "foreign", "--out", "export", "--near-duplicates", "0.8", "--shard-documents", "50", *SETTINGS)
+    command = ("export", "foreign", "--out", "export", "--shard-documents", "50", *SETTINGS)
     one, here, there = (copied(project, tmp_path / name) for name in ("one", "here", "there"))
     env = {"KILLED": str(tmp_path / "killed")}
     tasks = ("--tasks", "3")
