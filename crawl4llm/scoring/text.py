@@ -9,9 +9,8 @@ from functools import cache
 from html import unescape
 from typing import Final
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_bounds import bounded
-from crawl4llm.base.installed import to_install
+from crawl4llm.scoring.choosing import better_text
 
 Extractor = Callable[[str], str]
 
@@ -36,23 +35,36 @@ def _trafilatura(html: str) -> str:
 
 
 def _resiliparse(html: str) -> str:
-    from resiliparse.extract.html2text import extract_plain_text  # of an extra
+    from resiliparse.extract.html2text import extract_plain_text  # few crawls need it
 
     return str(extract_plain_text(html, main_content=True, alt_texts=False, comments=False))
 
 
-EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse}
-"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024), which needs its extra."""
+def _both(html: str) -> str:
+    return better_text(_trafilatura(html), _resiliparse(html))
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse, "both": _both}
+"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024); ``both`` takes trafilatura's text,
+and resiliparse's if trafilatura's lacks much of it (:mod:`crawl4llm.scoring.choosing`)."""
+_PACKAGES: Final = {"both": ("trafilatura", "resiliparse")}
+_BOTH_RULE: Final = 1
+"""Number of the rule of ``both``, which rises with each change of what it chooses."""
 
 
 def load_extractor(name: str) -> Extractor:
-    """Return an extractor, tried on a small page. Raises InputError where its package is not installed."""
+    """Return an extractor, loaded by a small page."""
     extractor = EXTRACTORS[name]
-    try:
-        extractor("<html><body><p>one page</p></body></html>")
-    except ImportError:
-        raise InputError(f"TEXT_EXTRACTOR {name} is not installed; {to_install(name)}") from None
+    extractor("<html><body><p>one page</p></body></html>")
     return extractor
+
+
+def extractor_identity(name: str) -> list[str | int]:
+    """Return what the texts of an extractor depend on: its name, the versions of its packages, and its own rule."""
+    from importlib.metadata import version  # slow to import: 30 ms
+
+    rules = [_BOTH_RULE] if name == "both" else []
+    return [name, *map(version, _PACKAGES.get(name, (name,))), *rules]
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:
