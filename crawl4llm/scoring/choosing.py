@@ -1,9 +1,10 @@
-"""Choosing a page's text: that of one extractor, unless the text of another shows that much of it is missing.
+"""Choosing a page's text: that of one extractor, unless the text of another shows that it is no good.
 
-Trafilatura keeps less boilerplate than resiliparse, but it loses most of some pages: if a page has its paragraphs in
-``div`` elements, it may keep no more of a sentence than what follows a link. Two signs tell such pages. They need no
-words of any language, and no letter case. The limits were found on the half of trafilatura's evaluation set and of
-the Debian handbook that ``python -m benchmarks.text`` does not report.
+Trafilatura keeps less boilerplate than resiliparse, but some pages defeat it. If a page has its paragraphs in ``div``
+elements, it may keep no more of a sentence than what follows a link. If it finds too little, it gives all texts of the
+page, navigation included, each in a line of its own. Three signs tell such pages. They need no words of any language,
+and no letter case. The limits were found on the half of trafilatura's evaluation set and of the Debian handbook that
+``python -m benchmarks.text`` does not report.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ _LEAST_LETTERS: Final = 3
 """Letters that must be among these: a number or a bullet is no beginning of a sentence."""
 
 
-def better_text(text: str, other: str) -> str:
-    """Return ``text``, or ``other`` if ``text`` is much shorter or begins within a sentence."""
+def better_text(text: str, other: str, *, is_whole_page: bool = False) -> str:
+    """Return ``text``, or ``other`` if ``text`` is much shorter or begins within a sentence.
+
+    ``is_whole_page``: ``text`` is all that the page has; then ``other`` is better unless it is blank.
+    """
+    if is_whole_page and other.strip():
+        return other
     return other if _is_short(text, other) or _is_cut(text, other) else text
 
 

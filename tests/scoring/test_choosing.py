@@ -1,4 +1,4 @@
-"""The extractor ``both``: trafilatura's text, and resiliparse's if trafilatura's lacks much of it."""
+"""The extractor ``both``: trafilatura's text, and resiliparse's if trafilatura's is no good."""
 
 from __future__ import annotations
 
@@ -38,6 +38,23 @@ def test_a_page_with_paragraphs_in_divs_keeps_them() -> None:
     text = extract_text(page, EXTRACTORS["both"])
     assert all(found in text for found in [*SENTENCES, *beginnings])
     assert text == extract_text(page, EXTRACTORS["resiliparse"])
+
+
+NAVIGATION = "".join(f"<li><a href='/{place}'>Place {place}</a></li>" for place in range(12))
+
+
+def test_a_page_of_which_trafilatura_gives_all_has_its_main_text_alone() -> None:
+    sentence = "Some <b>text</b>, of which <i>nothing</i> stands in a paragraph, and <u>little</u> in all."
+    page = f"<html><body><ul>{NAVIGATION}</ul><main><div>{sentence}</div></main></body></html>".encode()
+    assert "Place 7\n" in extract_text(page, EXTRACTORS["trafilatura"]), "else there is nothing to mend"
+    text = extract_text(page, EXTRACTORS["both"])
+    assert "Place 7" not in text
+    assert "Some text, of which nothing stands in a paragraph, and little in all." in text
+
+
+def test_a_text_of_all_of_the_page_is_better_than_none() -> None:
+    assert better_text(WHOLE, " \n", is_whole_page=True) == WHOLE
+    assert better_text(WHOLE, "A text.", is_whole_page=True) == "A text."
 
 
 def test_other_pages_have_trafilaturas_text() -> None:
