@@ -7,6 +7,7 @@ it.
 - ``opened``: the parts of one crawl;
 - ``scope``, ``blocklists``, ``url_traps``, ``known_urls``: which links are followed, and where nothing is sent;
 - ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
+- ``left_overs``: which pages have no running text;
 - ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.
 
 CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.md).

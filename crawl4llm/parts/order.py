@@ -14,6 +14,7 @@ from crawl4llm.parts import (
     budgets,
     known_texts,
     known_urls,
+    left_overs,
     mixture,
     near_duplicates,
     quality,
@@ -30,6 +31,7 @@ ORDER: Final = (
     known_urls.DECLARED,  # a look-up on disk
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
     known_texts.DECLARED,
+    left_overs.DECLARED,  # what a page is worth, before the parts that go by it
     quality.DECLARED,  # of what is new
     budgets.DECLARED,  # earned by it
     mixture.DECLARED,  # places last what is queued
@@ -45,6 +47,7 @@ class Settings(
     known_urls.Settings,
     near_duplicates.Settings,
     known_texts.Settings,
+    left_overs.Settings,
     quality.Settings,
     budgets.Settings,
     mixture.Settings,

@@ -3,8 +3,8 @@
 - ``scorer``: what a scorer is, those that come with the project, and the settings of scoring; ``fasttext_scorer``,
   which tells languages too, and ``length`` are scorers. One of your own is given by its dotted path.
 - ``rating``: what is done with each page; ``workers``: processes that do it; ``score_cache``: scores that are known.
-- ``text``, ``faster_trafilatura``: main text from HTML; ``signatures``, ``classifiers``, ``topic``: what else a
-  text tells.
+- ``text``, ``choosing``, ``faster_trafilatura``: main text from HTML; ``lines``, ``signatures``, ``classifiers``,
+  ``topic``: what else a text tells.
 - ``fasttext_file``, ``model_rules``: model files, and the rules beside them.
 - ``passes``: looks at all pages of a corpus, once.
 """

@@ -102,7 +102,7 @@ def test_numbers_and_bullets_are_no_beginning_of_a_sentence(before: str) -> None
     assert better_text(WHOLE, "\n".join(f"{before}{text}" for text in SENTENCES)) == WHOLE
 
 
-@pytest.mark.parametrize("first", ["一", "가", "ሀ"], ids=["Chinese", "Korean", "Amharic"])
+@pytest.mark.parametrize("first", ["\u4e00", "\uac00", "\u1200"], ids=["Chinese", "Korean", "Amharic"])
 def test_scripts_without_case_or_blanks_are_told_alike(first: str) -> None:
     lines = ["".join(chr(ord(first) + 60 * line + place) for place in range(60)) for line in range(4)]
     other = "\n".join(lines)
