@@ -29,6 +29,11 @@ NEAR_DUPLICATES_WORTHLESS = True
 URL_ALIAS_PAIRS = 5
 URL_WORTHLESS_PAGES = 20
 
+# Trafilatura's text of a page, or resiliparse's if that is no good. The model's card may name another extractor, which
+# a line in the log says; take this out, and the card's is taken. Navigation and lists of links are worth less.
+TEXT_EXTRACTOR = "both"
+LOWER_LEFT_OVERS = True
+
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
 # keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.

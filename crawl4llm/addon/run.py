@@ -209,7 +209,7 @@ class AddonRun:
         self.parts = RequestParts(options)
         needs = self.parts.needs
         rater = load_rater(LiveCorpus, options, options.text_extractor)
-        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
+        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
@@ -222,7 +222,7 @@ class AddonRun:
         signature = self.budgets is not None or needs.signature
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        task = influence_task(text=keeps_text, signature=signature, classes=bool(needs.classifiers))
+        task = influence_task(text=keeps_text, signature=signature, more=rater.tells_more)
         self.workers: PageTasks[HtmlPage, Rating | RatedText] = PageTasks(workers, task)
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))

@@ -150,6 +150,15 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     return distinct_links(links, url, _href(base.attributes) if base else None, charset)
 
 
+def link_texts(page: HtmlTree) -> frozenset[str]:
+    """Return the texts of a page's links, those within the page included, as :attr:`HtmlLink.anchor` has them; of the
+    links that :func:`html_links` reads."""
+    nodes = page.css("a[href]")[:_MOST_LINKS]
+    silent = _silent(page, len(nodes))
+    texts = (" ".join(node.text().split())[:_LONGEST_ANCHOR] for node in nodes if node.mem_id not in silent)
+    return frozenset(filter(None, texts))
+
+
 def distinct_links(links: Iterable[FoundLink], url: str, base: str | None, charset: str = "utf-8") -> list[HtmlLink]:
     """Return links to http and https without their fragments, in page order, one for each target.
 

@@ -9,6 +9,7 @@ it.
   nothing is sent;
 - ``aliases``: which links lead to what a site shows under another URL, as its pages tell;
 - ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
+- ``left_overs``: which pages have no running text;
 - ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.
 
 CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.md).

@@ -16,6 +16,7 @@ from crawl4llm.parts import (
     known_texts,
     known_urls,
     languages,
+    left_overs,
     link_types,
     mixture,
     near_duplicates,
@@ -40,6 +41,7 @@ ORDER: Final = (
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
     aliases.DECLARED,  # which go by that
     known_texts.DECLARED,
+    left_overs.DECLARED,  # what a page is worth, before the parts that go by it
     quality.DECLARED,  # of what is new
     budgets.DECLARED,  # earned by it
     mixture.DECLARED,  # places last what is queued
@@ -60,6 +62,7 @@ class Settings(
     near_duplicates.Settings,
     aliases.Settings,
     known_texts.Settings,
+    left_overs.Settings,
     quality.Settings,
     budgets.Settings,
     mixture.Settings,

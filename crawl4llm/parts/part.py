@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
-    from crawl4llm.scoring import TextClassifier, TextSet
+    from crawl4llm.scoring import Lines, TextClassifier, TextSet
 
 EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
 """Of :attr:`Declaration.partitioned`: which crawls with STORAGE may have a part."""
@@ -50,6 +50,8 @@ class Needs(NamedTuple):
     """Known texts: is its text one of them?"""
     classifiers: Sequence[TextClassifier] = ()
     """Its classes by these."""
+    lines: bool = False
+    """Figures of its text's lines (:mod:`crawl4llm.scoring.lines`)."""
 
 
 class Refusal(NamedTuple):
@@ -76,6 +78,8 @@ class Rated:
     """True if its text is a known one."""
     classes: tuple[int, ...] | None = None
     """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
+    lines: Lines | None = None
+    """Figures of its text's lines; None if nothing needs them, or the text is blank."""
     novel: bool | None = None
     """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True

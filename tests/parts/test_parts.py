@@ -39,6 +39,7 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
     "known_texts": {"known_texts": "none.known"},
+    "left_overs": {"lower_left_overs": True},
     "quality": {"quality_threshold": 0.5},
     "budgets": {"url_budget": 10},
     "mixture": {"mixture": "none.json"},

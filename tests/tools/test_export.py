@@ -148,7 +148,6 @@ def test_files_hold_so_many_bytes_of_text(tmp_path: Path) -> None:
 
 
 def test_pages_without_archived_text_are_extracted(tmp_path: Path) -> None:
-    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
     run = write_run(tmp_path / "run", [*pages(3), Page("empty", "", 0.9)], texts=False)
     run_export(tmp_path / "out", run)
     assert [document["text"].split() for document in documents(tmp_path / "out")] == [
@@ -195,7 +194,6 @@ def test_scores_of_two_models_are_not_compared(run: Path, tmp_path: Path) -> Non
 
 
 def test_warc_files_of_any_origin(tmp_path: Path) -> None:
-    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
     english = record("conversion", url_of(2), b"A text.", ["Content-Type: text/plain", "Language: en"])
     not_html = response("https://site.example/a.pdf", http(b"%PDF", fields=("Content-Type: application/pdf",)))
     missing = response("https://site.example/gone", http(b"gone", "404 Not Found"))
