@@ -48,7 +48,7 @@ DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
-SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
+SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets,feeds"
 
 # What links and pages say of themselves (docs/scope.md): links that their own site, or their maker, does not vouch for
 # are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled

@@ -21,6 +21,7 @@ FILE_TYPES: Final = {
     "documents": "pdf ps eps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi djvu",
     "programs": "exe msi dmg iso deb rpm apk pkg bin whl appimage",
     "assets": "css woff woff2 ttf otf eot",
+    "feeds": "rss atom",
 }
 """Endings of file names by kind, of what is no page. Left out are those that pages often have: ``.js`` ends names of
 libraries, ``.py`` and ``.md`` what forges show as pages, ``.xml`` and ``.json`` may be anything."""
@@ -60,7 +61,8 @@ class Settings:
     """Whether only `https` is crawled."""
     scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
     """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
-    `archives`, `documents`, `programs`, `assets`, and endings like `.pdf` ([scope.md](scope.md#file-types))."""
+    `archives`, `documents`, `programs`, `assets`, `feeds`, and endings like `.pdf`
+    ([scope.md](scope.md#file-types))."""
     scope_deny: tuple[str, ...] = fixed((), expressions)
     """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
     which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""

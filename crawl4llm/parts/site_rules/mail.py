@@ -17,7 +17,7 @@ SOFTWARE: Final = (
                 r"/(?:raw|new\.atom|new\.html|[tT]\.atom|t\.mbox(?:\.gz)?|all\.mbox\.gz|manifest\.js\.gz|d)$|\.mbox\.gz(?:\?|$)",
                 "raw messages, feeds and boxes",
             ),
-            Rule("thread", r"/[tT]/(?:\?.*)?$", "all messages of a thread once more; each has a page of its own"),
+            Rule("thread", r"/t/(?:\?.*)?$", "a thread in another form than lists link to (`/T/`)"),
             Rule(
                 "search", rf"{Q}(?:q|x|o|a|d|r)=|{Q}r$|/_/|/[0-9a-f]{{7,40}}/s/", "searches, helps, and blobs of code"
             ),
