@@ -10,7 +10,7 @@ from scrapy import Request
 
 from crawl4llm.addon.meta import found
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.parts import LISTED, Budgets, NearDuplicates, scopes_of
+from crawl4llm.parts import LISTED, Budgets, NearDuplicates, scopes_beside, scopes_of
 
 Waiting: TypeAlias = "tuple[int, float, int, Request]"
 """Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""
@@ -22,9 +22,9 @@ class RequestBudgets:
     Each request that is sent spends a fetch, those that follow redirects or try again too. All is in memory.
     """
 
-    def __init__(self, start: int) -> None:
-        """``start``: URL_BUDGET, more than 0."""
-        self._budgets = Budgets(start)
+    def __init__(self, start: int, *, probabilities: bool) -> None:
+        """``start``: URL_BUDGET, more than 0. ``probabilities``: whether influence scores are probabilities."""
+        self._budgets = Budgets(start, probabilities=probabilities)
         self._near_duplicates = NearDuplicates()
         self._pages = 0
         self._aside: defaultdict[str, list[Waiting]] = defaultdict(list)
@@ -74,9 +74,12 @@ class RequestBudgets:
         """Let a page earn; ``signature``: of its main text (:mod:`crawl4llm.scoring.signatures`)."""
         is_new = bool(signature) and self._near_duplicates.add(self._pages, signature) is None
         self._pages += 1
+        if influence is None or not is_new:
+            return
         scopes = scopes_of(request.url)
-        self._budgets.earn(scopes, normalise_url(request.url), influence, new_text=is_new)
-        self._take_back(scopes)
+        beside = scopes_beside(scopes, found(request).page)
+        self._budgets.earn(scopes, normalise_url(request.url), influence, beside)
+        self._take_back([*scopes, *beside])
 
     def take_back(self) -> list[Waiting]:
         """Return the requests that have a budget again, to be queued."""

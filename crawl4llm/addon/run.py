@@ -36,7 +36,16 @@ from crawl4llm.live import crawler_name, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.parts import Refusal, load_part
 from crawl4llm.policies import Candidate
-from crawl4llm.scoring import HtmlPage, PageTasks, PageWorkers, RatedText, Rating, influence_task, require_library
+from crawl4llm.scoring import (
+    HtmlPage,
+    PageTasks,
+    PageWorkers,
+    RatedText,
+    Rating,
+    gives_probabilities,
+    influence_task,
+    require_library,
+)
 from crawl4llm.warc import Archive, ArchiveInfo, host_name
 
 logger = logging.getLogger(__name__)
@@ -44,8 +53,8 @@ logger = logging.getLogger(__name__)
 OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
     *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET", "CRAWL_SCOPE", "SCOPE_DOMAINS", "SCOPE_HTTPS_ONLY"),
-    *("SCOPE_SKIPPED_TYPES", "BLOCKLISTS", "URL_TRAPS", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
-    *("URL_WORTHLESS_PAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
+    *("SCOPE_SKIPPED_TYPES", "SCOPE_DENY", "SCOPE_ALLOW", "BLOCKLISTS", "URL_TRAPS", "SITE_RULES"),
+    *("KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES", "URL_WORTHLESS_PAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -200,7 +209,7 @@ class AddonRun:
         self.parts = RequestParts(options)
         needs = self.parts.needs
         rater = load_rater(LiveCorpus, options, options.text_extractor)
-        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
+        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
@@ -208,11 +217,12 @@ class AddonRun:
         self.parts.publish(output)
         keeps_text = options.warc_enabled and options.warc_text
         if options.url_budget:
-            self.budgets = RequestBudgets(options.url_budget)
+            probabilities = gives_probabilities(options.scorer)
+            self.budgets = RequestBudgets(options.url_budget, probabilities=probabilities)
         signature = self.budgets is not None or needs.signature
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        task = influence_task(text=keeps_text, signature=signature, classes=bool(needs.classifiers))
+        task = influence_task(text=keeps_text, signature=signature, more=rater.tells_more)
         self.workers: PageTasks[HtmlPage, Rating | RatedText] = PageTasks(workers, task)
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))

@@ -56,6 +56,10 @@ class ComparedLine(CrawlLine, total=False):
     """KNOWN_TEXTS: whether its text is a known one."""
     classes: dict[str, str] | None
     """MIXTURE: the label of its class, by classifier; null where it has no text."""
+    left_overs: str | None
+    """LOWER_LEFT_OVERS: why its influence was lowered, ``links`` or ``short_lines``; null if it was not."""
+    lowered_from: float | None
+    """Likewise: the influence before; null if it was not lowered."""
 
 
 class FailureLine(TypedDict):

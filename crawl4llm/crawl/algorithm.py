@@ -118,12 +118,18 @@ class Algorithm:
                 elif answer.outcome is Outcome.REDIRECTED:
                     failures.append(self._end_elsewhere(answer, answer.page))
                 else:
-                    page = self._archive(answer.lease, answer.page, rated[leased.key])
+                    of = rated[leased.key]
+                    if of.dropped is None:
+                        self._archive(answer.lease, answer.page, of)
+                    else:
+                        failures.append(self._drop(answer, of.dropped))
+                    page = self._with_links(leased, answer.page, of)
                     if hold_back is None:
                         new += self.extract(page)
                     else:
                         hold_back(page)
-                    lines.append(self.writer.line(page, leased, answer.status, self.iteration, rated[leased.key]))
+                    if of.dropped is None:
+                        lines.append(self.writer.line(page, leased, answer.status, self.iteration, of))
         finally:
             self.log.write(lines, failures)
         return new
@@ -164,21 +170,30 @@ class Algorithm:
         )
         self.log.write([], failures)
 
-    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
+    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> None:
         """Put one page into P."""
         self.writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self.iteration)
         self.frontier.settle(lease, Outcome.ARCHIVED)
-        self.counters.page(rated.influence)
+        self.counters.page(rated.influence, is_counted=rated.is_counted)
         for crawled in self._crawled:
             crawled(lease.entry, rated)
+
+    def _drop(self, answer: Answer, refusal: Refusal) -> FailureLine:
+        """End the lease of a document that a part drops, now that its page was read."""
+        answer.outcome, answer.reason, answer.why = Outcome.DROPPED, refusal.reason, refusal.why
+        self.frontier.settle(answer.lease, Outcome.DROPPED, refusal.reason)
+        return failure_line(Outcome.DROPPED.value, refusal.reason, answer.lease.entry, refusal.why)
+
+    def _with_links(self, leased: Entry, page: PageRecord, rated: Rated) -> CrawledPage:
+        """Return a page with those of its links that lead anywhere."""
         links, left = page.outlinks or (), rated.left if page.follows else "links/nofollow"
         if left is not None:
             self.counters.counts[left] += len(links)
             links = ()
         for leads in self._leads:
             links = leads(rated, links)
-        entry = replace(lease.entry, key=page.key, url=page.url)
-        return CrawledPage(entry, rated.worth, links, rated.novel, rated.classes)
+        entry = replace(leased, key=page.key, url=page.url)
+        return CrawledPage(entry, rated.worth, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""

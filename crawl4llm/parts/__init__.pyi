@@ -6,7 +6,8 @@ from .blocklists.work import (
     publish as publish,
     published as published,
 )
-from .budgets.accounts import LISTED as LISTED, Budgets as Budgets, scopes_of as scopes_of
+from .budgets.accounts import LISTED as LISTED, Budgets as Budgets
+from .budgets.scopes import scopes_beside as scopes_beside, scopes_of as scopes_of
 from .known_texts.work import (
     BITS as BITS,
     DIGESTS as DIGESTS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
-    from crawl4llm.scoring import TextClassifier, TextSet
+    from crawl4llm.scoring import Lines, TextClassifier, TextSet
 
 EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
 """Of :attr:`Declaration.partitioned`: which crawls with STORAGE may have a part."""
@@ -50,6 +50,8 @@ class Needs(NamedTuple):
     """Known texts: is its text one of them?"""
     classifiers: Sequence[TextClassifier] = ()
     """Its classes by these."""
+    lines: bool = False
+    """Figures of its text's lines (:mod:`crawl4llm.scoring.lines`)."""
 
 
 class Refusal(NamedTuple):
@@ -76,6 +78,8 @@ class Rated:
     """True if its text is a known one."""
     classes: tuple[int, ...] | None = None
     """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
+    lines: Lines | None = None
+    """Figures of its text's lines; None if nothing needs them, or the text is blank."""
     novel: bool | None = None
     """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True
@@ -89,6 +93,11 @@ class Rated:
     url: str = ""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
+    is_counted: bool = True
+    """False if it does not count to N, and is worth nothing to policy, budgets and shares."""
+    dropped: Refusal | None = None
+    """Why it is not archived, though its links may be followed; None if it is. Whoever sets it says that the page is
+    not counted."""
     follows: bool = True
     """True if its links may be followed."""
     head: PageHead | None = None
@@ -99,9 +108,15 @@ class Rated:
     """Fields for its line of the crawl log."""
 
     @property
+    def has_worth(self) -> bool:
+        """True if it is a page that the crawl is after: it counts, and its text is new."""
+        return self.is_counted and self.has_new_text
+
+    @property
     def worth(self) -> float | None:
-        """Its influence score as a policy is told it: nothing, 0 or less, of a page that brings nothing."""
-        return min(self.influence or 0.0, 0.0) if self.is_vain else self.influence
+        """Its influence score as a policy is told it: nothing, 0 or less, of a page that does not count or brings
+        nothing."""
+        return self.influence if self.is_counted and not self.is_vain else min(self.influence or 0.0, 0.0)
 
     def compare(self, *, is_new: bool) -> None:
         """Note whether the text is new to a part; it is new if it is so to all."""
@@ -169,8 +184,8 @@ class Part:
         return links
 
     def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
-        """Return those links of a page that was archived which lead anywhere, and count the others: these are not told
-        to the policy. It is called before the links are divided among partitions."""
+        """Return those links of a page which lead anywhere, and count the others: these are not told to the policy. It
+        is called before the links are divided among partitions."""
         return links
 
     def admits(self, candidate: Candidate) -> Refusal | None:
@@ -192,6 +207,10 @@ class Part:
 
     def may_list(self, site: str, url: str) -> bool:
         """Return whether a list of URLs (a sitemap) may be asked for that a site names; both are URLs."""
+        return True
+
+    def wants(self, languages: Collection[str]) -> bool:
+        """Return whether a page is wanted that a list of URLs (a sitemap) says to be in one of some languages."""
         return True
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:

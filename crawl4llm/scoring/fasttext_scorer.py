@@ -65,6 +65,7 @@ class FastTextScorer(FastTextModel):
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
 
+    gives_probabilities = True
     _fault = "SCORER_MODEL {} gives no score: {}; train it again"
 
     def __init__(self, path: Path, label: str) -> None:

@@ -68,7 +68,8 @@ class ScoringOptions:
 class Scorer(Protocol):
     """Rates the main text of pages. Must survive a fork, and pickling where processes are spawned.
 
-    One that loads much when the first text comes has a method ``load``: worker processes are forked after it.
+    One that loads much when the first text comes has a method ``load``: worker processes are forked after it. One whose
+    scores are probabilities has ``gives_probabilities = True``.
     """
 
     @classmethod
@@ -109,3 +110,8 @@ def load_scorer_class(name: str) -> type[Scorer]:
     what, hint = f"SCORER = {name!r} cannot be loaded", f"; known are: {', '.join(SCORERS)}"
     found: type[Scorer] = loaded(SCORERS.get(name, name), what, hint, needs="from_options")
     return found
+
+
+def gives_probabilities(name: str) -> bool:
+    """Return whether the scores of a scorer are probabilities, by its name or dotted path. Raises InputError."""
+    return bool(getattr(load_scorer_class(name), "gives_probabilities", False))

@@ -122,8 +122,9 @@ class Driven:
         """Keys in the order in which they were leased."""
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
-        workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
         opened = _parts(options)
+        rater = PageRater(self.corpus, NumberScorer(), extractor=None, lines=opened.needs().lines)
+        workers = PageWorkers(rater, processes=0, time_limit=1.0)
         return open_crawl(
             options,
             policy=make_policy(workers, options),

@@ -26,7 +26,10 @@ from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts, Rated
 from crawl4llm.parts.budgets import BUDGETS_SPENT
-from crawl4llm.parts.budgets.accounts import Budgets, LinkedTwice, RunningMedian, scopes_of
+from crawl4llm.parts.budgets.accounts import Account, Budgets, with_text
+from crawl4llm.parts.budgets.linked_twice import LinkedTwice
+from crawl4llm.parts.budgets.running_median import RunningMedian
+from crawl4llm.parts.budgets.scopes import scopes_beside, scopes_of
 from crawl4llm.parts.budgets.work import BudgetsPart
 from crawl4llm.policies import Candidate, CrawledPage
 
@@ -83,9 +86,17 @@ def by_owner(ids: list[str]) -> dict[str, int]:
     [
         ("https://www.a.co.uk/", ["a.co.uk", "www.a.co.uk/"]),
         ("http://www.a.co.uk/x.html", ["a.co.uk", "www.a.co.uk/"]),
-        ("http://a.example/x/y/z/u.html", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/"]),
-        ("http://a.example/x/?page=2", ["a.example", "a.example/", "a.example/x/", "a.example/x/?"]),
-        ("http://a.example?page=/2/3/", ["a.example", "a.example/", "a.example?"]),
+        ("http://a.example/x/y/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/"]),
+        ("http://a.example/x/y/z/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/", "a.example/x/*/z"]),
+        (
+            "http://a.example//x/y/u7.html",
+            ["a.example", "a.example/", "a.example//", "a.example//x/", "a.example/x/*/u#.html"],
+        ),
+        ("http://a.example/x/?page=2", ["a.example", "a.example/", "a.example/x/", "a.example/?page"]),
+        ("http://a.example?page=/2/3/", ["a.example", "a.example/", "a.example/?page"]),
+        ("http://a.example/x.php?b=1;a=2&b=3", ["a.example", "a.example/", "a.example/x.php?a&b"]),
+        ("http://a.example/x.php/y?f[7]=1", ["a.example", "a.example/", "a.example/x.php/", "a.example/x.php?f[#]"]),
+        ("http://a.example/x.html?print", ["a.example", "a.example/", "a.example/?"]),
         ("http://1.github.io:80/x/", ["1.github.io", "1.github.io:80/", "1.github.io:80/x/"]),
         ("clueweb22-en0000-00-00000", []),
     ],
@@ -94,31 +105,115 @@ def test_the_budgets_of_a_url(url: str, scopes: list[str]) -> None:
     assert scopes_of(url) == scopes
 
 
-def spent(budgets: Budgets, scopes: list[str], *, good: bool, linked: bool = False, new_text: bool = True) -> int:
-    """Fetches until nothing is left, 200 at most."""
-    for number in range(200):
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=9, unique=True), st.sampled_from(["p", "replytocom", "t"]))
+def test_the_query_of_each_post_is_no_budget_of_its_own(posts: list[int], name: str) -> None:
+    by_value = {tuple(scopes_of(f"http://a.example/?{name}={post}")) for post in posts}
+    by_path = {scopes_of(f"http://a.example/2031/{post}/title-{post}/?{name}={post}")[-1] for post in posts}
+    assert len(by_value) == len(by_path) == 1
+    assert {scopes_of(f"http://a.example/show.php?{name}={post}")[-1] for post in posts}.isdisjoint(by_path)
+    assert len({scopes_of(f"http://a.example/shop/{post}/reviews/")[-1] for post in posts}) == 1
+
+
+def test_a_form_has_a_bounded_name() -> None:
+    query = "&".join(f"{'n' * 1000}{chr(97 + number)}{number}=1" for number in range(26))
+    assert len(scopes_of(f"http://a.example/?{query}")[-1]) < 400
+    assert len(scopes_of("http://a.example/?" + ";" * 100_000)[-1]) < 400
+
+
+@pytest.mark.parametrize(
+    ("page", "beside"),
+    [
+        ("http://a.example/?page=2", ["a.example/?page"]),
+        ("http://b.a.example/x/y", ["b.a.example/", "b.a.example/x/"]),
+        ("http://a.example/1/2", []),
+        ("http://b.example/?page=2", []),
+        (None, []),
+    ],
+)
+def test_scopes_beside_are_of_the_same_owner(page: str | None, beside: list[str]) -> None:
+    assert scopes_beside(scopes_of("http://a.example/1/2/3"), page) == beside
+    assert scopes_beside([], page) == []
+
+
+def spent(
+    budgets: Budgets, scopes: list[str], *, good: str, linked: bool = False, new_text: bool = True, most: int = 200
+) -> int:
+    """Fetches until nothing is left; ``good``: the pages in their order, over and over, ``+`` if good."""
+    for number in range(most):
         if budgets.exhausted(scopes):
             return number
         budgets.spend(scopes, seed=False)
         if linked:
             budgets.linked([str(number)])
-        budgets.earn(scopes, str(number), 0.9 if good else 0.1, new_text=new_text)
-    return 200
+        if new_text:
+            budgets.earn(scopes, str(number), 0.9 if good[number % len(good)] == "+" else 0.1)
+    return most
 
 
 def test_what_is_earned() -> None:
     budgets = Budgets(10)
     for number in range(1000):
-        budgets.earn([], str(number), 0.5, new_text=True)
-    assert spent(budgets, ["poor"], good=False) == 10
-    assert spent(budgets, ["a copy"], good=True, new_text=False) == 10
-    assert spent(budgets, ["a maze"], good=True) == 30
-    assert spent(budgets, ["poor, linked twice"], good=False, linked=True) == 10
-    assert spent(budgets, ["a site"], good=True, linked=True) == 200
+        budgets.earn([], str(number), 0.5)
+    assert spent(budgets, ["poor"], good="-") == 10
+    assert spent(budgets, ["a copy"], good="+", new_text=False) == 10
+    assert spent(budgets, ["a maze"], good="+") == 60
+    assert spent(budgets, ["poor, linked twice"], good="-", linked=True) == 10
+    assert spent(budgets, ["a site"], good="+", linked=True) == 200
     budgets.spend(["a seed"], seed=True)
-    assert spent(budgets, ["a seed"], good=True) == 200
-    budgets.earn(["unrated"], "x", None, new_text=True)
-    assert budgets.left("unrated") == 10
+    assert spent(budgets, ["a seed"], good="+") == 200
+
+
+def test_the_limit_grows_while_half_of_the_last_new_texts_are_good() -> None:
+    budgets = Budgets(10)
+    for number in range(1000):
+        budgets.earn([], str(number), 0.5)
+    assert spent(budgets, ["half of it good"], good="-+") == 60
+    assert spent(budgets, ["good at first"], good="+" * 24 + "-" * 176) == 30
+    assert spent(budgets, ["good, then not"], good="+" * 44 + "-" * 156) == 50
+    assert spent(budgets, ["a third of it good"], good="--+") < 30
+
+
+@pytest.mark.parametrize(("probabilities", "left"), [(False, 10), (True, 12)])
+def test_a_probable_page_is_good_among_better_ones(probabilities: bool, left: int) -> None:
+    budgets = Budgets(10, probabilities=probabilities)
+    for number in range(100):
+        budgets.earn([], str(number), 0.9)
+    budgets.earn(["a.example"], "x", 0.51)
+    assert budgets.left("a.example") == left
+    budgets.earn(["b.example"], "x", 0.5)
+    assert budgets.left("b.example") == 10
+
+
+def test_a_list_earns_by_what_it_leads_to() -> None:
+    budgets = Budgets(10)
+    for number in range(100):
+        budgets.earn([], str(number), 0.5)
+    budgets.earn(["a.example", "a.example/1/"], "x", 0.9, ["a.example/?page"])
+    budgets.earn(["a.example", "a.example/1/"], "y", 0.1, ["a.example/?page"])
+    assert [budgets.left(scope) for scope in ("a.example", "a.example/1/", "a.example/?page")] == [12, 12, 12]
+
+
+def test_a_good_prefix_outlives_bad_neighbours_and_they_do_not_live_on_it() -> None:
+    budgets = Budgets(10)
+    for number in range(1000):
+        budgets.earn([], str(number), 0.5)
+    good, bad = (scopes_of(f"http://a.example/{folder}/x/y") for folder in ("good", "bad"))
+    assert spent(budgets, good, good="+-", most=2) == 2
+    assert spent(budgets, bad, good="-") == 10
+    assert spent(budgets, good, good="+", linked=True) == 200
+    assert spent(budgets, bad, good="-") == 0
+    assert spent(budgets, scopes_of("http://a.example/good/x/?print=1"), good="-") == 10
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(0, 3))
+def test_an_account_knows_its_last_ten_texts(texts: list[bool], grown: int) -> None:
+    account = Account(spent=30 + 10 * grown, grown=grown)
+    for good in texts:
+        account = account._replace(recent=with_text(account.recent, good=good))
+    is_good = len(texts) >= 10 and sum(texts[-10:]) >= 5
+    assert account.may_grow(10) == (is_good and grown < 3)
+    assert not account._replace(spent=account.spent - 1).may_grow(10)
+    assert not account._replace(trusted=True).may_grow(10)
 
 
 @given(st.lists(st.sampled_from([-3.0, -0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 7.0]), min_size=1))
@@ -139,7 +234,7 @@ def test_nothing_is_above_the_median_of_nothing() -> None:
 def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawl4llm.parts.budgets.accounts._MOST", 500)
+    monkeypatch.setattr("crawl4llm.parts.budgets.linked_twice._MOST", 500)
     keys = [f"http://a.example/{number}" for number in range(1700)]
     at_once = LinkedTwice()
     at_once.add(keys)
@@ -214,13 +309,13 @@ def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: Budgeted) -> N
     assert frontier.lease_all() == [*keys[:2], other]
     assert (len(frontier.gate), frontier.gate.set_aside, frontier.gate.leased) == (0, 4, 0)
     for number in range(9):
-        frontier.budgets.earn([], str(number), 0.5, new_text=True)
+        frontier.budgets.earn([], str(number), 0.5)
     frontier.part.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), Rated(0.9))
-    assert (len(frontier.gate), frontier.gate.set_aside) == (1, 3)
-    assert frontier.lease_all() == [keys[2]]
+    assert (len(frontier.gate), frontier.gate.set_aside) == (2, 2)
+    assert frontier.lease_all() == keys[2:4]
     frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), Rated(0.9, has_new_text=False))
     assert frontier.lease_all() == []
-    assert frontier.gate.set_aside == 3
+    assert frontier.gate.set_aside == 2
 
 
 def test_what_was_not_fetched_is_not_spent(frontier: Budgeted) -> None:
@@ -251,7 +346,7 @@ def test_what_was_not_fetched_is_not_spent(frontier: Budgeted) -> None:
 def test_what_a_page_elsewhere_lists_is_trusted(frontier: Budgeted, source: str, number: int, fetched: int) -> None:
     """Pages that are as good as they could be, none of them linked to twice."""
     for place in range(99):
-        frontier.budgets.earn([], str(place), 0.5, new_text=True)
+        frontier.budgets.earn([], str(place), 0.5)
     urls = [f"http://a.example/{place}" for place in range(60)]
     page = f"http://{source}/list"
     new = [Candidate(url, url, 1, page) for url in urls[:number]]
@@ -291,7 +386,7 @@ def test_a_maze_starves_and_a_site_does_not(tmp_path: Path, batch_size: int) -> 
     assert driven.crawl.finished == BUDGETS_SPENT
     crawled = by_owner(driven.ids)
     assert crawled == {"http://site.example/poor": 10, "maze.example": crawled["maze.example"], "site.example": 60}
-    assert 10 < crawled["maze.example"] <= 30
+    assert 30 < crawled["maze.example"] <= 60
     figures = driven.figures
     assert figures["parked/budget"] == figures["frontier/parked"] == driven.crawl.set_aside
     assert driven.crawl.balance.problem is None

@@ -33,22 +33,30 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "blocklists": {"blocklists": ("none.txt",)},
     "url_traps": {"url_traps": ("calendar",)},
     "known_urls": {"known_urls": ("none.known",)},
+    "link_types": {"skipped_link_types": ("ugc",)},
+    "noindex": {"noindex_pages": "drop"},
+    "languages": {"crawl_languages": ("en",)},
     "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
     "known_texts": {"known_texts": "none.known"},
+    "left_overs": {"lower_left_overs": True},
     "quality": {"quality_threshold": 0.5},
     "budgets": {"url_budget": 10},
     "mixture": {"mixture": "none.json"},
 }
 """A setting that asks for each part, and for no other. Files need not be there for the part to be imported."""
 IMPORTED = {
-    "crawl4llm/addon/request_budgets.py": {"budgets.accounts", "near_duplicates.work"},  # for requests, not documents
-    "crawl4llm/crawl/stored_crawl.py": {"budgets.accounts"},  # tells for which budget a document waits
-    "crawl4llm/tools/dashboard/child.py": {"budgets.accounts"},  # likewise
+    "crawl4llm/addon/request_budgets.py": {  # for requests, not documents
+        *("budgets.accounts", "budgets.scopes"),
+        "near_duplicates.work",
+    },
+    "crawl4llm/crawl/stored_crawl.py": {"budgets.scopes"},  # tells for which budget a document waits
+    "crawl4llm/tools/dashboard/child.py": {"budgets.scopes"},  # likewise
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
+    "crawl4llm/tools/export/selecting.py": {"near_duplicates.work"},  # exports leave out near duplicates
     "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
     "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise

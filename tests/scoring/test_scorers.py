@@ -11,7 +11,7 @@ from crawl_helpers import Web
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
-from crawl4llm.scoring import SCORERS, Scorer, load_scorer
+from crawl4llm.scoring import SCORERS, Scorer, gives_probabilities, load_scorer
 
 TEXTS = ["", " \n ", "one", "Ünïcode \U0001f600 \ud800", "a page\nof several lines", "word " * 5000]
 
@@ -31,6 +31,11 @@ def test_one_finite_score_for_each_text(scorer: Scorer) -> None:
     assert len(scores) == len(TEXTS)
     assert all(isinstance(score, float) and math.isfinite(score) for score in scores)
     assert scorer.score([]) == []
+
+
+def test_probabilities_are_named_so(options: Options, scorer: Scorer) -> None:
+    is_probability = all(0 <= score <= 1 for score in scorer.score(TEXTS))
+    assert gives_probabilities(options.scorer) == gives_probabilities(SCORERS[options.scorer]) == is_probability
 
 
 def test_a_text_scores_the_same_alone(scorer: Scorer) -> None:

@@ -38,6 +38,7 @@ DECLARED: Final = Declaration(
         "links/alias/canonical": "documents that were dropped as `alias`, when found or when their turn came, by "
         "URL_ALIAS_PAIRS",
         "links/alias/worthless": "the same, by URL_WORTHLESS_PAGES",
+        "links/alias/followed": "links to aliases that were followed to the URL without the parameter",
         "pages/aliases": "crawled pages that are aliases of a crawled page, which they name as canonical",
         "aliases/learnt": "parameters and path segments of owners that were found to bring nothing",
         "aliases/ended": "those of them of which a page was found to bring something after all",

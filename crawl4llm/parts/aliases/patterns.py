@@ -104,6 +104,25 @@ def holds(pattern: str, words: Collection[str]) -> bool:
     return all(word in words for word in pattern[1:].split("&"))
 
 
+def without(url: str, patterns: Collection[str]) -> str:
+    """Return a URL without the parameters and path segments of those patterns that it has."""
+    split = split_url(url)
+    if split is None:
+        return url
+    words = split.words
+    found = [pattern for pattern in patterns if holds(pattern, words)]
+    if not found:
+        return url
+    names = {name for pattern in found if pattern.startswith("?") for name in pattern[1:].split("&")}
+    path, _, query = url.partition("?")
+    scheme, _, rest = path.partition("://")
+    host, *segments = rest.split("/")
+    segments = [segment for segment in segments if f"/{_word_of(segment)}/" not in found]
+    kept = [one for one in _SEPARATOR.split(query) if one and names.isdisjoint((one.partition("=")[0], one))]
+    path = f"{scheme}://{'/'.join((host, *segments))}" if segments else f"{scheme}://{host}/"
+    return f"{path}?{'&'.join(kept)}" if kept else path
+
+
 def _some_of(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the sets of names that are left out together."""
     yield from ((name,) for name in names)

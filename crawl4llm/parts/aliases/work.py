@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import Why
@@ -11,11 +11,14 @@ from crawl4llm.frontier import Entry
 from crawl4llm.parts.aliases import ALIAS, Settings
 from crawl4llm.parts.aliases.evidence import CANONICAL, Patterns
 from crawl4llm.parts.aliases.pages import Pages, facts_of
-from crawl4llm.parts.aliases.patterns import SplitUrl, holds, split_url
+from crawl4llm.parts.aliases.patterns import SplitUrl, holds, split_url, without
 from crawl4llm.parts.aliases.tables import hashed
 from crawl4llm.parts.part import Needs, Part, Rated, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
 from crawl4llm.scoring import require_library
+
+if TYPE_CHECKING:
+    from crawl4llm.base.pages import Link
 
 _TESTED: Final = 20
 """One of so many documents with a pattern is fetched all the same, to test the pattern."""
@@ -43,6 +46,26 @@ class Aliases(Part):
             "url_alias_pairs": self.options.url_alias_pairs,
             "url_worthless_pages": self.options.url_worthless_pages,
         }
+
+    def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
+        """Let links to aliases of the page's owner lead to the pages themselves, which no other link may lead to. The
+        page without a parameter that is worthless may not be there."""
+        owner = owner_of(page.url)
+        rules = self._patterns.rules_of(owner).items()
+        patterns = [pattern for pattern, kind in rules if kind == CANONICAL or pattern.startswith("/")]
+        if not patterns:
+            return links
+        found: list[Link] = []
+        for link in links:
+            key = link.key
+            if key is not None and hashed(key) % _TESTED and owner_of(key) == owner:
+                key = without(key, patterns)
+            if key == link.key:
+                found.append(link)
+            elif key != page.key:
+                self.counts["links/alias/followed"] += 1
+                found.append(link._replace(url=key, key=key))
+        return found
 
     def admits(self, candidate: Candidate) -> Refusal | None:
         return self._refusal(candidate.key, candidate.url or candidate.key)

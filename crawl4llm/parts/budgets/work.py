@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.parts.budgets import BUDGETS_SPENT
-from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
+from crawl4llm.parts.budgets.accounts import LISTED, Budgets
+from crawl4llm.parts.budgets.scopes import scopes_beside, scopes_of
 from crawl4llm.parts.part import Part, Rated
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
+from crawl4llm.scoring import gives_probabilities
 
 _MOST_BACK: Final = 100
 """Documents that go back at once when a budget grows; others follow with what these spend or earn."""
@@ -24,7 +26,8 @@ class BudgetsPart(Part):
     spent = BUDGETS_SPENT
 
     def begin(self) -> None:
-        self._budgets = Budgets(self.options.url_budget)
+        probabilities = gives_probabilities(self.options.scorer)
+        self._budgets = Budgets(self.options.url_budget, probabilities=probabilities)
 
     def lease(self, entry: Entry) -> str | None:
         scopes = _scopes(entry)
@@ -46,9 +49,12 @@ class BudgetsPart(Part):
                 self._take_back(scopes)
 
     def crawled(self, entry: Entry, page: Rated) -> None:
+        if page.influence is None or not page.has_worth:
+            return
         scopes = _scopes(entry)
-        self._budgets.earn(scopes, entry.key, page.influence, new_text=page.has_new_text)
-        self._take_back(scopes)
+        beside = scopes_beside(scopes, entry.parent)
+        self._budgets.earn(scopes, entry.key, page.influence, beside)
+        self._take_back([*scopes, *beside])
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
         known = {link.key for link in page.links if link.key is not None}

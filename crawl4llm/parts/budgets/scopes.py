@@ -1,0 +1,76 @@
+"""The scopes of a URL: the owner, the prefixes and the form that have budgets, told by nothing but the URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from crawl4llm.base.domains import owner_of
+
+_FOLDERS: Final = 2
+_MOST_NAMES: Final = 8
+"""Parameters whose names are in a form: they come from the web."""
+_LONGEST_NAME: Final = 40
+"""Characters of each."""
+_SCRIPT: Final = re.compile(r"/[^/]+\.(?:aspx?|cfm|cgi|dll|exe|fcgi|jspx?|php\d?|phtml|pl|py)(?=/|$)", re.IGNORECASE)
+_BETWEEN: Final = re.compile(r"[&;]")
+_DIGITS: Final = re.compile(r"\d+")
+
+
+def scopes_of(url: str) -> list[str]:
+    """Return the names of a URL's budgets: its owner, its host, the first two folders of its path, and its form, if it
+    has a query or lies deeper. Schemes are left out. A document without a URL has none."""
+    owner = owner_of(url)
+    if not owner:
+        return []
+    path, asks, query = url.partition("?")
+    path = path.partition("//")[2]
+    host, *folders = path.split("/", _FOLDERS + 1)
+    scopes = [owner, prefix := f"{host}/"]
+    for folder in folders[:-1]:
+        prefix += f"{folder}/"
+        scopes.append(prefix)
+    form = _form_of_query(path, query) if asks else _form_of_path(path)
+    return [*scopes, form] if form else scopes
+
+
+def is_nested(scopes: Sequence[str]) -> bool:
+    """Return whether the last of a URL's scopes lies in the one before it: the form of a URL with folders may not."""
+    return len(scopes) < 3 or scopes[-1].startswith(scopes[-2])
+
+
+def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
+    """Return those scopes of the page on which a document was found that are of its owner, and not among its own."""
+    found_on = scopes_of(page) if page and scopes else []
+    return [scope for scope in found_on if scope not in scopes] if found_on[:1] == list(scopes[:1]) else []
+
+
+def _form_of_query(path: str, query: str) -> str:
+    """Return the host, the script and the names of the parameters: ``example.org/index.php?action&title``.
+
+    Values are left out, and so is a path that is no script's: either may be another one for each post
+    (``/2031/05/title/?replytocom=7``). ``path`` begins with the host.
+    """
+    host = path.partition("/")[0]
+    found = _SCRIPT.search(path, len(host))
+    names = {_name(part) for part in _BETWEEN.split(query, _MOST_NAMES)[:_MOST_NAMES]}
+    return f"{path[: found.end()] if found else f'{host}/'}?{'&'.join(sorted(names))}"
+
+
+def _form_of_path(path: str) -> str:
+    """Return the host, the first folder and the last name: ``example.org/shop/*/reviews``, for ``/shop/shoes/reviews/``
+    and ``/shop/hats/reviews/``; empty if the path has no more than two names."""
+    host, *names = filter(None, path.split("/"))
+    return f"{host}/{names[0]}/*/{_without_numbers(names[-1])}" if len(names) > _FOLDERS else ""
+
+
+def _name(parameter: str) -> str:
+    """Return the name of a parameter; empty if it has a value alone."""
+    name, named, _ = parameter.partition("=")
+    return _without_numbers(name) if named else ""
+
+
+def _without_numbers(name: str) -> str:
+    """Return a name with ``#`` for each number in it, and no longer than names are."""
+    return _DIGITS.sub("#", name[:_LONGEST_NAME])
