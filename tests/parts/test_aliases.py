@@ -14,13 +14,14 @@ import pytest
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.page_heads import PageHead
+from crawl4llm.base.pages import Link
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Rated, Refusal
 from crawl4llm.parts.aliases import evidence, pages
-from crawl4llm.parts.aliases.patterns import holds, removals, split_url
+from crawl4llm.parts.aliases.patterns import holds, removals, split_url, without
 from crawl4llm.parts.aliases.tables import Table, hashed
 from crawl4llm.parts.aliases.work import Aliases
 from crawl4llm.policies import Candidate, CrawledPage
@@ -193,6 +194,42 @@ def test_five_aliases_are_enough_and_four_are_not() -> None:
     assert site.part.counts == {"pages/aliases": 5, "aliases/learnt": 1, "aliases/ended": 0}
     seed = Entry(f"{SITE}/post9/?replytocom=1", "", 1.0, 0, None)
     assert site.part.drops(seed) is None, "who gives a seed wants it"
+
+
+def test_links_to_aliases_lead_to_their_pages() -> None:
+    """No other link may lead there. Those to the page that they are on, and to test the pattern, are apart."""
+    site = Site()
+    site.replies(range(9))
+    page = site.crawl("/post1/", prose(1))
+    other = "http://other.example/post/?replytocom=7"
+    urls = [f"{SITE}/new{number}/?a=1&replytocom={number}" for number in range(400)]
+    given = [Link(url, url, "reply", False) for url in [*urls, other, f"{SITE}/post1/?replytocom=12"]]
+    found = [link.key for link in site.part.leads(page, given)]
+    tests = [url for url in urls if not hashed(url) % 20]
+    assert 5 <= len(tests) <= 40
+    assert set(tests) <= set(found)
+    assert set(found) - set(tests) == {f"{SITE}/new{n}/?a=1" for n in range(400) if urls[n] not in tests} | {other}
+    assert site.part.counts["links/alias/followed"] == 400 - len(tests)
+    wiki(site, range(20))
+    form = Link(f"{SITE}/w?title=New&action=edit", f"{SITE}/w?title=New&action=edit", "", False)
+    assert site.part.leads(page, [form]) == [form], "the page without it may not be there"
+
+
+@pytest.mark.parametrize(
+    ("url", "patterns", "expected"),
+    [
+        (f"{SITE}/a/?r=1", ["?r"], f"{SITE}/a/"),
+        (f"{SITE}/a?x=1;r=2&y=3", ["?r"], f"{SITE}/a?x=1&y=3"),
+        (f"{SITE}/a?do=edit&do2=edit", ["?do=edit"], f"{SITE}/a?do2=edit"),
+        (f"{SITE}/a?C=N;O=D", ["?C&O"], f"{SITE}/a"),
+        (f"{SITE}/a/print/b/", ["/print/"], f"{SITE}/a/b/"),
+        (f"{SITE}/a/comment-page-12/?x=1", ["/comment-page-#/", "?x"], f"{SITE}/a/"),
+        (f"{SITE}/print", ["/print/"], f"{SITE}/"),
+        (f"{SITE}/a?r=1", ["?s", "/b/"], f"{SITE}/a?r=1"),
+    ],
+)
+def test_a_url_without_patterns(url: str, patterns: list[str], expected: str) -> None:
+    assert without(url, patterns) == expected
 
 
 def test_another_owner_is_another_site() -> None:
