@@ -113,6 +113,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 def test_forms_are_not_asked_for_once_they_are_known(crawled: tuple[Path, list[str]]) -> None:
     output, (blog_url, wiki_url, _) = crawled
     check_archive(output)
+    assert scrapy("frontier", str(output.parent / "job"), "--verify").stdout.startswith("sound: ")
     figures = stats(output)
     failures = [json.loads(line) for line in (output / "failures.jsonl").read_text().splitlines()]
     dropped = [line for line in failures if line["reason"] == "alias"]
