@@ -45,7 +45,7 @@ OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
     *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET", "CRAWL_SCOPE", "SCOPE_DOMAINS", "SCOPE_HTTPS_ONLY"),
     *("SCOPE_SKIPPED_TYPES", "BLOCKLISTS", "URL_TRAPS", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
-    *("QUALITY_THRESHOLD", "CRAWL_PARTS"),
+    *("SKIPPED_LINK_TYPES", "NOINDEX", "CRAWL_LANGUAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -135,8 +135,12 @@ class AddonRun:
 
     def _heed(self, request: Request, refusal: Refusal | None) -> bool:
         if refusal is not None:
-            self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
+            self.drop(request, refusal)
         return refusal is None
+
+    def drop(self, request: Request, refusal: Refusal) -> None:
+        """Count a request that a part drops, and write its line, as :meth:`lost` does."""
+        self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
 
     def lost(self, request: Request, outcome: Outcome, reason: str, why: Why | None = None) -> None:
         """Count a request that has led to no page, and write its line of ``failures.jsonl``; ``why``: the rule that
