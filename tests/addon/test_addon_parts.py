@@ -140,6 +140,39 @@ def test_parameters_that_bring_nothing_are_learnt(project: Project, tmp_path: Pa
     assert 5 <= len(forms) < 20
     assert len(forms) + len(dropped) == 30
     assert crawled.figures["links/alias/worthless"] == len(dropped)
+SAID = {"SKIPPED_LINK_TYPES": "nofollow,ugc", "CRAWL_LANGUAGES": "en", "ROBOTSTXT_OBEY": "0"}
+
+
+def said_web() -> dict[str, Answer]:
+    """A page with links of each kind, and pages that say noindex and that they are in German."""
+    links = """<a href="/edit" rel="nofollow">1</a><a href="/spam" rel="ugc">2</a><a href="/de" hreflang="de">3</a>
+        <a href="/list">4</a><a href="/leak">5</a><a href="/good">6</a></body>"""
+    web = {f"/{name}": page(0.9, seed=len(name)) for name in ("edit", "spam", "de", "good", "listed", "leaked")}
+    first = page(0.5)
+    web["/"] = first._replace(body=first.body.replace(b"</body>", links.encode()))
+    web["/list"] = page(0.9, ["/listed"], seed=9)._replace(headers={"X-Robots-Tag": "noindex"})
+    leak = page(0.9, ["/leaked"], seed=8)
+    alternate = b'<link rel="alternate" hreflang="de" href="/leak"></head>'
+    web["/leak"] = leak._replace(body=leak.body.replace(b"</head>", alternate))
+    return web
+
+
+@pytest.mark.parametrize("noindex", ["drop", "archive"])
+def test_what_links_and_pages_say_of_themselves(project: Project, tmp_path: Path, noindex: str) -> None:
+    given = {**SAID, "NOINDEX": noindex, "URL_BUDGET": "50"}
+    with serve(said_web()) as site:
+        words = [word for name, value in given.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *words)
+    assert sorted(site.paths()) == ["/", "/good", "/leak", "/list", "/listed"]
+    dropped = [("leak", "language")] + [("list", "noindex")] * (noindex == "drop")
+    assert failures(crawled) == Counter(dropped)
+    figures = crawled.figures
+    assert (figures["links/nofollow_own"], figures["links/ugc"], figures["links/language"]) == (1, 1, 2)
+    paths = {line["url"].rpartition("/")[2]: line for line in crawled.log}
+    assert paths.keys() == {"", "good", "listed"} | ({"list"} if noindex == "archive" else set())
+    assert figures.get("pages/uncounted", 0) == (noindex == "archive")
+    assert paths["listed"]["priority"] == 0, "links of a page that does not count come last"
+    assert paths["listed"]["order"] == len(paths) - 1
 
 
 def parts(project: Project, tmp_path: Path, *names: str) -> list[str]:

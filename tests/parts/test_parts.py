@@ -34,7 +34,7 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "url_traps": {"url_traps": ("calendar",)},
     "known_urls": {"known_urls": ("none.known",)},
     "link_types": {"skipped_link_types": ("ugc",)},
-    "noindex": {"noindex_pages": "drop"},
+    "noindex": {"noindex": "drop"},
     "languages": {"crawl_languages": ("en",)},
     "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
