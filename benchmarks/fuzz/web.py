@@ -154,6 +154,7 @@ def _charset_seeds() -> list[bytes]:
 def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
+    from crawl4llm.parts.aliases.patterns import holds, removals, split_url
     from crawl4llm.parts.url_traps.rules import RULES, Traps
     from crawl4llm.warc.page_records import urlkey
 
@@ -169,6 +170,10 @@ def _urls(_: Path) -> Reader:
         for form in (url, key):
             lookup_form(form), host_of(form), owner_of(form), ascii_host(form), urlkey(form)
         traps.rule_of(key)
+        if (split := split_url(key)) is not None:
+            for one in removals(split):
+                assert len(one.form) < len(split.form), one
+                assert holds(one.by_name, split.words), one
 
     return Reader(read)
 

@@ -80,7 +80,7 @@ class ContinuousPartition(OnePartition):
         super().__init__(number, common)
         options, clock, policy = common.options, common.clock, common.make_policy()
         self._is_vain = options.near_duplicates_worthless
-        """Whether near duplicates are worth nothing to the policy."""
+        """True if near duplicates are worth nothing to the policy."""
         self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
         """Seconds for which its owners wait if it goes on."""
         told = [commit for commit in (snapshot, *commits) if commit is not None]

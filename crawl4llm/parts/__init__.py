@@ -7,7 +7,7 @@ it.
 - ``opened``: the parts of one crawl;
 - ``scope``, ``blocklists``, ``url_traps``, ``site_rules``, ``known_urls``: which links are followed, and where
   nothing is sent;
-- ``aliases``: which links lead to what a site shows under another URL, as its pages tell;
+- ``aliases``: learns which links lead to second URLs of an owner's pages, or to pages worth nothing;
 - ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
 - ``left_overs``: which pages have no running text;
 - ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.

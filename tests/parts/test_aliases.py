@@ -14,16 +14,17 @@ import pytest
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.page_heads import PageHead
+from crawl4llm.base.pages import Link
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
 from crawl4llm.parts import Rated, Refusal
 from crawl4llm.parts.aliases import evidence, pages
-from crawl4llm.parts.aliases.patterns import holds, removals, split_url
+from crawl4llm.parts.aliases.patterns import holds, removals, split_url, without
 from crawl4llm.parts.aliases.tables import Table, hashed
 from crawl4llm.parts.aliases.work import Aliases
-from crawl4llm.policies import Candidate
+from crawl4llm.policies import Candidate, CrawledPage
 from crawl4llm.scoring.signatures import signature_of
 
 SITE = "http://site.example"
@@ -70,6 +71,12 @@ class Site:
         self.part.rated(0, page)
         return page
 
+    def found(self, path: str, *links: str) -> None:
+        """Documents that are new, and first found on a page."""
+        url = f"{SITE}{path}"
+        new = [Candidate(f"{SITE}{link}", f"{SITE}{link}", 2, url) for link in links]
+        self.part.found(CrawledPage(Entry(url, url, 0.5, 1, SITE), 0.5, ()), new)
+
     def refusal(self, path: str) -> Refusal | None:
         """Why a link is dropped, whether or not it is one of those by which a pattern is tested."""
         for number in range(100):
@@ -114,6 +121,7 @@ def found(url: str) -> dict[str, str]:
         ("http://forum.test/topic/5/?post=77", "?post", "http://forum.test/topic/5/"),
         ("http://shop.test/a?PHPSESSID=0123456789abcdef", "?PHPSESSID", "http://shop.test/a"),
         ("http://site.test/a?print", "?print=", "http://site.test/a"),
+        ("http://www.site.test/a?print", "?print=", "https://site.test/a/"),
         ("http://site.test/a/print/b", "/print/", "http://site.test/a/b"),
         ("http://site.test/b/feed/", "/feed/", "http://site.test/b"),
         ("http://site.test/b/comment-page-2/?x=1", "/comment-page-#/", "http://site.test/b?x=1"),
@@ -186,6 +194,42 @@ def test_five_aliases_are_enough_and_four_are_not() -> None:
     assert site.part.counts == {"pages/aliases": 5, "aliases/learnt": 1, "aliases/ended": 0}
     seed = Entry(f"{SITE}/post9/?replytocom=1", "", 1.0, 0, None)
     assert site.part.drops(seed) is None, "who gives a seed wants it"
+
+
+def test_links_to_aliases_lead_to_their_pages() -> None:
+    """No other link may lead there. Those to the page that they are on, and to test the pattern, are apart."""
+    site = Site()
+    site.replies(range(9))
+    page = site.crawl("/post1/", prose(1))
+    other = "http://other.example/post/?replytocom=7"
+    urls = [f"{SITE}/new{number}/?a=1&replytocom={number}" for number in range(400)]
+    given = [Link(url, url, "reply", False) for url in [*urls, other, f"{SITE}/post1/?replytocom=12"]]
+    found = [link.key for link in site.part.leads(page, given)]
+    tests = [url for url in urls if not hashed(url) % 20]
+    assert 5 <= len(tests) <= 40
+    assert set(tests) <= set(found)
+    assert set(found) - set(tests) == {f"{SITE}/new{n}/?a=1" for n in range(400) if urls[n] not in tests} | {other}
+    assert site.part.counts["links/alias/followed"] == 400 - len(tests)
+    wiki(site, range(20))
+    form = Link(f"{SITE}/w?title=New&action=edit", f"{SITE}/w?title=New&action=edit", "", False)
+    assert site.part.leads(page, [form]) == [form], "the page without it may not be there"
+
+
+@pytest.mark.parametrize(
+    ("url", "patterns", "expected"),
+    [
+        (f"{SITE}/a/?r=1", ["?r"], f"{SITE}/a/"),
+        (f"{SITE}/a?x=1;r=2&y=3", ["?r"], f"{SITE}/a?x=1&y=3"),
+        (f"{SITE}/a?do=edit&do2=edit", ["?do=edit"], f"{SITE}/a?do2=edit"),
+        (f"{SITE}/a?C=N;O=D", ["?C&O"], f"{SITE}/a"),
+        (f"{SITE}/a/print/b/", ["/print/"], f"{SITE}/a/b/"),
+        (f"{SITE}/a/comment-page-12/?x=1", ["/comment-page-#/", "?x"], f"{SITE}/a/"),
+        (f"{SITE}/print", ["/print/"], f"{SITE}/"),
+        (f"{SITE}/a?r=1", ["?s", "/b/"], f"{SITE}/a?r=1"),
+    ],
+)
+def test_a_url_without_patterns(url: str, patterns: list[str], expected: str) -> None:
+    assert without(url, patterns) == expected
 
 
 def test_another_owner_is_another_site() -> None:
@@ -293,6 +337,20 @@ def test_a_pattern_of_which_pages_are_good_is_followed() -> None:
     wiki(site, range(40))
     site.crawl("/w?title=T3&action=edit", prose(900))
     assert site.follows("/w?title=New@&action=edit")
+
+
+def test_lists_that_are_not_to_be_indexed_are_followed_for_their_links() -> None:
+    """The second page of a list leads to more, but the form of a page does not."""
+    site = Site()
+    for number in range(40):
+        site.crawl(f"/list{number}", prose(number))
+        site.crawl(f"/list{number}?page=2", prose(500 + number), noindex=True)
+        site.found(f"/list{number}?page=2", f"/more{number}", f"/list{number}?page=3")
+        site.crawl(f"/list{number}?do=edit", prose(900 + number), noindex=True)
+        site.found(f"/list{number}?do=edit", *(["/help"] if number < 3 else [f"/list{number}?do=edit&x={number}"]))
+        site.found(f"/list{number}", f"/other{number}")
+    assert site.follows("/new@?page=2")
+    assert not site.follows("/new@?do=edit")
 
 
 def test_pages_without_their_counterpart() -> None:

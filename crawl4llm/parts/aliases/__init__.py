@@ -15,13 +15,14 @@ class Settings:
     """Its settings."""
 
     url_alias_pairs: int = fixed(0, whole(0))
-    """Pages of an owner that are aliases of their canonical pages, and differ from these by one and the same URL
-    parameter or path segment. After so many, links to URLs with it are dropped as `alias`
-    ([traps.md](traps.md#aliases)). 0: none are. The live profile has 5."""
+    """Number of aliases: pages of an owner that their canonical pages show too, at URLs without one parameter or path
+    segment. From this number on, links to URLs with that parameter or segment are dropped as `alias`
+    ([traps.md](traps.md#aliases)). 0: no links are. The live profile has 5."""
     url_worthless_pages: int = fixed(0, whole(0))
-    """Pages of an owner with one and the same URL parameter or path segment that are near duplicates of the pages
-    without it, have no text, or ask to be kept out of indexes. After so many, of at least 5 pages without it, links to
-    URLs with it are dropped as `alias` ([traps.md](traps.md#aliases)). 0: none are. The live profile has 20."""
+    """Number of pages of an owner with one URL parameter or path segment that bring nothing. They are near duplicates
+    of pages without it, have no text, or ask to be kept out of indexes. From this number on, and from 5 pages without
+    it, links to URLs with it are dropped as `alias` ([traps.md](traps.md#aliases)). 0: no links are. The live profile
+    has 20."""
 
 
 DECLARED: Final = Declaration(

@@ -31,7 +31,8 @@ _LONGEST_LIFE: Final = 100
 
 
 class Kind(enum.Enum):
-    """What a page with a pattern says of it. The values are the fields of :class:`Evidence` that count it."""
+    """The ways in which a page speaks for a pattern or against it. The values are the fields of :class:`Evidence` that
+    count such pages."""
 
     ALIAS = "aliases"
     """A pair for it: the page is an alias of the other one, which it names as canonical."""
@@ -124,7 +125,7 @@ class Patterns:
         self._keep({}, {})
 
     def keep_in(self, pieces: Any) -> None:
-        """Keep it in pieces (:class:`crawl4llm.policies.Pieces`), and go on from what is there. Raises StoreError."""
+        """Keep it in pieces (:class:`crawl4llm.policies.Pieces`), and go on from those. Raises StoreError."""
         self._keep(pieces.mapping("aliases/evidence", is_of(_ROW)), pieces.mapping("aliases/rules", is_of(_RULES)))
 
     def _keep(self, rows: MutableMapping[str, Any], rules: MutableMapping[str, Any]) -> None:

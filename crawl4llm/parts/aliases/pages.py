@@ -1,17 +1,16 @@
 """The pages crawled of each owner, and which of them are the same page under another URL.
 
-What a page says of its patterns is decided when the page without them is known, in whichever order the two come: until
-then the page waits for its counterpart.
+A page and its counterpart without a pattern may come in any order. The first one waits for the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.shapes import FLAG, LONGEST_LINE, Where, is_of, whole
 from crawl4llm.parts.aliases.evidence import Kind, Patterns
-from crawl4llm.parts.aliases.patterns import Removal, SplitUrl, removals, split_url
+from crawl4llm.parts.aliases.patterns import Removal, SplitUrl, holds, removals, split_url
 from crawl4llm.parts.aliases.tables import Table, hashed
 from crawl4llm.parts.part import Rated
 from crawl4llm.policies import Pieces
@@ -26,13 +25,13 @@ _MOST_WAITING: Final = 8
 
 
 class Facts(NamedTuple):
-    """What is known of a crawled page."""
+    """The facts about a crawled page."""
 
     first: int
     second: int
     """The bits of its text's signature (:mod:`crawl4llm.scoring.signatures`)."""
     is_empty: bool
-    """Whether it has no text."""
+    """True if it has no text."""
     noindex: bool
     follows: bool
     """True if its links may be followed."""
@@ -99,7 +98,8 @@ _FACTS: Final = (_BITS, _BITS, *[FLAG] * 4, _FORM)
 _ROW: Final = (whole(), _FACTS)
 _KINDS: Final = {"", Kind.BARE.value, Kind.DOUBT.value}
 _REMOVAL: Final = (_FORM, _FORM, _FORM, whole(), FLAG)
-_AWAITED: Final = (whole(), [(_FACTS, _REMOVAL, _KINDS, [_FORM])])
+_WAITING: Final = Where((_FACTS, _REMOVAL, _KINDS, [_FORM]), lambda row: row[2] or not row[3])
+_AWAITED: Final = (whole(), [_WAITING])
 
 
 class Pages:
@@ -131,6 +131,21 @@ class Pages:
             is_alias |= kind is Kind.ALIAS
         self._known.put(owner, [number, list(page)])
         return is_alias
+
+    def led(self, owner: str, url: SplitUrl, found: Sequence[str]) -> None:
+        """Hear of the URLs of documents that were first found on a crawled page. One that is worth nothing by itself is
+        a doubt, if it leads where its pattern does not: lists of a site's pages are often not to be indexed."""
+        row = self._known.get(owner, hashed(url.form))
+        if row is None or not Facts(*row[1]).is_worthless:
+            return
+        words = [split.words for split in map(split_url, found) if split is not None]
+        for removal in removals(url):
+            base = self._known.get(owner, hashed(removal.form))
+            if base is None or Facts(*base[1]).is_worthless:
+                continue
+            for pattern in self._noted(owner, removal, Kind.DOUBT):
+                if not all(holds(pattern, one) for one in words):
+                    self._patterns.note(owner, pattern, Kind.DOUBT, base[0], removal.value)
 
     def _judge(self, owner: str, removal: Removal, page: Facts) -> Kind | None:
         """Count what a page says of a pattern, now or when the page without it comes."""

@@ -31,6 +31,7 @@ class SplitUrl(NamedTuple):
     """A URL, in the parts that patterns leave out."""
 
     host: str
+    """Without ``www.``, as canonicals often have it otherwise than links."""
     segments: tuple[str, ...]
     parameters: tuple[str, ...]
 
@@ -74,7 +75,7 @@ def split_url(url: str) -> SplitUrl | None:
         return None
     path, _, query = lookup_form(url).partition("?")
     host, *segments = path.split("/")
-    return SplitUrl(host, tuple(segments), tuple(filter(None, _SEPARATOR.split(query))))
+    return SplitUrl(host.removeprefix("www."), tuple(segments), tuple(filter(None, _SEPARATOR.split(query))))
 
 
 def removals(url: SplitUrl) -> Iterator[Removal]:

@@ -11,10 +11,10 @@ from crawl4llm.frontier import Entry
 from crawl4llm.parts.aliases import ALIAS, Settings
 from crawl4llm.parts.aliases.evidence import CANONICAL, Patterns
 from crawl4llm.parts.aliases.pages import Pages, facts_of
-from crawl4llm.parts.aliases.patterns import holds, split_url, without
+from crawl4llm.parts.aliases.patterns import SplitUrl, holds, split_url, without
 from crawl4llm.parts.aliases.tables import hashed
 from crawl4llm.parts.part import Needs, Part, Rated, Refusal
-from crawl4llm.policies import Candidate, Pieces
+from crawl4llm.policies import Candidate, CrawledPage, Pieces
 from crawl4llm.scoring import require_library
 
 if TYPE_CHECKING:
@@ -77,13 +77,18 @@ class Aliases(Part):
         """Learn of a page, whether or not it is archived."""
         if page.head is not None and page.head.canonical not in {"", page.key}:
             page.metadata["canonical"] = page.head.canonical
-        owner, url = owner_of(page.url), split_url(page.url)
+        owner, url = _place_of(page.key, page.url)
         if not owner or url is None or (page.influence is None and not page.noindex):
             return  # a page that could not be rated may have a text
         self.counts["pages/aliases"] += self._pages.add(owner, url, facts_of(page, url))
         self.counts["aliases/learnt"] += self._patterns.learnt
         self.counts["aliases/ended"] += self._patterns.ended
         self._patterns.learnt = self._patterns.ended = 0
+
+    def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
+        owner, url = _place_of(page.entry.key, page.entry.url)
+        if new and owner and url is not None:
+            self._pages.led(owner, url, [candidate.url or candidate.key for candidate in new])
 
     def keep_in(self, pieces: Pieces) -> None:
         self._patterns.keep_in(pieces)
@@ -102,3 +107,9 @@ class Aliases(Part):
         kind = rules[found]
         setting = "URL_ALIAS_PAIRS" if kind == CANONICAL else "URL_WORTHLESS_PAGES"
         return Refusal(ALIAS, Why(f"{setting} {found} of {owner}"), f"links/alias/{kind}")
+
+
+def _place_of(key: str, url: str) -> tuple[str, SplitUrl | None]:
+    """Return the owner and the parts of a page's URL, which is its key if that is a URL."""
+    url = key if "://" in key else url
+    return owner_of(url), split_url(url)

@@ -18,8 +18,8 @@ class Settings:
     earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`)
     ([traps.md](traps.md#near-duplicates)). The live profile has `follow`."""
     near_duplicates_worthless: bool = fixed(False, flag)
-    """Whether policies are told that near duplicates are worth nothing. They then learn where new texts are found; the
-    log has the influence scores as they are. The live profile has it on."""
+    """If on, policies are told that near duplicates are worth nothing, so that they learn where new texts are found.
+    The log has the influence scores as they are. The live profile has it on."""
 
 
 DECLARED: Final = Declaration(
