@@ -19,6 +19,8 @@ from crawl4llm.addon import meta
 from crawl4llm.addon.run import POLICY, AddonRun
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.base.page_heads import page_head, with_cookies
 from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.reasons import NO_TEXT, NOT_TEXT
 from crawl4llm.base.stats import PREFIX
@@ -175,6 +177,9 @@ class PageRecording:
         crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
         said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
         rated = self._run.parts.rated(self._counters.crawled, influence, response.meta.pop(meta.RATED, None))
+        if html is not None and self._run.parts.hear_of_pages:
+            rated.key = normalise_url(response.url)
+            rated.head = with_cookies(page_head(HtmlTree(html), response.url), headers)
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {

@@ -113,6 +113,11 @@ class RequestParts:
                 see(place, page)
         return page
 
+    @property
+    def hear_of_pages(self) -> bool:
+        """Whether a part hears of pages that are archived."""
+        return bool(self._crawled)
+
     def crawled(self, request: Request, page: Rated) -> str | None:
         """Tell the parts of a page that is archived; return why the crawl is to end, if a part wants it to."""
         url, origin = normalise_url(request.url), found(request)

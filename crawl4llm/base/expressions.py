@@ -76,7 +76,7 @@ class Expressions:
     def first_in(self, text: str) -> str | None:
         """Return the setting, the place and the expression of the first one that is found in a text; None if none
         is."""
-        text = text[:_LONGEST_TEXT]
+        text = text[:_LONGEST_TEXT].encode("utf-8", "replace").decode()
         for together, start, end in self._chunks:
             if together.search(text):
                 return next(name for one, name in self._all[start:end] if self._compile(one).search(text))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.software_marks import Mark, marks_of
+from crawl4llm.base.software_marks import Mark, marks_of, marks_of_cookies
 from crawl4llm.base.urls import BaseUrl
 
 _MOST_ELEMENTS: Final = 1000
@@ -62,6 +62,12 @@ def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
     generator = generator[:_LONGEST_NAME]
     marks = marks_of(page, url, generator, resolve)
     return PageHead(canonical or "", generator, tuple(one for one in alternates if one[1]), marks)
+
+
+def with_cookies(head: PageHead, headers: Iterable[tuple[bytes, bytes]]) -> PageHead:
+    """Return a head with the marks of the cookies that came in the header fields of the page's answer."""
+    cookies = marks_of_cookies(headers)
+    return head._replace(marks=(*head.marks, *cookies)) if cookies else head
 
 
 def _elements(page: HtmlTree) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -90,8 +90,8 @@ SOFTWARE: Final = {
     "discourse": Marks("Discourse", "", "meta#data-discourse-setup", "_forum_session"),
     "flarum": Marks("", r"assets/forum-\w+\.(?:js|css)", "div#flarum-loading", "flarum_session"),
     "invision": Marks("", r"applications/core/interface/", "body.ipsApp", r"ips4_\w+"),
-    "machina": Marks("", r"static/machina/", "body#machina-forum-header, div#main_container.machina"),
-    "spirit": Marks("", r"static/spirit/"),
+    "machina": Marks("", r"(?:static/)?(?:css|js)/machina\.(?:board_theme|packages|editor)"),
+    "spirit": Marks("", r"(?:static/)?spirit/(?:stylesheets|scripts)/"),
     # Shops
     "woocommerce": Marks("WooCommerce", r"wp-content/plugins/woocommerce/"),
     "magento": Marks(
@@ -102,7 +102,7 @@ SOFTWARE: Final = {
     "opencart": Marks("OpenCart", r"catalog/view/(?:theme|javascript|stylesheet)/", cookie="OCSESSID"),
     "prestashop": Marks("PrestaShop", r"modules/(?:ps_|block)\w+/", cookie="PrestaShop-.*"),
     "shopify": Marks("Shopify", r"cdn/(?:shop/|shopifycloud/)", cookie="_shopify_.*"),
-    "oscar": Marks("", r"static/oscar/", cookie="oscar_(?:open_basket|history)"),
+    "oscar": Marks("", r"(?:static/)?oscar/(?:css|js|img)/", cookie="oscar_(?:open_basket|history)"),
     "zencart": Marks("shopping cart program by Zen Cart", "", cookie="zenid"),
     # Trackers
     "trac": Marks("", r"chrome/common/(?:css|js)/", cookie="trac_(?:form_token|session|auth)"),

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_tree import HtmlTree, html_links
-from crawl4llm.base.page_heads import PageHead, page_head
+from crawl4llm.base.page_heads import PageHead, page_head, with_cookies
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
-from crawl4llm.base.software_marks import marks_of_cookies
 from crawl4llm.optouts import Action, Said, decide, said_in_tree
 from crawl4llm.scoring import HtmlPage, PageRater, PageTasks, RatedText, Raters, Rating, influence_task
 from crawl4llm.warc import Fields, html_of, may_unpack_to
@@ -167,8 +166,7 @@ class Reader:
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
         page.rating, page.said = page.rating or found.rating, found.said
         page.outlinks = [Link(link[0], *link) for link in found.links]
-        head, cookies = PageHead(*found.head), marks_of_cookies(page.captures[-1].headers)
-        page.head = head._replace(marks=(*head.marks, *cookies)) if cookies else head
+        page.head = with_cookies(PageHead(*found.head), page.captures[-1].headers)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

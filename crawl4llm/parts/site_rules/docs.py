@@ -1,7 +1,7 @@
 """Rules for what documentation is made with: raw sources of pages, searches and alphabetical indexes.
 
-Sources of code that are shown as pages stay (Sphinx's ``_modules``, Javadoc's ``src-html``): most of those of real sites
-score well, and their comments are on no other page (``python -m benchmarks.site_rules``).
+Sources of code that are shown as pages stay (Sphinx's ``_modules``, Javadoc's ``src-html``): most of those of real
+sites score well, and their comments are on no other page (``python -m benchmarks.site_rules``).
 """
 
 from __future__ import annotations
