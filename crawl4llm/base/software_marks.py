@@ -111,7 +111,7 @@ SOFTWARE: Final = {
         "",
         r"skins/standard/|js/(?:yui3?|jquery)/.*?bugzilla",
         "form[action$='buglist.cgi'], #bugzilla-body",
-        "Bugzilla_.*|github_(?:secret|token)",
+        "Bugzilla_.*",
     ),
     "redmine": Marks("", "", 'meta[name="description"][content="Redmine"]', "_redmine_session"),
     "mantis": Marks("", r"(?:javascript_config|css/status_config|javascript_translations)\.php", cookie=r"MANTIS_\w+"),
