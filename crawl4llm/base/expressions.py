@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError, as_input_error
@@ -53,7 +53,7 @@ class Expressions:
             raise InputError(f"{setting} needs RE2: {to_install('scope')}") from None
         options = re2.Options()
         options.log_errors, options.never_capture = False, True
-        self._compile = lambda expression: re2.compile(expression, options)
+        self._compile: Callable[[str], Any] = lambda expression: re2.compile(expression, options)
         self._all: list[tuple[str, str]] = []
         """Expressions, with what tells where they stand."""
         for expression, place in _read(given, setting):
