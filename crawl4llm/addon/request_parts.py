@@ -115,7 +115,7 @@ class RequestParts:
 
     @property
     def hear_of_pages(self) -> bool:
-        """Whether a part hears of pages that are archived."""
+        """True if a part hears of archived pages."""
         return bool(self._crawled)
 
     def crawled(self, request: Request, page: Rated) -> str | None:

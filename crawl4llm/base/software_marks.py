@@ -1,6 +1,6 @@
-"""Marks by which an HTML page tells the software that made it: its generator meta, the paths of the scripts, styles and
-forms that it uses, its elements, and the cookies that came with it.
+"""Marks by which an HTML page tells the software that made it.
 
+These are its generator meta, the paths of its scripts, styles and forms, some elements, and the cookies that came with it.
 None of it need be true: a page may bear the marks of software that did not make it.
 """
 
@@ -178,7 +178,7 @@ def marks_of_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[Mark]:
 
 
 def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -> Iterator[Mark]:
-    """Yield marks of what a page uses of its own host; one of each software."""
+    """Yield marks by scripts, styles, images and forms of the page's own host, one of each software."""
     seen = set()
     for node in islice(page.css("script[src], link[href], img[src], form[action]"), _MOST_ASSETS):
         attributes = node.attributes
