@@ -177,7 +177,7 @@ class PageRecording:
         date = captures[-1].date if captures else utc_date()
         crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
         said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
-        read = ReadPage(response.url, html, response.encoding, is_noindex(said))
+        read = ReadPage(response.url, html, response.encoding, is_noindex(said), headers)
         rated = self._rated(response, influence, read)
         if rated.dropped is not None:
             self._run.drop(response.request, rated.dropped)

@@ -14,8 +14,8 @@ from scrapy import Request
 from crawl4llm.addon.meta import ASKED, Found, found
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_tree import HtmlTree, html_links
-from crawl4llm.base.page_heads import page_head
-from crawl4llm.base.pages import Link
+from crawl4llm.base.page_heads import page_head, with_cookies
+from crawl4llm.base.pages import HeaderFields, Link
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.options import Options
@@ -36,6 +36,8 @@ class ReadPage:
     charset: str
     """The one in which it came."""
     noindex: bool
+    headers: HeaderFields = ()
+    """Of the response."""
     tree: HtmlTree | None = None
     """The tree of the HTML, if a part goes by it."""
 
@@ -126,9 +128,9 @@ class RequestParts:
         HTML."""
         page = Rated(influence, *(rating[2:] if rating else ()))
         page.key, page.url, page.noindex = normalise_url(read.url), read.url, read.noindex
-        if self._leads and read.html is not None:
+        if (self._leads or self._crawled) and read.html is not None:
             read.tree = HtmlTree(read.html)
-            page.head = page_head(read.tree, read.url, read.charset)
+            page.head = with_cookies(page_head(read.tree, read.url, read.charset), read.headers)
         with self._named():
             for see in self._rated:
                 see(place, page)

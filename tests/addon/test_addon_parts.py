@@ -140,6 +140,8 @@ def test_parameters_that_bring_nothing_are_learnt(project: Project, tmp_path: Pa
     assert 5 <= len(forms) < 20
     assert len(forms) + len(dropped) == 30
     assert crawled.figures["links/alias/worthless"] == len(dropped)
+
+
 SAID = {"SKIPPED_LINK_TYPES": "nofollow,ugc", "CRAWL_LANGUAGES": "en", "ROBOTSTXT_OBEY": "0"}
 
 
@@ -258,3 +260,32 @@ def test_a_part_that_raises_at_the_end_loses_no_figures(project: Project, tmp_pa
         crawled = crawl(project, "links", site, tmp_path / "out", *parts(project, tmp_path, "RaisesLate"))
     assert "ERROR: the part own_parts.RaisesLate raised KeyError" in crawled.stderr
     assert crawled.figures["pages/crawled"] == 1
+
+
+def test_sites_of_a_software_are_recognised(project: Project, tmp_path: Path) -> None:
+    """By the pages that were archived: what their software makes of its own pages is not asked for from then on."""
+
+    def of_wordpress(answer: Answer) -> Answer:
+        return answer._replace(
+            body=answer.body.replace(b"<head>", b'<head><meta name="generator" content="WordPress">')
+        )
+
+    answers = {
+        "/": of_wordpress(page(0.5, ["/a/"])),
+        "/a/": of_wordpress(page(0.5, ["/b/"], seed=1)),
+        "/b/": of_wordpress(page(0.5, ["/c/", "/feed/", "/tag/x/", "/c/?replytocom=3", "/denied/"], seed=2)),
+        "/c/": of_wordpress(page(0.5, seed=3)),
+    }
+    settings = {"SITE_RULES": "blogs", "SCOPE_DENY": "/denied/", "SCOPE_ALLOW": "/tag/"}
+    with serve(answers) as site:
+        given = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    assert site.paths() == ["/", "/a/", "/b/", *sorted(["/c/", "/tag/x/"], key=site.paths().index)]
+    assert crawled.figures["dropped/site_rule"] == 2
+    assert crawled.figures["links/site_rule/wordpress.feed"] == crawled.figures["sites/recognised"] == 1
+    assert crawled.figures["dropped/denied"] == 1
+    lines = [json.loads(line) for line in (crawled.output / "failures.jsonl").read_text().splitlines()]
+    assert {line["rule"] for line in lines if line["reason"] == "site_rule"} == {
+        "SITE_RULES wordpress.feed",
+        "SITE_RULES wordpress.reply",
+    }

@@ -61,7 +61,6 @@ SOFTWARE: Final = (
         "Doxygen",
         "https://www.doxygen.nl/manual/config.html",
         (
-            Rule("source", r"_source\.html", "sources (SOURCE_BROWSER)"),
             Rule(
                 "index",
                 r"/(?:functions|globals|namespacemembers)(?:_\w+)?\.html|-members\.html|/search(?:/|\.php)|/graph_legend\.html",
@@ -73,10 +72,7 @@ SOFTWARE: Final = (
         "rustdoc",
         "rustdoc",
         "https://doc.rust-lang.org/rustdoc/",
-        (
-            Rule("source", r"^/?(?:[\w.-]+/)*src/.*\.rs\.html", "sources"),
-            Rule("other", r"/(?:help|settings|search)\.html", "help, settings and searches"),
-        ),
+        (Rule("other", r"/(?:help|settings|search)\.html", "help, settings and searches"),),
     ),
     Software(
         "docusaurus",

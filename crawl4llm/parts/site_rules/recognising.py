@@ -1,8 +1,8 @@
-"""Which sites are those of a software, by the marks of the pages that were fetched of them.
+"""Recognises sites by the marks of their pages: which software made them.
 
-A site is a host, and the path below which the software lies. It is recognised by two pages that bear a mark, or by one
-that bears marks of two kinds; and it is no more if fewer pages bear marks than none. So neither a page that lies, nor a
-page of another site on the same host, keeps good pages from being fetched for long.
+A site is a host, and the path below which the software lies. Two pages that bear a mark are enough, or one that bears
+marks of two kinds. If more pages there have no mark than have one, the site is recognised no more. So neither a page
+that lies, nor a page of another site on the same host, keeps good pages from being fetched for long.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MOST_PAGES: Final = 1 << 20
 
 
 class Sites:
-    """What is known of hosts: a row for each software of which a page of the host bore a mark.
+    """The software of hosts: a row for each one of which a page of the host bore a mark.
 
-    A row has the name, the path below which the software lies, the pages there with marks of it, those with no mark at
-    all, and whether one page bore marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host has 8 rows at
-    most, and none if no page of it bore a mark.
+    A row has a name and the path below which the software lies. It counts the pages there with marks of it, and those
+    without any mark. It tells whether one page bore marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host
+    has 8 rows at most, and none if no page of it bore a mark.
     """
 
     def __init__(self, wanted: Collection[str]) -> None:

@@ -25,8 +25,8 @@ SOFTWARE: Final = (
             ),
             Rule(
                 "query",
-                r"^/query\?(?:.*&)?(?:order|desc|group|groupdesc|format|col|row|max|page|report)=|^/report/\d*\?",
-                "queries in each order; reports and milestones have lists of their own",
+                r"^/query\?(?:.*&)?(?:(?:desc|groupdesc)=1|format=|row=)|^/report/\d*\?(?:.*&)?(?:sort|format|USER)=",
+                "lists of tickets in other orders and formats",
                 "https://trac.edgewall.org/wiki/TracQuery",
             ),
             Rule(

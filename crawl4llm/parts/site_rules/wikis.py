@@ -127,11 +127,8 @@ SOFTWARE: Final = (
             Rule("action", r"/bin/(?!view/|download/)[a-z]+/", "all actions but view and download"),
             Rule(
                 "view",
-                rf"{Q}(?:xpage|viewer|editor|rev|rev\d|language|outputSyntax|form_token|confirm)=",
+                rf"{Q}(?:xpage|viewer|editor|rev|rev\d|outputSyntax|form_token|confirm)=",
                 "histories, sources, comments, prints",
-            ),
-            Rule(
-                "space", r"/bin/view/(?:Scheduler|Panels|XWiki(?!\.org)|AppWithinMinutes|FAQ)/", "pages of the software"
             ),
         ),
     ),
