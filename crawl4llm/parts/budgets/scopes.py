@@ -41,7 +41,10 @@ def is_nested(scopes: Sequence[str]) -> bool:
 
 
 def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
-    """Return those scopes of the page on which a document was found that are of its owner, and not among its own."""
+    """Return those scopes of the page on which a document was found that are of its owner, and not among its own.
+
+    ``page``: the key of that page; one that is no URL has no scopes.
+    """
     found_on = scopes_of(page) if page and scopes else []
     return [scope for scope in found_on if scope not in scopes] if found_on[:1] == list(scopes[:1]) else []
 
