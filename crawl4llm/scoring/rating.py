@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
-from crawl4llm.base.html_tree import HtmlTree, link_texts
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring.lines import Lines, lines_of
@@ -210,6 +209,8 @@ def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signatur
 
 def _link_texts(rater: PageRater, page: str | HtmlPage) -> frozenset[str]:
     """Return the texts of a page's links; none for a corpus's own clean text. Raises PageError."""
+    from crawl4llm.base.html_tree import HtmlTree, link_texts  # few crawls need it here
+
     if isinstance(page, str):
         return frozenset() if rater.extractor is None else link_texts(HtmlTree(rater.corpus.html(page)))
     return link_texts(HtmlTree(page.html)) if page.link_texts is None else page.link_texts
