@@ -141,7 +141,9 @@ class RequestParts:
         counted, whatever requests its callback makes."""
         if read.tree is None:
             return frozenset()
-        links: Sequence[Link] = [Link(url, url, *rest) for url, *rest in html_links(read.tree, read.url, read.charset)]
+        links: Sequence[Link] = [
+            Link(link.url, link.url, *link[1:]) for link in html_links(read.tree, read.url, read.charset)
+        ]
         found = frozenset(link.url for link in links)
         with self._named():
             for leads in self._leads:
