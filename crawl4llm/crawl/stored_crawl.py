@@ -97,6 +97,11 @@ class StoredCrawl:
         return counted(self.counts)
 
     @property
+    def archived(self) -> int:
+        """Pages crawled, as log and archive have them."""
+        return int(self.counts.get("pages/crawled", 0))
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """The counts of the crawl, by stats key."""
         counts: Mapping[str, int] = self.state.crawl["counts"] if self.state.crawl else {}

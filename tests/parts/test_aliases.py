@@ -277,6 +277,15 @@ def test_the_order_of_page_and_alias_makes_no_difference(first: str) -> None:
     assert site.part.counts["pages/aliases"] == 5
 
 
+def test_each_alias_that_waits_is_counted() -> None:
+    site = Site()
+    for reply in range(5):
+        site.crawl(f"/post/?replytocom={reply}", prose(1), canonical="/post/", novel=not reply)
+    site.crawl("/post/", prose(1), novel=False)
+    assert site.part.counts["pages/aliases"] == 5
+    assert not site.follows("/other/?replytocom=@")
+
+
 def test_a_canonical_that_is_none_is_believed_by_nobody() -> None:
     """Not fetched, of another owner, one for a whole site, in a loop, itself an alias, or of another text."""
     not_fetched, elsewhere, one, loop, chain, text = (Site(worthless=0) for _ in range(6))

@@ -116,21 +116,19 @@ class Pages:
         awaited = pieces.mapping("aliases/awaited", is_of(_AWAITED))
         self._awaited = Table(awaited, MOST_AWAITED, AWAITED_WINDOW)
 
-    def add(self, owner: str, url: SplitUrl, page: Facts) -> bool:
-        """Take in a crawled page; return whether it is an alias of a page that is known."""
+    def add(self, owner: str, url: SplitUrl, page: Facts) -> int:
+        """Take in a crawled page; return how many aliases were found: the page itself, and those that waited for it."""
         form = url.form
         number = hashed(form)
-        is_alias = False
-        for removal in removals(url):
-            is_alias |= self._judge(owner, removal, page) is Kind.ALIAS
+        found = [self._judge(owner, removal, page) for removal in removals(url)]
         for waiting in self._waiting_for(owner, number):
             other = Facts(*waiting.facts)
             kind = self._settle(owner, waiting, page)
             if kind in {Kind.PAIR, Kind.ALIAS} and not other.is_repeated and not other.is_worthless:
                 page = page._replace(is_repeated=False)  # its text came first with its own alias
-            is_alias |= kind is Kind.ALIAS
+            found.append(kind)
         self._known.put(owner, [number, list(page)])
-        return is_alias
+        return found.count(Kind.ALIAS)
 
     def led(self, owner: str, url: SplitUrl, found: Sequence[str]) -> None:
         """Hear of the URLs of documents that were first found on a crawled page. One that is worth nothing by itself is

@@ -92,7 +92,8 @@ def removals(url: SplitUrl) -> Iterator[Removal]:
             )
     if 1 < len(url.segments) <= _MOST_SEGMENTS:
         for place, segment in enumerate(url.segments):
-            if len(segment) <= _LONGEST_WORD and _LETTER.search(segment):
+            is_twice = place > 0 and segment == url.segments[place - 1]  # what is left was yielded with the first one
+            if not is_twice and len(segment) <= _LONGEST_WORD and _LETTER.search(segment):
                 rest = url._replace(segments=url.segments[:place] + url.segments[place + 1 :])
                 yield Removal(rest.form, f"/{_word_of(segment)}/", "", hashed(segment), place == len(url.segments) - 1)
 

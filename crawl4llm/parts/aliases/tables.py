@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -19,6 +20,10 @@ def hashed(*texts: str) -> int:
     return int.from_bytes(digest.digest(), "big") & _MASK
 
 
+_start_of = lru_cache(maxsize=4096)(hashed)
+"""Where the places of an owner start."""
+
+
 class Table:
     """Rows of owners, by numbers (:func:`hashed`). A row that comes to the place of another one takes it.
 
@@ -33,7 +38,7 @@ class Table:
 
     def place(self, owner: str, number: int) -> str:
         """Return the name of the place of a row."""
-        return str((hashed(owner) + number % self._window) % self._most)
+        return str((_start_of(owner) + number % self._window) % self._most)
 
     def at(self, place: str) -> Row | None:
         """Return the row in a place, whosever it is."""
