@@ -1,7 +1,7 @@
 """Marks by which an HTML page tells the software that made it.
 
-These are its generator meta, the paths of its scripts, styles and forms, some elements, and the cookies that came with it.
-None of it need be true: a page may bear the marks of software that did not make it.
+These are its generator meta, the paths of its scripts, styles and forms, some elements, and the cookies that came with
+it. None of it need be true: a page may bear the marks of software that did not make it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Recognises sites by the marks of their pages: which software made them.
 
 A site is a host, and the path below which the software lies. Two pages that bear a mark are enough, or one that bears
-marks of two kinds. If more pages there have no mark than have one, the site is recognised no more. So neither a page that
-lies, nor a page of another site on the same host, keeps good pages from being fetched for long.
+marks of two kinds. If more pages there have no mark than have one, the site is recognised no more. So neither a page
+that lies, nor a page of another site on the same host, keeps good pages from being fetched for long.
 """
 
 from __future__ import annotations
