@@ -357,7 +357,9 @@ def test_a_site_is_recognised_by_two_kinds_of_marks_or_two_pages() -> None:
     assert learnt((page, marks("mediawiki", GENERATOR, ASSETS, root="/wiki/"))).rule_of(EDIT) == "mediawiki.action"
     two = learnt((page, marks("mediawiki")), ("http://w.example/wiki/B", marks("mediawiki", COOKIE)))
     assert two.rule_of(EDIT) == "mediawiki.action"
-    assert two.rule_of(EDIT.replace("w.example", "x.example")) is None
+    for other in ("x.example", "w.example:8080"):
+        assert two.rule_of(EDIT.replace("w.example", other)) is None
+    assert two.rule_of("clueweb22-en0000-00-00000") is None
 
 
 def test_two_marks_of_one_kind_are_one() -> None:
