@@ -198,7 +198,7 @@ KEPT = {
         "/forum/forum/a-1/topic/b-2/",
         "/forum/forum/a-1/topic/b-2/?page=2",
     ],
-    "spirit": ["/", "/category/4/a/", "/topic/12/a/", "/topic/12/a/?page=2"],
+    "spirit": ["/", "/category/4/a/", "/category/4/a/?page=2", "/topic/active/", "/topic/12/a/", "/topic/12/a/?page=2"],
     "zencart": [
         "/index.php?main_page=index&cPath=1&sort=20a&page=2",
         "/index.php?main_page=product_info&products_id=3",
