@@ -68,7 +68,14 @@ DROPPED = {
     "woocommerce.filter": ["/shop/?orderby=price", "/product-category/a/?filter_color=red&query_type_color=or"],
     "magento.form": ["/catalogsearch/result/?q=x", "/checkout/cart/", "/customer/account/login/"],
     "magento.filter": ["/shoes.html?product_list_order=price", "/shoes.html?dir=asc&order=price", "/?SID=abc"],
+    "ikiwiki.date": ["/archives/2020/05/", "/archives/2020.html"],
+    "ikiwiki.feed": ["/blog/index.rss", "/blog.atom"],
+    "hugo.feed": ["/posts/index.xml"],
+    "pelican.feed": ["/feeds/all.atom.xml"],
+    "roundup.query": ["/issue?@columns=id&@search_text=ids"],
     "opencart.form": [
+        "/index.php?route=product/product/review&product_id=4",
+        "/index.php?route=product/product.review&product_id=4",
         "/index.php?route=account/login",
         "/index.php?route=product/compare",
         "/index.php?route=checkout/cart",
@@ -191,7 +198,7 @@ KEPT = {
         "/forum/forum/a-1/topic/b-2/",
         "/forum/forum/a-1/topic/b-2/?page=2",
     ],
-    "spirit": ["/", "/category/4/a/", "/topic/12/a/", "/topic/12/a/?page=2"],
+    "spirit": ["/", "/category/4/a/", "/category/4/a/?page=2", "/topic/active/", "/topic/12/a/", "/topic/12/a/?page=2"],
     "zencart": [
         "/index.php?main_page=index&cPath=1&sort=20a&page=2",
         "/index.php?main_page=product_info&products_id=3",
@@ -235,6 +242,7 @@ KEPT = {
         "/timeline",
     ],
     "roundup": [
+        "/issue?@sort=-activity&@search_text=&@dispname=Show%20All&@columns=id&status=1",
         "/issue3",
         "/issue?@columns=title,id&@sort=-activity&status=1",
         "/",
@@ -279,6 +287,7 @@ KEPT = {
     "hyperkitty": ["/list/a@b/", "/list/a@b/2020/5/", "/list/a@b/thread/ABC/", "/list/a@b/message/ABC/"],
     "sphinx": ["/", "/index.html", "/tutorial/searching.html", "/research.html", "/api/index.html", "/_modules/a.html"],
     "javadoc": ["/api/allclasses-index.html", "/api/p/C.html", "/api/p/package-summary.html"],
+    "ikiwiki": ["/", "/blog/", "/posts/a-post/", "/tags/", "/archives/"],
     "hugo": ["/", "/posts/", "/posts/page/2/", "/categories/a/", "/tags/", "/posts/a/"],
     "jekyll": ["/", "/page2/", "/2020/05/06/a-post.html", "/archive/", "/categories/"],
     "pelican": ["/", "/archives.html", "/category/a.html", "/a-post.html", "/index2.html"],
@@ -348,7 +357,9 @@ def test_a_site_is_recognised_by_two_kinds_of_marks_or_two_pages() -> None:
     assert learnt((page, marks("mediawiki", GENERATOR, ASSETS, root="/wiki/"))).rule_of(EDIT) == "mediawiki.action"
     two = learnt((page, marks("mediawiki")), ("http://w.example/wiki/B", marks("mediawiki", COOKIE)))
     assert two.rule_of(EDIT) == "mediawiki.action"
-    assert two.rule_of(EDIT.replace("w.example", "x.example")) is None
+    for other in ("x.example", "w.example:8080"):
+        assert two.rule_of(EDIT.replace("w.example", other)) is None
+    assert two.rule_of("clueweb22-en0000-00-00000") is None
 
 
 def test_two_marks_of_one_kind_are_one() -> None:
@@ -430,6 +441,8 @@ def test_links_redirects_and_what_is_queued_are_dropped_and_seeds_are_not() -> N
     assert made.drops(seed) is None
     assert made.redirects(Entry("https://x.example/", "", 0.0, 0, None), EDIT) == refused
     assert made.redirects(seed, EDIT.replace("edit", "history")) is None
+    bare = Entry("http://example/wiki/index.php?title=B&action=raw", "", 0.5, 0, None)
+    assert made.redirects(bare, EDIT) is None, "a host with www. before it is the same one"
     assert made.seeds(EDIT) is None
 
 

@@ -67,7 +67,7 @@ class Settings:
     """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
     which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
     scope_allow: tuple[str, ...] = fixed((), expressions)
-    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, given in the same way: a URL in which one is found is not
+    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, given in the same way. A URL in which one is found is not
     dropped."""
 
 

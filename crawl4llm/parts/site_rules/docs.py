@@ -81,7 +81,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "list",
-                r"/(?:blog|docs)/(?:tags|archive|authors)(?:/|$)|/search(?:/|\?|$)",
+                r"/(?:blog|docs)/(?:tags|archive|authors|rss\.xml|atom\.xml)(?:/|$)|/search(?:/|\?|$)",
                 "posts once more, by tag, author and date",
             ),
         ),

@@ -219,7 +219,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                r"^/(?:user|search|st|admin|comment|topic/(?:publish|bookmark|favorite|notification|poll|moderate|private|unread|active|update)|category/[^?]*\?|setlang)(?:/|$)|/(?:publish|update|delete|vote|close|lock|unlock|pin|unpin|like|flag|move)/",
+                r"^/(?:user|search|st/admin|comment|topic/(?:publish|bookmark|favorite|notification|poll|moderate|private|unread|update))(?:/|$)|/(?:publish|update|delete|vote|close|lock|unlock|pin|unpin|like|flag|move)/",
                 "forms, members, searches, and comments by themselves",
             ),
             Rule("post", rf"{Q}comment=\d+", "a topic once more, at a comment"),

@@ -12,14 +12,13 @@ from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from crawl4llm.base.domains import ascii_host
-
 if TYPE_CHECKING:
     from crawl4llm.base.software_marks import Mark
 
 _MOST: Final = 8
 """Kinds of software of a host that are noted."""
 _LONGEST_ROOT: Final = 200
+_LONGEST_HOST: Final = 300
 _ENOUGH: Final = 2
 """Pages with a mark, or kinds of marks of a page."""
 _MOST_PAGES: Final = 1 << 20
@@ -41,9 +40,9 @@ class Sites:
 
     def learn(self, url: str, marks: Sequence[Mark]) -> bool:
         """Take note of a page; return whether its site is recognised now and was not before."""
-        host = ascii_host(url)
+        host = _host_of(url)
         before = self.stored.get(host)
-        if not marks and before is None:
+        if not host or (not marks and before is None):
             return False
         rows = {row[0]: row for row in before or ()}
         folder, was = _folder(url), {name for name, _ in _recognised(rows.values())}
@@ -61,7 +60,7 @@ class Sites:
 
     def software_of(self, url: str) -> Iterator[tuple[str, str]]:
         """Yield the software that a URL's site is recognised as, with the path below which it lies."""
-        if (rows := self.stored.get(ascii_host(url))) is not None:
+        if (rows := self.stored.get(_host_of(url))) is not None:
             yield from _recognised(rows)
 
 
@@ -82,6 +81,11 @@ def _marked(row: Any, name: str, places: Sequence[str], *, sure: bool) -> list[A
 def _unmarked(row: Sequence[Any]) -> list[Any]:
     name, root, marked, unmarked, sure = row
     return [name, root, marked, min(unmarked + 1, _MOST_PAGES), sure]
+
+
+def _host_of(url: str) -> str:
+    """Return the host of a document key, with the port unless that is its scheme's; empty if it has none."""
+    return url.partition("://")[2].partition("/")[0][:_LONGEST_HOST]
 
 
 def _folder(url: str) -> str:

@@ -55,7 +55,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                rf"{Q}route=(?:account|affiliate|checkout|api|common/(?:cart|currency|language|cookie)|product/(?:compare|search|product/\w+)|information/(?:contact|gdpr|information/agree))\b|/(?:account|checkout|affiliate|cart|compare|login|register|wishlist|contact|search)(?:/|\?|$)|^/admin/|^/index\.php\?.*route=tool/",
+                rf"{Q}route=(?:account|affiliate|checkout|api|common/(?:cart|currency|language|cookie)|product/(?:compare|search|review|product[./|]\w+)|information/(?:contact|gdpr|information/agree))\b|/(?:account|checkout|affiliate|cart|compare|login|register|wishlist|contact|search)(?:/|\?|$)|^/admin/|^/index\.php\?.*route=tool/",
                 "forms, baskets, accounts, searches",
                 "https://github.com/opencart/opencart/tree/master/upload/catalog/controller",
             ),

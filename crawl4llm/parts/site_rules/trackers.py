@@ -60,7 +60,7 @@ SOFTWARE: Final = (
                 "a message by itself, which its issue shows",
                 "https://roundup.sourceforge.io/docs/user_guide.html",
             ),
-            Rule("query", rf"{Q}(?:@|:)(?:search_text|dispname|startwith=[1-9]\d{{3}})", "searches"),
+            Rule("query", rf"{Q}[@:]search_text=[^&]", "searches"),
         ),
     ),
     Software(

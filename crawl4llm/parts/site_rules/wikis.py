@@ -165,6 +165,18 @@ SOFTWARE: Final = (
                 "https://ikiwiki.info/plugins/recentchanges/",
             ),
             Rule("tag", r"/tags?/[^/]+", "posts once more, by tag", "https://ikiwiki.info/plugins/tag/"),
+            Rule(
+                "date",
+                r"/archives/(?:19|20)\d\d(?:/\d\d)?(?:/|\.html)?$",
+                "posts once more, by date, with a calendar",
+                "https://ikiwiki.info/plugins/calendar/",
+            ),
+            Rule(
+                "feed",
+                r"/?index\.(?:rss|atom)$|\.(?:rss|atom)$",
+                "feeds",
+                "https://ikiwiki.info/ikiwiki/directive/inline/",
+            ),
         ),
     ),
 )
