@@ -1,8 +1,8 @@
 """What crawlers bring home of a web of real software, which runs on loopback with names and TLS.
 
     python -m benchmarks.websoftware [--requests 3000] [--delay 0.5] [--by-software] [--seed-sets 5] [--before FILE]
-                                     [--build | --check | --serve | --report] [--install] [--small]
-                                     [--state FOLDER] [--out FOLDER]
+                                     [--crawlers link,parent_first] [--build | --check | --serve | --report]
+                                     [--install] [--small] [--state FOLDER] [--out FOLDER]
 
 The first run builds the web from Debian's packages (``--install`` installs them), the package index and npm. It fills
 the web with texts of ../shared/corpora/real-web, each used once; this takes about half an hour. Then crawl4llm crawls
@@ -11,6 +11,8 @@ as it is and with Nutch's default URL filter. ``--by-software`` crawls each soft
 A request is useful if it is the first that brings a text whose source scores above 0.5; the servers' logs decide,
 robots.txt and tdmrep.json apart. Figures of another composition are not compared with. Nothing is measured, and the
 reason is said, if packages are missing or ports cannot be had. ``--small`` has two sites of the package index alone.
+Scrapy's crawls are kept for a composition until its code or that of benchmarks/websoftware/peers.py changes, and
+reported beside later crawls of crawl4llm; ``--crawlers`` says who crawls now.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from benchmarks.corpora import SHARED, kept
 from benchmarks.results import add_output, publish
 from benchmarks.websoftware import building, composition
 from benchmarks.websoftware.checking import Browser, faults
-from benchmarks.websoftware.measuring import Measurements, code
+from benchmarks.websoftware.crawls import CRAWLERS
+from benchmarks.websoftware.measuring import Measurements, code, peers_code
 from benchmarks.websoftware.planning import Plan, plan
 from benchmarks.websoftware.reporting import result
 from benchmarks.websoftware.running import running
@@ -77,6 +80,14 @@ def small() -> tuple[Site, ...]:
     )
 
 
+def crawlers(given: str) -> list[str]:
+    """Return the crawlers that ``--crawlers`` names. Raises ArgumentTypeError if one does not exist."""
+    names = list(dict.fromkeys(given.split(",")))
+    if unknown := [name for name in names if name not in CRAWLERS]:
+        raise argparse.ArgumentTypeError(f"no crawler {unknown[0]!r}; choose from {', '.join(CRAWLERS)}")
+    return names
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=3000, help="of a crawl of the whole web (%(default)s)")
@@ -85,6 +96,7 @@ def arguments() -> argparse.Namespace:
         "--delay", type=float, default=0.5, help="DOWNLOAD_DELAY of crawls of the whole web (%(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the seeds of crawls of the whole web (%(default)s)")
+    parser.add_argument("--crawlers", type=crawlers, default=list(CRAWLERS), help="some crawlers, with commas between")
     parser.add_argument("--by-software", action="store_true", help="crawl each software by itself, too")
     parser.add_argument("--only", default="", help="some software, with commas between")
     parser.add_argument("--seed-sets", type=int, default=5, help="for crawls of one software (%(default)s)")
@@ -124,14 +136,14 @@ def main() -> int:
 def _run(args: argparse.Namespace, state: Path, sites: tuple[Site, ...]) -> int:
     some = first_texts(_SMALL_TEXTS) if args.small else texts(state)
     planned = plan(sites, some)
-    measurements = Measurements(state, sites, planned)
+    measurements = Measurements(state, sites, planned, args.crawlers)
     if not args.report:
         with _alone(state):
             building.build(state, sites, planned)
             status = 0 if args.build else _measure(args, state, sites, measurements, planned)
         if args.build or args.serve or args.check:
             return status
-    publish(result(measurements.records(), planned.digest, code(), args.before), args)
+    publish(result(measurements.records(), planned.digest, (code(), peers_code()), args.before), args)
     return 0
 
 

@@ -19,8 +19,9 @@ from benchmarks.websoftware.planning import Plan
 from benchmarks.websoftware.running import places
 from benchmarks.websoftware.site import Site
 
-CRAWLERS = ("link", "parent_first", "breadth_first", "nutch_filter")
-"""Two policies of crawl4llm, two spiders of plain Scrapy."""
+POLICIES, PEERS = ("link", "parent_first"), ("breadth_first", "nutch_filter")
+"""Policies of crawl4llm; spiders of plain Scrapy."""
+CRAWLERS = POLICIES + PEERS
 _ENDED_WELL = {0, 130, -2}
 """Statuses of a crawl that has come to its end or was interrupted."""
 _SECONDS = 3600
@@ -56,7 +57,7 @@ def run(state: Path, crawl: Crawl, folder: Path) -> list[Asked]:
     }
     spider = [crawl.crawler, "-a", f"seeds={folder / 'seeds.txt'}"]
     settings = "benchmarks.websoftware.peers"
-    if crawl.crawler in CRAWLERS[:2]:
+    if crawl.crawler in POLICIES:
         options |= {"URL_POLICY": crawl.crawler, "SCORER_MODEL": model(), "OUTPUT_DIR": folder / "run"}
         options |= {"JOBDIR": folder / "job"}
         spider[0], settings = "influence", "benchmarks.websoftware.settings"

@@ -1,22 +1,26 @@
 """The measurements: one crawl of the whole web by each crawler, and crawls of each software by itself.
 
-Each crawl is kept when it is done, for this composition and this code of crawl4llm: a run that was broken off goes on.
+Each crawl is kept when it is done, so that a run that was broken off goes on. Crawls of crawl4llm are kept for this
+composition and this code of crawl4llm. Crawls of the Scrapy peers are kept for this composition and for the peers' own
+code, so that later code of crawl4llm is compared with them as they are.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from benchmarks.live_runs import PROJECT
 from benchmarks.websoftware.composition import addresses
-from benchmarks.websoftware.crawls import CRAWLERS, Crawl, front_pages, known, own_seeds, run
+from benchmarks.websoftware.crawls import CRAWLERS, PEERS, Crawl, front_pages, known, own_seeds, run
 from benchmarks.websoftware.judging import Judge
 from benchmarks.websoftware.planning import Plan
 from benchmarks.websoftware.site import Site
@@ -35,24 +39,34 @@ def code() -> str:
     return "-".join(tree[:10] for tree in found) + ("-changed" if dirty else "")
 
 
-class Measurements:
-    """Crawls of a web that is served, with those that were done before."""
+def peers_code() -> str:
+    """Return what names the code of the Scrapy peers: their module, and the versions of Scrapy and trafilatura."""
+    told = hashlib.sha256(Path(__file__).with_name("peers.py").read_bytes()).hexdigest()[:10]
+    return f"scrapy-{version('scrapy')}-trafilatura-{version('trafilatura')}-{told}"
 
-    def __init__(self, state: Path, sites: Sequence[Site], planned: Plan) -> None:
-        self._state, self._sites, self._plan = state, sites, planned
+
+class Measurements:
+    """Crawls of a web that is served, by some crawlers, with those that were done before by all."""
+
+    def __init__(self, state: Path, sites: Sequence[Site], planned: Plan, crawlers: Sequence[str] = CRAWLERS) -> None:
+        self._state, self._sites, self._plan, self._crawlers = state, sites, planned, crawlers
         self._judge = Judge(sites, planned)
         self._lock = Lock()
         self._broken_off = False
-        self.kept = state / "measured" / f"{planned.digest}-{code()}.jsonl"
-        self.kept.parent.mkdir(parents=True, exist_ok=True)
+        kept = state / "measured"
+        kept.mkdir(parents=True, exist_ok=True)
+        codes = dict.fromkeys(CRAWLERS, code()) | dict.fromkeys(PEERS, peers_code())
+        self._kept = {crawler: kept / f"{planned.digest}-{codes[crawler]}.jsonl" for crawler in CRAWLERS}
 
     def records(self) -> list[Record]:
-        """Return what was measured so far."""
-        return [json.loads(line) for line in self.kept.open()] if self.kept.exists() else []
+        """Return what was measured so far, by all crawlers, in their order."""
+        files = dict.fromkeys(self._kept.values())
+        found = [json.loads(line) for file in files if file.exists() for line in file.open()]
+        return sorted(found, key=lambda record: CRAWLERS.index(record["crawler"]))
 
     def whole(self, requests: int, delay: float, seed: int) -> None:
         """Crawl the whole web by each crawler."""
-        for crawler in CRAWLERS:
+        for crawler in self._crawlers:
             crawl = Crawl(crawler, self._hosts(self._sites), front_pages(self._sites, seed), requests, delay)
             self._measure({"of": "all", "crawler": crawler, "seed": seed, "requests": requests, "delay": delay}, crawl)
 
@@ -73,7 +87,7 @@ class Measurements:
             if only and software not in only:
                 continue
             sites = [site for site in self._sites if site.software == software]
-            for crawler in CRAWLERS:
+            for crawler in self._crawlers:
                 crawl = Crawl(crawler, self._hosts(sites), own_seeds(sites, self._plan, seed), requests, 0)
                 yield {"of": software, "crawler": crawler, "seed": seed, "requests": requests, "delay": 0}, crawl
 
@@ -93,7 +107,7 @@ class Measurements:
             return
         told = {software: verdict.told() for software, verdict in verdicts.items() if verdict.requests}
         seconds = asked[-1].time - asked[0].time if asked else 0.0
-        with self._lock, self.kept.open("a") as file:
+        with self._lock, self._kept[name["crawler"]].open("a") as file:
             file.write(json.dumps({**name, "seconds": round(seconds, 1), "verdicts": told}) + "\n")
         all_of_it = verdicts["all"]
         print(

@@ -10,22 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import Figure, Result, Table
-from benchmarks.websoftware.crawls import CRAWLERS
+from benchmarks.websoftware.crawls import CRAWLERS, PEERS, POLICIES
 from benchmarks.websoftware.measuring import Record
 from crawl4llm.base.errors import InputError
 
 LEAST_USEFUL, LEAST_TIMES, LEAST_OF_BETTER, MOST_MISSED = 0.75, 1.35, 0.95, 0.5
-OURS, THEIRS = CRAWLERS[:2], CRAWLERS[2:]
 _KINDS = 25
 
 
-def result(records: Sequence[Record], digest: str, code: str, before: Path | None) -> Result:
-    """Return what was measured. Raises InputError if figures of before are of another composition."""
+def result(records: Sequence[Record], digest: str, codes: tuple[str, str], before: Path | None) -> Result:
+    """Return what was measured, by the code of crawl4llm and that of the peers. Raises InputError if figures of before
+    are of another composition."""
+    code, peers = codes
     found = Result("websoftware", [f"a web of real software, composition {digest}, crawl4llm {code}"])
     whole = {record["crawler"]: record for record in records if record["of"] == "all"}
     if whole:
         found.tables += [_overview(whole), _of_software(whole), _chaff(whole)]
-        for policy in OURS:
+        for policy in POLICIES:
             if policy in whole:
                 share = whole[policy]["verdicts"]["all"]["useful per request"]
                 found.figures.append(Figure(f"{policy}: useful per request", share, LEAST_USEFUL, least=True))
@@ -36,7 +37,7 @@ def result(records: Sequence[Record], digest: str, code: str, before: Path | Non
         found.figures += figures
     if before:
         found.figures += _against(whole, digest, json.loads(before.read_text()))
-    found.notes += [f"composition: {digest}", f"code of crawl4llm: {code}"]
+    found.notes += [f"composition: {digest}", f"code of crawl4llm: {code}", f"code of the peers: {peers}"]
     return found
 
 
@@ -54,7 +55,7 @@ def _overview(whole: dict[str, Record]) -> Table:
     rows: list[Sequence[str | float | None]] = []
     for crawler, record in whole.items():
         told = record["verdicts"]["all"]
-        dropped = sum(told["left"].values()) if crawler in OURS else None
+        dropped = sum(told["left"].values()) if crawler in POLICIES else None
         rows.append(
             [
                 *(crawler, told["requests"], told["useful"], told["useful per request"], told["good"]),
@@ -86,19 +87,22 @@ def _chaff(whole: dict[str, Record]) -> Table:
 
 
 def _alone(own: Sequence[Record]) -> tuple[Table, list[Figure]]:
-    """Return the means of crawls of each software by itself, and how the policies compare with the better Scrapy."""
-    shares: dict[str, dict[str, list[float]]] = {}
+    """Return the means of crawls of each software by itself, and how the policies compare with the better Scrapy.
+
+    Means are of the sets of seeds from which all crawlers have crawled that have crawled the software at all.
+    """
+    shares: dict[str, dict[str, dict[tuple[int, int], float]]] = {}
     for record in own:
-        told = record["verdicts"]["all"]
-        shares.setdefault(record["of"], {}).setdefault(record["crawler"], []).append(told["useful per request"])
+        of, seeds = shares.setdefault(record["of"], {}), (record["requests"], record["seed"])
+        of.setdefault(record["crawler"], {})[seeds] = record["verdicts"]["all"]["useful per request"]
     rows: list[Sequence[str | float | None]] = []
     worst: dict[str, tuple[float, str]] = {}
     for software, of in sorted(shares.items()):
-        means = {crawler: statistics.mean(found) for crawler, found in of.items()}
-        sets = min(len(of.get(crawler, ())) for crawler in CRAWLERS)
-        rows.append([software, *(means.get(crawler) for crawler in CRAWLERS), float(sets)])
-        better = max((means.get(peer, 0.0) for peer in THEIRS), default=0.0)
-        for policy in OURS:
+        sets = set.intersection(*map(set, of.values()))
+        means = {crawler: statistics.mean(found[one] for one in sets) for crawler, found in of.items() if sets}
+        rows.append([software, *(means.get(crawler) for crawler in CRAWLERS), float(len(sets))])
+        better = max((means.get(peer, 0.0) for peer in PEERS), default=0.0)
+        for policy in POLICIES:
             if policy in means and better:
                 worst[policy] = min(worst.get(policy, (9.0, "")), (means[policy] / better, software))
     table = Table("Useful per request in crawls of its own", ("", *CRAWLERS, "seed sets"), rows)
@@ -115,7 +119,7 @@ def _against(whole: dict[str, Record], digest: str, former: dict[str, Any]) -> l
         raise InputError(f"the figures of before are of another composition than {digest}; measure that commit again")
     rows = {row[0]: row for table in former["tables"] if table["title"] == "The whole web" for row in table["rows"]}
     figures = []
-    for policy in OURS:
+    for policy in POLICIES:
         if policy in whole and policy in rows:
             told = whole[policy]["verdicts"]["all"]
             times = told["useful per request"] / rows[policy][3]

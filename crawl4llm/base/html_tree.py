@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -49,6 +49,11 @@ class HtmlTree:
         """Return the elements that selectors find, in page order; none in a ``template``. Each search goes over the
         whole tree."""
         return self._tree.css(selectors)
+
+    @property
+    def head(self) -> LexborNode | None:
+        """The element ``head``."""
+        return self._tree.head
 
 
 def _cut_at_depth(html: bytes) -> bytes:
@@ -110,6 +115,28 @@ class HtmlLink(NamedTuple):
     """The link's text, or an ``area``'s ``alt``, on one line, 1,000 characters at most; empty for a meta refresh."""
     boilerplate: bool
     """True inside ``header``, ``footer`` and ``nav``."""
+    rel: str = ""
+    """Those of RELATIONS that all links of the page to this target have, in that order, with a blank between."""
+    language: str = ""
+    """The language of the target by the first ``hreflang`` that says one, in lower case."""
+
+
+RELATIONS: Final = ("nofollow", "ugc", "sponsored")
+"""Link types that say why a link is not followed (HTML Standard, 4.6.7.11; Google's two since 2019)."""
+_LONGEST_REL: Final = 1000
+_LONGEST_LANGUAGE: Final = 35
+"""Characters of a language tag (RFC 5646, 4.4.1)."""
+
+
+class FoundLink(NamedTuple):
+    """A link before it is resolved."""
+
+    reference: str | None
+    """None for no link."""
+    text: str
+    boilerplate: bool
+    rel: str = ""
+    language: str = ""
 
 
 def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLink]:
@@ -125,32 +152,40 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     nodes = [node for node in found if node.tag != "base"][:_MOST_LINKS]
     boilerplate = {node.mem_id for node in page.css(_IN_BOILERPLATE)}
     silent = _silent(page, len(nodes))
-    links = (
-        (_reference(node), "" if node.mem_id in silent else _anchor(node), node.mem_id in boilerplate) for node in nodes
-    )
-    return distinct_links(links, url, _href(base) if base else None, charset)
+    links = (_found(node, is_silent=node.mem_id in silent, boilerplate=node.mem_id in boilerplate) for node in nodes)
+    return distinct_links(links, url, _href(base.attributes) if base else None, charset)
 
 
-def distinct_links(
-    links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None, charset: str = "utf-8"
-) -> list[HtmlLink]:
+def distinct_links(links: Iterable[FoundLink], url: str, base: str | None, charset: str = "utf-8") -> list[HtmlLink]:
     """Return links to http and https without their fragments, in page order, one for each target.
 
-    Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
-    that has a text counts. A page's link to itself is none. Queries are encoded in ``charset``, the page's.
+    Of several to one target the first that has a text counts. A page's link to itself is none. Queries are encoded in
+    ``charset``, the page's.
     """
     page = BaseUrl(url, charset)
     start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
     resolve = (BaseUrl(start, charset) if start else page).resolve
     found: dict[str, HtmlLink] = {}
-    for reference, text, boilerplate in links:
-        if reference is None or len(reference) > _LONGEST_REFERENCE:
+    for link in links:
+        if link.reference is None or len(link.reference) > _LONGEST_REFERENCE:
             continue
-        target = resolve(reference)
-        if target is not None and (target not in found or (text and not found[target].anchor)):
-            found[target] = HtmlLink(target, " ".join(text.split())[:_LONGEST_ANCHOR], boilerplate)
+        if (target := resolve(link.reference)) is None:
+            continue
+        before = found.get(target)
+        if before is None:
+            found[target] = HtmlLink(target, _one_line(link.text), *link[2:])
+            continue
+        if before.rel or link.language:
+            both = " ".join(one for one in before.rel.split() if one in link.rel.split())
+            before = found[target] = before._replace(rel=both, language=before.language or link.language)
+        if link.text and not before.anchor:
+            found[target] = before._replace(anchor=_one_line(link.text), boilerplate=link.boilerplate)
     found.pop(normalise_url(url), None)
     return list(found.values())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_ANCHOR]
 
 
 def refresh_target(content: str) -> str | None:
@@ -177,22 +212,24 @@ def _is_foreign(node: LexborNode) -> bool:
     return False
 
 
-def _reference(node: LexborNode) -> str | None:
-    """Return the reference of an element; None for a ``meta`` that is no refresh."""
-    if node.tag != "meta":
-        return _href(node)
+def _found(node: LexborNode, *, is_silent: bool, boilerplate: bool) -> FoundLink:
+    """Return the link of an element."""
     attributes = node.attributes
-    if (attributes.get("http-equiv") or "").strip().lower() != "refresh":
-        return None
-    return refresh_target(attributes.get("content") or "")
+    if node.tag == "meta":
+        is_refresh = (attributes.get("http-equiv") or "").strip().lower() == "refresh"
+        return FoundLink(refresh_target(attributes.get("content") or "") if is_refresh else None, "", boilerplate)
+    text = "" if is_silent else (attributes.get("alt") or "") if node.tag == "area" else node.text()
+    language = (attributes.get("hreflang") or "").strip().lower()[:_LONGEST_LANGUAGE]
+    return FoundLink(_href(attributes), text, boilerplate, relations(attributes.get("rel") or ""), language)
 
 
-def _href(node: LexborNode) -> str:
+def relations(rel: str) -> str:
+    """Return those of RELATIONS that an attribute ``rel`` has, with a blank between."""
+    words = rel[:_LONGEST_REL].lower().split() if rel else ()
+    return " ".join(one for one in RELATIONS if one in words)
+
+
+def _href(attributes: Mapping[str, str | None]) -> str:
     """Return the reference of an element: its ``href``, or else ``xlink:href`` (SVG 2, 16.1.6), which selectors take
     for one too."""
-    attributes = node.attributes
     return (attributes["href"] if "href" in attributes else attributes.get("xlink:href")) or ""
-
-
-def _anchor(node: LexborNode) -> str:
-    return (node.attributes.get("alt") or "") if node.tag == "area" else node.text()

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from crawl4llm.base.page_heads import PageHead
 
 HeaderFields = Sequence[tuple[bytes, bytes]]
 """Names and values of a message's header fields, in order."""
@@ -65,6 +68,9 @@ class Link(NamedTuple):
     anchor: str
     boilerplate: bool
     """True for a link inside the page's header or footer."""
+    rel: str = ""
+    language: str = ""
+    """Both as :class:`crawl4llm.base.html_tree.HtmlLink` has them; empty if the corpus does not tell."""
 
 
 @dataclass(slots=True)
@@ -89,6 +95,10 @@ class PageRecord:
     """What site and page say of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
     follows: bool = True
     """Whether its links may be followed."""
+    noindex: bool = False
+    """Whether it asks, in its head or by X-Robots-Tag, to be kept out of indexes."""
+    head: PageHead | None = None
+    """What it says of itself; None if the corpus does not tell."""
     beside: int = 0
     """Bytes that wait with it in memory, such as its text, besides its content and links."""
 

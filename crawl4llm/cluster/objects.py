@@ -186,7 +186,7 @@ class LinksByTarget:
             targets = self._targets[partition]
             refs, numbers = by_target.setdefault(partition, ([], []))
             target = (link.key, "" if link.url == link.key else link.url)
-            refs.append(targets.setdefault(target + link[2:] if self._anchors else target, len(targets)))
+            refs.append(targets.setdefault(target + link[2:4] if self._anchors else target, len(targets)))
             numbers.append(number)
         if keyless:
             by_target.setdefault(self._own, ([], []))

@@ -70,7 +70,8 @@ class Algorithm:
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
-        self._crawled, self._found, self._place = map(self.parts.having, ("crawled", "found", "place"))
+        self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
+        self._found, self._place = self.parts.having("found"), self.parts.having("place")
         self._learns, self._dequeued = (overriding(self.policy, hook) for hook in ("crawled", "dequeued"))
 
     def visit_seeds(self, seeds: Sequence[Candidate]) -> list[Candidate]:
@@ -163,6 +164,8 @@ class Algorithm:
         if left is not None:
             self.counters.counts[left] += len(links)
             links = ()
+        for leads in self._leads:
+            links = leads(rated, links)
         entry = replace(lease.entry, key=page.key, url=page.url)
         return CrawledPage(entry, rated.influence, links, rated.novel, rated.classes)
 

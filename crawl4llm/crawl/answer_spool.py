@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, get_args
 from crawl4llm.base.errors import Why, as_input_error
 from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.base.input_files import json_or_none
+from crawl4llm.base.page_heads import PageHead
 from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
 from crawl4llm.base.shapes import FLAG, LINE, Maybe, Where, fits, whole
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
@@ -32,7 +33,7 @@ _HEAD = struct.Struct("<QIQI")
 _HEADERS, _BODIES = ("request_headers", "headers"), ("request_body", "body")
 _PLAIN = [field.name for field in fields(Capture) if field.name not in {*_HEADERS, *_BODIES}]
 """Fields of an exchange that JSON takes as they are; the same of a page follow."""
-_PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops", "opt_outs", "follows")
+_PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops", "opt_outs", "follows", "noindex")
 _SAME = "body"
 """HTML that is the body of the page's own exchange, and not written twice."""
 
@@ -62,7 +63,9 @@ _PAGE: Final = Where(
         "hops": [{str}],
         "opt_outs": {str},
         "follows": FLAG,
-        "outlinks": Maybe([({str}, Maybe({str}), {str}, FLAG)]),
+        "noindex": FLAG,
+        "head": Maybe(({str}, {str}, [({str}, {str})])),
+        "outlinks": Maybe([({str}, Maybe({str}), {str}, FLAG, {str}, {str})]),
         "html": Maybe({int, _SAME}),
         "captures": [_CAPTURE],
     },
@@ -189,7 +192,7 @@ def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
 
 
 def _page_as_json(page: PageRecord, bodies: list[bytes]) -> dict[str, Any]:
-    told: dict[str, Any] = {name: getattr(page, name) for name in (*_PLAIN_OF_PAGE, "outlinks", "html")}
+    told: dict[str, Any] = {name: getattr(page, name) for name in (*_PLAIN_OF_PAGE, "head", "outlinks", "html")}
     told["captures"] = [_capture_as_json(capture, bodies) for capture in page.captures]
     if page.html is not None and page.captures and page.html == page.captures[-1].body:
         told["html"] = _SAME
@@ -204,7 +207,11 @@ def _page(told: Mapping[str, Any], bodies: BytesIO) -> PageRecord:
     html = captures[-1].body if told["html"] == _SAME else None if told["html"] is None else bodies.read(told["html"])
     links = None if told["outlinks"] is None else [Link(*link) for link in told["outlinks"]]
     given = {name: told[name] for name in _PLAIN_OF_PAGE}
-    return PageRecord(**given, html=html, outlinks=links, captures=captures)
+    head = None
+    if told["head"] is not None:
+        canonical, generator, alternates = told["head"]
+        head = PageHead(canonical, generator, tuple(map(tuple, alternates)))
+    return PageRecord(**given, head=head, html=html, outlinks=links, captures=captures)
 
 
 def _capture_as_json(capture: Capture, bodies: list[bytes]) -> dict[str, Any]:

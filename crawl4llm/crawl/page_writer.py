@@ -61,7 +61,10 @@ class PageWriter:
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
         if known and not (self._archive.keeps_text or self._rated or self._reads):
-            return {entry.key: Rated(entry.score) for entry, _ in fetched}
+            return {
+                entry.key: Rated(entry.score, key=page.key, noindex=page.noindex, head=page.head)
+                for entry, page in fetched
+            }
         ratings = await self._rate([page for _, page in fetched])
         if not known:
             for rating in ratings:
@@ -69,8 +72,9 @@ class PageWriter:
                 self._counters.note(rating.reason)
                 self._counters.counts["pages/unrated"] += rating.score is None
         rated = {}
-        for place, ((entry, _), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
+        for place, ((entry, fetch), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
+            page.key, page.noindex, page.head = fetch.key, fetch.noindex, fetch.head
             for see in self._rated:
                 see(place, page)
         return rated

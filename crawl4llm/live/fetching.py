@@ -23,7 +23,7 @@ from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
 from crawl4llm.live.web import LiveWeb
-from crawl4llm.optouts import Action, as_text, said_in_head
+from crawl4llm.optouts import Action, as_text, is_noindex, said_in_head
 from crawl4llm.warc import CONTENT_TYPE, Fields, is_html
 
 HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
@@ -99,6 +99,7 @@ class Fetching:
             await self._reader.read(page)
             verdict = opt_outs.verdict(request, *in_head, *page.said)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
+            page.noindex = is_noindex(verdict.said)
             attach_page(request, page)
         return response
 

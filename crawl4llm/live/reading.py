@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_tree import HtmlTree, html_links
+from crawl4llm.base.page_heads import PageHead, page_head
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
 from crawl4llm.optouts import Action, Said, decide, said_in_tree
@@ -74,9 +75,11 @@ class Reading(NamedTuple):
 
     rating: Rating | RatedText | None
     """None if it was not wanted, or the page's own signals forbid to keep it."""
-    links: Sequence[tuple[str, str, bool]]
+    links: Sequence[tuple[str, str, bool, str, str]]
     """See :class:`crawl4llm.base.html_tree.HtmlLink`; plain tuples take a third of the time between processes."""
     said: Sequence[Said]
+    head: tuple[Any, ...]
+    """The fields of a :class:`crawl4llm.base.page_heads.PageHead`."""
 
 
 class Unread(NamedTuple):
@@ -102,9 +105,10 @@ def _read(rater: PageRater, page: SentPage, rate: _Rate | None, opt_outs: OfPage
     tree = HtmlTree(html.data)
     said = said_in_tree(tree, opt_outs.crawler)
     links = [link[:] for link in html_links(tree, page.url, html.charset)]
+    head = page_head(tree, page.url, html.charset)[:]
     del tree  # a large one is not to stand beside the extractor's
     is_kept = not decide(said, fetch_opted_out=opt_outs.fetched).forbids(Action.ARCHIVE)
-    return Reading(rate(rater, HtmlPage(page.url, html.data)) if rate and is_kept else None, links, said)
+    return Reading(rate(rater, HtmlPage(page.url, html.data)) if rate and is_kept else None, links, said, head)
 
 
 def _rate(rater: PageRater, page: SentPage, rate: _Rate) -> Rating | RatedText:
@@ -161,7 +165,8 @@ class Reader:
         if isinstance(found, Unread):
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
         page.rating, page.said = page.rating or found.rating, found.said
-        page.outlinks = [Link(url, url, anchor, boilerplate) for url, anchor, boilerplate in found.links]
+        page.outlinks = [Link(link[0], *link) for link in found.links]
+        page.head = PageHead(*found.head)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

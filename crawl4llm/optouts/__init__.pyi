@@ -24,6 +24,7 @@ from .said import (
     decide as decide,
     from_text as from_text,
     is_known as is_known,
+    is_noindex as is_noindex,
     reason_against_training as reason_against_training,
 )
 from .table import ROBOTS_TXT as ROBOTS_TXT, TABLE_DATE as TABLE_DATE, TDMREP as TDMREP, Action as Action

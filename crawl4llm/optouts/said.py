@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, ROBOTS_TXT, TDMREP, Action, row_of
+from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, ROBOTS, ROBOTS_TXT, TDMREP, Action, row_of
 
 PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
@@ -19,6 +19,7 @@ UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
 """The note in a warcinfo record of a simulation whose corpus does not tell what heads and sites said of its pages."""
 
 _PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}
+_NOINDEX: Final = {"noindex", "none"}
 _BETWEEN: Final = "; "
 _SAFE: Final = "!#$&'()*+,/:=?@[]-._~"
 _LONGEST: Final = 1 << 10
@@ -69,6 +70,11 @@ def from_text(text: str) -> list[Said]:
             place, agent, scope, signal, value = words
             found.append(Said(signal, value, place, scope, agent))
     return found
+
+
+def is_noindex(said: Iterable[Said]) -> bool:
+    """Return whether a page asks to be kept out of indexes."""
+    return any(one.signal == ROBOTS and one.value in _NOINDEX for one in said)
 
 
 def is_known(note: str | None) -> bool:

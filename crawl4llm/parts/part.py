@@ -12,6 +12,7 @@ from crawl4llm.base.errors import Why
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from crawl4llm.base.page_heads import PageHead
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
@@ -81,6 +82,12 @@ class Rated:
     """True if it has a text that is new, or no part compares texts."""
     left: str | None = None
     """The figure that counts its links if they are not followed; None if they are."""
+    key: str = ""
+    """Its document key, after redirects."""
+    noindex: bool = False
+    """True if it asks to be kept out of indexes."""
+    head: PageHead | None = None
+    """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Fields for its metadata record in the archive."""
     line: dict[str, Any] = field(default_factory=dict)
@@ -149,6 +156,11 @@ class Part:
     def follows(self, source: Entry, links: Sequence[Link]) -> Sequence[Link]:
         """Return the links of a page that may be followed, and count the others. A document that one link may not lead
         to is not visited, so that another link may."""
+        return links
+
+    def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
+        """Return those links of a page that was archived which lead anywhere, and count the others: these are not told
+        to the policy. It is called before the links are divided among partitions."""
         return links
 
     def admits(self, candidate: Candidate) -> Refusal | None:

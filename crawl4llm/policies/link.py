@@ -202,10 +202,11 @@ class Policy(PageByPagePolicy):
     def _see_links(self, links: Iterable[Link], target: float) -> None:
         """Note a page's links to documents that wait; several to one document count as the first of them."""
         seen = set()
-        for _, key, anchor, boilerplate in links:
+        for link in links:
+            key = link.key
             if key in self._waiting and key not in seen:
                 seen.add(key)
-                self._waiting[key].linked(target, anchor, boilerplate=boilerplate)
+                self._waiting[key].linked(target, link.anchor, boilerplate=link.boilerplate)
                 self._linked[key] = None
                 self._waiting_turns.changed(key)
 

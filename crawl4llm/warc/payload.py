@@ -15,7 +15,7 @@ from crawl4llm.base import charsets
 from crawl4llm.base.chunked import joined
 from crawl4llm.base.compression import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.errors import Bomb, TooLarge
-from crawl4llm.base.html_tree import HtmlLink, distinct_links, refresh_target
+from crawl4llm.base.html_tree import FoundLink, HtmlLink, distinct_links, refresh_target, relations
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 
@@ -161,13 +161,19 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     for name in _TO_HTML:
         html = _dict(html).get(name)
     head = _dict(_dict(html).get("Head"))
-    links: list[tuple[str | None, str, bool]] = [
-        (refresh_target(_text(meta.get("content"))), "", False)
+    links = [
+        FoundLink(refresh_target(_text(meta.get("content"))), "", False)
         for meta in map(_dict, _list(head.get("Metas")))
         if _text(meta.get("http-equiv")).lower() == "refresh"
     ]
     links += [
-        (_text(link.get("url")), _text(link.get("text") or link.get("alt")), False)
+        FoundLink(
+            _text(link.get("url")),
+            _text(link.get("text") or link.get("alt")),
+            False,
+            relations(_text(link.get("rel"))),
+            _text(link.get("hreflang")).lower(),
+        )
         for link in map(_dict, _list(_dict(html).get("Links")))
         if _text(link.get("path")) in _LINKS
     ]

@@ -16,9 +16,10 @@ from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
 from crawl4llm.base.known_sets import fingerprint
+from crawl4llm.base.page_heads import page_head
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.optouts import as_text, from_text, said_in_tree
+from crawl4llm.optouts import as_text, from_text, is_noindex, said_in_tree
 from crawl4llm.warc import (
     PAYLOAD_DIGEST,
     TARGET_URI,
@@ -112,9 +113,10 @@ class WarcCorpus:
                 html = self._html(number, stored)
                 page.html, tree = html.data, HtmlTree(html.data)
                 said += said_in_tree(tree, "")
+                page.head = page_head(tree, key, html.charset)
                 if page.outlinks is None:
                     page.outlinks = self._resolved(html_links(tree, key, html.charset), key)
-        page.opt_outs = as_text(said) if said else ""
+        page.opt_outs, page.noindex = as_text(said) if said else "", is_noindex(said)
         return page
 
     def text(self, key: str) -> str:
@@ -330,7 +332,7 @@ class WarcCorpus:
 
     def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
-        return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
+        return [Link(link.url, target, *link[1:]) for link, target in resolved if target != key]
 
 
 def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:

@@ -13,8 +13,10 @@ import pytest
 
 from benchmarks.websoftware import composition, planning
 from benchmarks.websoftware.access_logs import marks, since
+from benchmarks.websoftware.crawls import CRAWLERS
 from benchmarks.websoftware.peers import taken_by_nutch
 from benchmarks.websoftware.planning import plan, software
+from benchmarks.websoftware.reporting import result
 from benchmarks.websoftware.site import Site
 from benchmarks.websoftware.texts import Block, Text
 from crawl4llm.base.errors import InputError
@@ -138,6 +140,24 @@ def test_logs_of_all_servers_become_requests(tmp_path: Path) -> None:
     assert since(tmp_path, marks(tmp_path), "us") == []
 
 
+def test_means_are_of_sets_of_seeds_that_all_crawlers_have_crawled_from() -> None:
+    shares = {"link": [0.6], "parent_first": [0.3], "breadth_first": [0.5, 0.9], "nutch_filter": [0.4, 0.8]}
+    records = [
+        {
+            "of": "hugo",
+            "crawler": crawler,
+            "seed": seed,
+            "requests": 300,
+            "verdicts": {"all": {"useful per request": share}},
+        }
+        for crawler, found in shares.items()
+        for seed, share in enumerate(found)
+    ]
+    told = result(records, "composition", ("ours", "theirs"), None)
+    assert told.tables[0].rows == [["hugo", 0.6, 0.3, 0.5, 0.4, 1.0]]
+    assert [figure.value for figure in told.figures] == pytest.approx([1.2, 0.6])
+
+
 @pytest.mark.slow
 def test_a_small_web_is_built_and_crawled(tmp_path: Path, shared: Callable[[str], Path]) -> None:
     shared("corpora")
@@ -147,12 +167,22 @@ def test_a_small_web_is_built_and_crawled(tmp_path: Path, shared: Callable[[str]
     assert done.returncode == 0, done.stderr
     if done.stdout.startswith("skipped: "):
         pytest.skip(done.stdout.strip())
-    result = json.loads((tmp_path / "websoftware.json").read_text())
-    rows = {row[0]: row for row in result["tables"][0]["rows"]}
+    told = json.loads((tmp_path / "websoftware.json").read_text())
+    rows = {row[0]: row for row in told["tables"][0]["rows"]}
+    assert tuple(rows) == CRAWLERS
     assert {name: row[1] for name, row in rows.items()} == dict.fromkeys(rows, 40)
     assert all(5 <= row[2] < 40 for row in rows.values()), rows
-    result["notes"] = ["composition: of another web"]
-    (tmp_path / "before.json").write_text(json.dumps(result))
+    for file in (tmp_path / "small/measured").glob("*.jsonl"):
+        if "-scrapy-" not in file.name:
+            file.unlink()  # as later code of crawl4llm finds them
+    later = subprocess.run([*command, "--crawlers=link"], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert [line.split(", ")[1] for line in later.stdout.splitlines() if line.startswith("all, ")] == ["link"]
+    told = json.loads((tmp_path / "websoftware.json").read_text())
+    kept = {row[0]: row for row in told["tables"][0]["rows"]}
+    assert list(kept) == ["link", *CRAWLERS[2:]]
+    assert [kept[name] for name in CRAWLERS[2:]] == [rows[name] for name in CRAWLERS[2:]]
+    told["notes"] = ["composition: of another web"]
+    (tmp_path / "before.json").write_text(json.dumps(told))
     again = subprocess.run(
         [*command, f"--before={tmp_path / 'before.json'}"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
