@@ -88,8 +88,8 @@ class BudgetsPart(Part):
 
 
 def _may_earn(page: Rated) -> bool:
-    """Return whether a page is worth anything: near duplicates of earlier pages and pages without a text are not."""
-    return page.has_new_text
+    """Return whether a page is worth anything: near duplicates, pages without a text and `noindex` pages are not."""
+    return page.has_new_text and not page.noindex
 
 
 def _scopes(entry: Entry) -> list[str]:
