@@ -87,6 +87,11 @@ def by_owner(ids: list[str]) -> dict[str, int]:
         ("https://www.a.co.uk/", ["a.co.uk", "www.a.co.uk/"]),
         ("http://www.a.co.uk/x.html", ["a.co.uk", "www.a.co.uk/"]),
         ("http://a.example/x/y/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/"]),
+        ("http://a.example/issue42", ["a.example", "a.example/", "a.example/issue#"]),
+        (
+            "http://a.example/forum/thread-5-page-2.html",
+            ["a.example", "a.example/", "a.example/forum/", "a.example/forum/thread-#-page-#.html"],
+        ),
         ("http://a.example/x/y/z/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/", "a.example/x/*/z"]),
         (
             "http://a.example//x/y/u7.html",
@@ -125,7 +130,7 @@ def test_a_form_has_a_bounded_name() -> None:
     [
         ("http://a.example/?page=2", ["a.example/?page"]),
         ("http://b.a.example/x/y", ["b.a.example/", "b.a.example/x/"]),
-        ("http://a.example/1/2", []),
+        ("http://a.example/1/x", []),
         ("http://b.example/?page=2", []),
         (None, []),
     ],
