@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,6 +87,7 @@ _SITEMAP_INDEX: Final = (
     b'<?xml version="1.0"?><s:sitemapindex xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9">'
     b"<s:sitemap><s:loc><![CDATA[ http://site.example/b.xml.gz ]]></s:loc></s:sitemap></s:sitemapindex>"
 )
+_ANY_TAG: Final = re.compile(rb"<[^>]*>")
 
 
 def _text(data: bytes) -> str:
@@ -288,6 +290,22 @@ def _text_of_pages(_: Path) -> Reader:
     return Reader(read)
 
 
+def _measures_of_texts(_: Path) -> Reader:
+    from crawl4llm.base.html_tree import HtmlTree
+    from crawl4llm.scoring import BundledLanguages, linked_share
+
+    languages = BundledLanguages()
+    languages.load()  # imports, which no input may do
+
+    def read(data: bytes) -> None:
+        text = _text(_ANY_TAG.sub(b" ", data))
+        share = linked_share(HtmlTree(data), text)
+        assert share is None or 0 <= share <= 1
+        assert languages.language(text) != ""
+
+    return Reader(read)
+
+
 def _seen_in_archives(_: Path) -> Reader:
     from crawl4llm.optouts.heard import Heard, OfSite, of_site
 
@@ -307,6 +325,7 @@ TARGETS: Final = (
     Target("links", _links, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=3),
     Target("heads", _heads, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=2),
     Target("charsets", _charsets, _charset_seeds, tokens=(*_TAGS, b"charset=", b"Content-Encoding: br\n"), weight=3),
+    Target("measures", _measures_of_texts, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=1),
     Target("bounds", _text_of_pages, lambda: _HTML, tokens=_TAGS, longest=1 << 16, weight=1),
     Target(
         *("urls", _urls),
