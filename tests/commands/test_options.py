@@ -72,6 +72,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "near_duplicates": [("off", "off"), ("follow", "follow"), ("leave", "leave")],
     "known_texts": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "mixture": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
+    "lower_left_overs": [("1", True), ("False", False)],
     "quality_threshold": [("0.9", 0.9), (1, 1.0), ("-2", -2.0), ("", None)],
     "cluster": [
         *(
@@ -185,6 +186,7 @@ BAD: dict[str, list[object]] = {
     "near_duplicates": ["", "on", True],
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
+    "lower_left_overs": ["", "maybe", 2],
     "quality_threshold": ["nan", "inf", "high", [0.5]],
     "cluster": [
         "h:6379",
@@ -305,7 +307,7 @@ def test_settings_are_the_fields_in_upper_case() -> None:
 def test_each_setting_is_in_one_group() -> None:
     grouped = [option for owner in GROUPS.values() for option in fields(owner)]
     assert sorted(option.name for option in grouped) == sorted(OPTIONS)
-    assert len(MEANINGS) <= 75
+    assert len(MEANINGS) <= 76
 
 
 def test_what_a_meaning_names_is_what_there_is() -> None:
