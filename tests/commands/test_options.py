@@ -81,6 +81,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "near_duplicates": [("off", "off"), ("follow", "follow"), ("leave", "leave")],
     "known_texts": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "mixture": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
+    "lower_left_overs": [("1", True), ("False", False)],
     "quality_threshold": [("0.9", 0.9), (1, 1.0), ("-2", -2.0), ("", None)],
     "cluster": [
         *(
@@ -197,6 +198,7 @@ BAD: dict[str, list[object]] = {
     "near_duplicates": ["", "on", True],
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
+    "lower_left_overs": ["", "maybe", 2],
     "quality_threshold": ["nan", "inf", "high", [0.5]],
     "cluster": [
         "h:6379",
