@@ -57,14 +57,13 @@ class Aliases(Part):
             return links
         found: list[Link] = []
         for link in links:
-            key = link.key
-            if key is not None and hashed(key) % _TESTED and owner_of(key) == owner:
-                key = without(key, patterns)
-            if key == link.key:
+            key = link.key or ""
+            is_ours = key and hashed(key) % _TESTED and owner_of(key) == owner
+            if not is_ours or (plain := without(key, patterns)) == key:
                 found.append(link)
-            elif key != page.key:
+            elif plain != page.key:
                 self.counts["links/alias/followed"] += 1
-                found.append(link._replace(url=key, key=key))
+                found.append(link._replace(url=plain, key=plain))
         return found
 
     def admits(self, candidate: Candidate) -> Refusal | None:
