@@ -25,8 +25,12 @@ import numpy as np
 from benchmarks.corpora import HtmlPart, html_parts, kept, model, real_html
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.text_sets import evaluation_set, handbook
+from crawl4llm.base.html_tree import HtmlTree, link_texts
 from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.parts.left_overs import LINKS
+from crawl4llm.parts.left_overs.work import kept_share, reason_of
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.lines import lines_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.tools.evaluate.correlations import rank_correlation
 from simulate.demo.write import LABEL
@@ -36,6 +40,7 @@ CHECKOUT = kept() / "trafilatura"
 LARGEST = 3_000_000
 """Bytes of a page; ../shared/clueweb22-real has no text of larger ones either."""
 ORACLE_SHARES = (0.05, 0.1, 0.25)
+GOOD = 0.5
 
 
 class Extracted(NamedTuple):
@@ -47,6 +52,10 @@ class Extracted(NamedTuple):
     seconds: float
     digest: bytes
     """Of the text."""
+    kept: float
+    """The share of its influence that LOWER_LEFT_OVERS keeps."""
+    why: str
+    """Why it keeps no more."""
 
 
 def extract(part: HtmlPart) -> dict[str, list[Extracted]]:
@@ -58,12 +67,15 @@ def extract(part: HtmlPart) -> dict[str, list[Extracted]]:
     for page in part.pages():
         if page.html is None or len(page.html) > LARGEST:
             continue
+        links = link_texts(HtmlTree(page.html))
         for name, pages in found.items():
             began = time.process_time()
             text = extract_text(page.html, EXTRACTORS[name])
             seconds = time.process_time() - began
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-            pages.append(Extracted(page.key, len(text), scorer.score([text])[0], seconds, digest))
+            lines = lines_of(text, links)
+            kept, why = (1.0, "") if lines is None else (kept_share(lines), reason_of(lines))
+            pages.append(Extracted(page.key, len(text), scorer.score([text])[0], seconds, digest, kept, why))
     return found
 
 
@@ -98,6 +110,19 @@ def _agreement(first: Sequence[Extracted], second: Sequence[Extracted]) -> dict[
 
 def _same_text(one: Extracted, other: Extracted) -> bool:
     return one.digest == other.digest
+
+
+def left_overs(pages: Mapping[str, Sequence[Extracted]]) -> Table:
+    """Return what LOWER_LEFT_OVERS does to pages that score above 0.5."""
+    rows: list[Sequence[str | float | None]] = []
+    for name, extracted in pages.items():
+        good = [page for page in extracted if page.score > GOOD]
+        lowered = [page for page in good if page.kept < 1]
+        below = sum(page.score * page.kept <= GOOD for page in lowered)
+        links = sum(page.why == LINKS for page in lowered)
+        rows.append([name, len(good), len(lowered), links, len(lowered) - links, below])
+    columns = ("", f"pages above {GOOD}", "lowered", "for links", "for short lines", f"to {GOOD} or less")
+    return Table("What LOWER_LEFT_OVERS lowers", columns, rows)
 
 
 def known_texts(checkout: Path, result: Result) -> None:
@@ -148,11 +173,12 @@ def main() -> None:
         rows.append([name, with_text / len(extracted), characters, score, *times])
     columns = ("", "pages with text", "median characters", "mean score", "mean ms a page", "median", "99th percentile")
     both = [number for number in range(len(keys)) if all(pages[number].characters for pages in ordered.values())]
-    with_text = {name: [pages[number] for number in both] for name, pages in ordered.items()}
+    of_all = {name: [pages[number] for number in both] for name, pages in ordered.items()}
     result.tables += [
         Table(f"{len(keys):,} HTML pages", columns, rows),
         compare("All pages", ordered),
-        compare("Pages of which all find text", with_text),
+        compare("Pages of which all find text", of_all),
+        left_overs(ordered),
     ]
     publish(result, args)
 

@@ -37,6 +37,8 @@ _BEGIN: Final = 20
 """Characters without white space by which the beginning of a text is found among those of elements."""
 _LOOKED_AT: Final = 40
 """Pages whose texts' beginnings are looked at, in each language."""
+_OF_OTHERS: Final = 8
+"""Pages in each of the other languages."""
 
 
 class Outcome(NamedTuple):
@@ -49,7 +51,7 @@ class Outcome(NamedTuple):
 
 def is_reported(name: str) -> bool:
     """Return whether a page is of the half that is reported."""
-    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
+    return _digest(name)[0] % 2 == 1
 
 
 def evaluation_set(checkout: Path) -> Table | None:
@@ -71,7 +73,7 @@ def handbook() -> tuple[list[Table], str | None]:
     except (OSError, subprocess.CalledProcessError) as error:
         return [], f"Debian's package debian-handbook is not here ({error}): its pages are left out."
     languages = sorted(path.name for path in folder.iterdir())
-    others = [path for name in languages if name != ENGLISH for path in _pages(folder / name)]
+    others = [path for name in languages if name != ENGLISH for path in _pages(folder / name)[:_OF_OTHERS]]
     tables = [
         _handbook_table("The Debian handbook in English", _pages(folder / ENGLISH)),
         _handbook_table(f"The Debian handbook in {len(languages) - 1} other languages", others),
@@ -80,7 +82,16 @@ def handbook() -> tuple[list[Table], str | None]:
 
 
 def _pages(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.html") if is_reported(path.name))
+    """Return the pages of a language that are reported, in an order by chance."""
+    return sorted(filter(_is_reported_file, folder.glob("*.html")), key=lambda path: _digest(path.name))
+
+
+def _is_reported_file(path: Path) -> bool:
+    return is_reported(path.name)
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
 
 
 def _handbook_table(title: str, pages: Sequence[Path]) -> Table:

@@ -54,7 +54,7 @@ SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets,feeds"
 # are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled
 # that Accept-Language, below, asks for.
 SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
-NOINDEX_PAGES = "drop"
+NOINDEX = "drop"
 CRAWL_LANGUAGES = "en"
 
 # An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).

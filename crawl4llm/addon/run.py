@@ -54,7 +54,8 @@ OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
     *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET", "CRAWL_SCOPE", "SCOPE_DOMAINS", "SCOPE_HTTPS_ONLY"),
     *("SCOPE_SKIPPED_TYPES", "SCOPE_DENY", "SCOPE_ALLOW", "BLOCKLISTS", "URL_TRAPS", "SITE_RULES"),
-    *("KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES", "URL_WORTHLESS_PAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
+    *("SKIPPED_LINK_TYPES", "NOINDEX", "CRAWL_LANGUAGES", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
+    *("URL_WORTHLESS_PAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -144,8 +145,12 @@ class AddonRun:
 
     def _heed(self, request: Request, refusal: Refusal | None) -> bool:
         if refusal is not None:
-            self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
+            self.drop(request, refusal)
         return refusal is None
+
+    def drop(self, request: Request, refusal: Refusal) -> None:
+        """Count a request that a part drops, and write its line, as :meth:`lost` does."""
+        self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
 
     def lost(self, request: Request, outcome: Outcome, reason: str, why: Why | None = None) -> None:
         """Count a request that has led to no page, and write its line of ``failures.jsonl``; ``why``: the rule that

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError, as_input_error
@@ -53,7 +53,7 @@ class Expressions:
             raise InputError(f"{setting} needs RE2: {to_install('scope')}") from None
         options = re2.Options()
         options.log_errors, options.never_capture = False, True
-        self._compile = lambda expression: re2.compile(expression, options)
+        self._compile: Callable[[str], Any] = lambda expression: re2.compile(expression, options)
         self._all: list[tuple[str, str]] = []
         """Expressions, with what tells where they stand."""
         for expression, place in _read(given, setting):
@@ -76,7 +76,7 @@ class Expressions:
     def first_in(self, text: str) -> str | None:
         """Return the setting, the place and the expression of the first one that is found in a text; None if none
         is."""
-        text = text[:_LONGEST_TEXT]
+        text = text[:_LONGEST_TEXT].encode("utf-8", "replace").decode()
         for together, start, end in self._chunks:
             if together.search(text):
                 return next(name for one, name in self._all[start:end] if self._compile(one).search(text))

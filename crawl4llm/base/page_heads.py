@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.software_marks import Mark, marks_of
+from crawl4llm.base.software_marks import Mark, marks_of, marks_of_cookies
 from crawl4llm.base.urls import BaseUrl
 
 _MOST_ELEMENTS: Final = 1000
@@ -82,3 +82,9 @@ def _resolve(url: str, charset: str, base: str) -> Callable[[str], str | None]:
     page = BaseUrl(url, charset)
     start = page.resolve(base) if base else None
     return (BaseUrl(start, charset) if start else page).resolve
+
+
+def with_cookies(head: PageHead, headers: Iterable[tuple[bytes, bytes]]) -> PageHead:
+    """Return a head with the marks of the cookies that came in the header fields of the page's answer."""
+    cookies = marks_of_cookies(headers)
+    return head._replace(marks=(*head.marks, *cookies)) if cookies else head

@@ -27,14 +27,12 @@ def without_sessions(links: Sequence[Link], url: str, headers: HeaderFields) -> 
     sessions = _sessions(headers)
     if not sessions:
         return list(links)
-    host, found = urlsplit(url).netloc, {}
+    host = urlsplit(url).netloc
+    found: dict[str, Link] = {}
     for link in links:
-        target = link.url
-        if ("=" in target) and urlsplit(target).netloc == host:
-            target = _without(target, sessions)
-        if target != link.url:
-            link = link._replace(url=target, key=target)  # noqa: PLW2901 - the same link, by its address
-        found.setdefault(link.url, link)
+        own = "=" in link.url and urlsplit(link.url).netloc == host
+        target = _without(link.url, sessions) if own else link.url
+        found.setdefault(target, link if target == link.url else link._replace(url=target, key=target))
     found.pop(url, None)
     return list(found.values())
 

@@ -1,7 +1,7 @@
-"""Marks by which an HTML page tells the software that made it: its generator meta, the paths of the scripts, styles and
-forms that it uses, its elements, and the cookies that came with it.
+"""Marks by which an HTML page tells the software that made it.
 
-None of it need be true: a page may bear the marks of software that did not make it.
+These are its generator meta, the paths of its scripts, styles and forms, some elements, and the cookies that came with
+it. None of it need be true: a page may bear the marks of software that did not make it.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ SOFTWARE: Final = {
     "discourse": Marks("Discourse", "", "meta#data-discourse-setup", "_forum_session"),
     "flarum": Marks("", r"assets/forum-\w+\.(?:js|css)", "div#flarum-loading", "flarum_session"),
     "invision": Marks("", r"applications/core/interface/", "body.ipsApp", r"ips4_\w+"),
-    "machina": Marks("", r"static/machina/", "body#machina-forum-header, div#main_container.machina"),
-    "spirit": Marks("", r"static/spirit/"),
+    "machina": Marks("", r"(?:static/)?(?:css|js)/machina\.(?:board_theme|packages|editor)"),
+    "spirit": Marks("", r"(?:static/)?spirit/(?:stylesheets|scripts)/"),
     # Shops
     "woocommerce": Marks("WooCommerce", r"wp-content/plugins/woocommerce/"),
     "magento": Marks(
@@ -102,7 +102,7 @@ SOFTWARE: Final = {
     "opencart": Marks("OpenCart", r"catalog/view/(?:theme|javascript|stylesheet)/", cookie="OCSESSID"),
     "prestashop": Marks("PrestaShop", r"modules/(?:ps_|block)\w+/", cookie="PrestaShop-.*"),
     "shopify": Marks("Shopify", r"cdn/(?:shop/|shopifycloud/)", cookie="_shopify_.*"),
-    "oscar": Marks("", r"static/oscar/", cookie="oscar_(?:open_basket|history)"),
+    "oscar": Marks("", r"(?:static/)?oscar/(?:css|js|img)/", cookie="oscar_(?:open_basket|history)"),
     "zencart": Marks("shopping cart program by Zen Cart", "", cookie="zenid"),
     # Trackers
     "trac": Marks("", r"chrome/common/(?:css|js)/", cookie="trac_(?:form_token|session|auth)"),
@@ -111,7 +111,7 @@ SOFTWARE: Final = {
         "",
         r"skins/standard/|js/(?:yui3?|jquery)/.*?bugzilla",
         "form[action$='buglist.cgi'], #bugzilla-body",
-        "Bugzilla_.*|github_(?:secret|token)",
+        "Bugzilla_.*",
     ),
     "redmine": Marks("", "", 'meta[name="description"][content="Redmine"]', "_redmine_session"),
     "mantis": Marks("", r"(?:javascript_config|css/status_config|javascript_translations)\.php", cookie=r"MANTIS_\w+"),
@@ -178,7 +178,7 @@ def marks_of_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[Mark]:
 
 
 def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -> Iterator[Mark]:
-    """Yield marks of what a page uses of its own host; one of each software."""
+    """Yield marks by scripts, styles, images and forms of the page's own host, one of each software."""
     seen = set()
     for node in islice(page.css("script[src], link[href], img[src], form[action]"), _MOST_ASSETS):
         attributes = node.attributes

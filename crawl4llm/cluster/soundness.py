@@ -32,8 +32,11 @@ from crawl4llm.frontier import (
 )
 from crawl4llm.warc import cdxj
 
-_NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}
-"""Counts of links that no rule leaves alone."""
+_NO_RULE: Final = {
+    *(f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")),
+    *(f"links/{name}" for name in ("nofollow_own", "nofollow_elsewhere", "ugc", "sponsored", "language")),
+}
+"""Counts of links that no rule leaves alone, or that no other partition hears of."""
 _WITH_CHECKSUM: Final = re.compile(
     r"crawl\.json|seeds\.txt|end\.json|(?:i|p)/(?!.*\.warc\.).+|(?:quota|control|requests)/.+|warc/.+\.segments"
 )

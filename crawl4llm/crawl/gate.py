@@ -41,11 +41,11 @@ class Gate(Layer):
         self._evicted: list[Evicted] = []
         """By documents that went back; told with the next ones."""
 
-    def ask(self, parts: Parts, drop: Callable[[Entry, Refusal], None]) -> None:
+    def ask(self, parts: Parts, drop: Callable[[Entry, Refusal], None] | None = None) -> None:
         """Let parts say what is leased from now on. ``drop`` hears of documents that leave the frontier because a part
         wants them no more."""
         self._parts = [part for part in parts if type(part).lease is not Part.lease]
-        self._drops, self._drop = parts.having("drops"), drop
+        self._drops, self._drop = parts.having("drops"), drop or self._drop
 
     @property
     def set_aside(self) -> int:

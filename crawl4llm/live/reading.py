@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_tree import HtmlTree, html_links, link_texts
-from crawl4llm.base.page_heads import PageHead, page_head
+from crawl4llm.base.page_heads import PageHead, page_head, with_cookies
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
 from crawl4llm.base.session_links import without_sessions
-from crawl4llm.base.software_marks import marks_of_cookies
 from crawl4llm.optouts import Action, Said, decide, said_in_tree
 from crawl4llm.scoring import HtmlPage, PageRater, PageTasks, RatedText, Raters, Rating, influence_task
 from crawl4llm.warc import Fields, html_of, may_unpack_to
@@ -171,8 +170,7 @@ class Reader:
         page.rating, page.said = page.rating or found.rating, found.said
         links = [Link(link[0], *link) for link in found.links]
         page.outlinks = without_sessions(links, page.key, page.captures[-1].headers)
-        head, cookies = PageHead(*found.head), marks_of_cookies(page.captures[-1].headers)
-        page.head = head._replace(marks=(*head.marks, *cookies)) if cookies else head
+        page.head = with_cookies(PageHead(*found.head), page.captures[-1].headers)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

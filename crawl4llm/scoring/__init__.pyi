@@ -7,7 +7,7 @@ from .fasttext_scorer import (
     one_line as one_line,
 )
 from .languages import BundledLanguages as BundledLanguages, Languages as Languages
-from .lines import Lines as Lines, lines_of as lines_of
+from .lines import Lines as Lines
 from .linked import linked_share as linked_share
 from .model_rules import ModelRules as ModelRules, follow_rules as follow_rules, rules_path as rules_path
 from .passes import Arrays as Arrays, Pages as Pages, Question as Question, run_pass as run_pass

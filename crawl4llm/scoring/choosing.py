@@ -50,8 +50,8 @@ def _is_cut(text: str, other: str) -> bool:
 
 
 def _with_before(begin: str, lines: str) -> str:
-    """Return the beginning of a line with what stands before it in another text; nothing if a line there begins so, no
-    line has it, or too few letters stand before it."""
+    """Return the beginning of a line with what stands before it in another text. Return nothing if a line there begins
+    so, if no line has it, or if too few letters stand before it."""
     at = -1 if f"\n{begin}" in lines else lines.find(begin)
     if at < 0:
         return ""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 _BYTES_A_WORD: Final = 6
 """Bytes of UTF-8 that count as a word, a blank included: scripts without blanks have no other measure."""
 _SEPARATORS = re.compile("[|\u00b7\u2022\u00bb\u203a\t]")
-"""What stands between several links of one line, or between the cells of a table's row."""
+"""Signs between several links of one line, or between the cells of a table's row."""
 _WORD = re.compile(r"\w+")
 
 

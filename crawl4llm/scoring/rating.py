@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
-from crawl4llm.base.html_tree import HtmlTree, link_texts
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring.lines import Lines, lines_of
@@ -55,7 +54,7 @@ class PageRater:
     classifiers: Sequence[TextClassifier] = ()
     """Those of MIXTURE."""
     lines: bool = False
-    """Whether the lines of texts are looked at (:mod:`crawl4llm.scoring.lines`)."""
+    """True if figures of a text's lines are wanted (:mod:`crawl4llm.scoring.lines`)."""
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
@@ -76,7 +75,7 @@ class PageRater:
 
     @property
     def tells_more(self) -> bool:
-        """Whether more is told of a text than its score and its signature."""
+        """True if a text's classes or lines are wanted, besides its score and its signature."""
         return self.lines or bool(self.classifiers)
 
     def scorer_named(self, name: str) -> Scorer:
@@ -194,8 +193,8 @@ def _named(rater: PageRater, page: str | HtmlPage) -> tuple[str, str]:
 
 
 def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
-    """Return the influence score of a page's main text, its classes, and figures of its lines; if wanted its signature,
-    with whether it is a known one, and the text itself."""
+    """Return the influence score of a page's main text, and its classes and figures of its lines, as far as they are
+    wanted. So are its signature, which tells whether it is a known one, and the text itself."""
     name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
@@ -210,6 +209,8 @@ def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signatur
 
 def _link_texts(rater: PageRater, page: str | HtmlPage) -> frozenset[str]:
     """Return the texts of a page's links; none for a corpus's own clean text. Raises PageError."""
+    from crawl4llm.base.html_tree import HtmlTree, link_texts  # few crawls need it here
+
     if isinstance(page, str):
         return frozenset() if rater.extractor is None else link_texts(HtmlTree(rater.corpus.html(page)))
     return link_texts(HtmlTree(page.html)) if page.link_texts is None else page.link_texts

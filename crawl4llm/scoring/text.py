@@ -62,7 +62,7 @@ EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": 
 and resiliparse's if trafilatura's is no good (:mod:`crawl4llm.scoring.choosing`)."""
 _PACKAGES: Final = {"both": ("trafilatura", "resiliparse")}
 _BOTH_RULE: Final = 1
-"""Number of the rule of ``both``, which rises with each change of what it chooses."""
+"""Number of the rule of ``both``. A change of the rule raises it, so that the score cache does not mix scores."""
 
 
 def load_extractor(name: str) -> Extractor:

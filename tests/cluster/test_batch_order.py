@@ -72,7 +72,7 @@ def test_partitions_change_nothing_where_pages_say_what_they_are(policy: str, no
     """Links that are not followed, pages that do not count, and pages that are dropped once they were read."""
     web = said_web(5, 300)
     seeds = web.sample(15, 5)
-    options = {**RULES, "url_policy": policy, "noindex_pages": noindex, "crawl_batch_size": 20, "crawl_max_pages": 70}
+    options = {**RULES, "url_policy": policy, "noindex": noindex, "crawl_batch_size": 20, "crawl_max_pages": 70}
     alone = one_process(web, tmp_path / "alone", seeds, **options)
     storage = new_storage(tmp_path / "storage")
     with pages_at_once(7):

@@ -214,7 +214,8 @@ def test_a_second_signal_leaves_no_training_behind(
     out = tmp_path / "out"
     shutil.copytree(trained, out)
     shutil.rmtree(out / files.RESULTS)
-    command = [sys.executable, "-m", "scrapy", "trainlm", *runs, "--target", target, "--out", out, *SMALL]
+    given = map(str, (*runs, "--target", target, "--out", out, *SMALL))
+    command = [sys.executable, "-m", "scrapy", "trainlm", *given]
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation"}
     process = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
     while not (children := psutil.Process(process.pid).children(recursive=True)):

@@ -155,7 +155,7 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Craw
     """In batches, by default; and in continuous order with OPT_OUT_FETCH = 1, pages with noindex archived."""
     folder = tmp_path_factory.mktemp("opt-outs")
     found = {}
-    fetching = {"OPT_OUT_FETCH": 1, "CRAWL_BATCH_SIZE": 0, "NOINDEX_PAGES": "archive"}
+    fetching = {"OPT_OUT_FETCH": 1, "CRAWL_BATCH_SIZE": 0, "NOINDEX": "archive"}
     for fetch, settings in ((False, {}), (True, fetching)):
         with ExitStack() as served:
             names = ["pages", "tdm", "tdm-closed", *NO_RULES, *SITES]

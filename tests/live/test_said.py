@@ -91,8 +91,8 @@ def crawl_sites(output: Path, **settings: Any) -> Crawled:
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Crawled]]:
     """As the profile has it; with the pages archived; and without any of the rules."""
     folder = tmp_path_factory.mktemp("said")
-    off = {**dict.fromkeys(RULES, ""), "NOINDEX_PAGES": "count"}
-    variants = {"drop": {}, "archive": {"NOINDEX_PAGES": "archive"}, "off": off}
+    off = {**dict.fromkeys(RULES, ""), "NOINDEX": "count"}
+    variants = {"drop": {}, "archive": {"NOINDEX": "archive"}, "off": off}
     yield {name: crawl_sites(folder / name, **settings) for name, settings in variants.items()}
 
 
@@ -138,7 +138,7 @@ def test_pages_that_do_not_count_are_archived_and_never_exported(crawls: dict[st
 
 def test_explain_names_the_rule(crawls: dict[str, Crawled]) -> None:
     crawled = crawls["drop"]
-    for path, rule in (("/header", "NOINDEX_PAGES drop"), ("/leak", "CRAWL_LANGUAGES en: hreflang de")):
+    for path, rule in (("/header", "NOINDEX drop"), ("/leak", "CRAWL_LANGUAGES en: hreflang de")):
         told = scrapy("explain", f"{crawled.url}{path}", "--run", str(crawled.output))
         assert (told.returncode, rule in told.stdout) == (0, True), told.stdout + told.stderr
 
@@ -162,7 +162,7 @@ def test_replays_go_by_the_rules_on_any_number_of_partitions(
 ) -> None:
     """A sitemap is not in a replay, nor what only that leads to."""
     for noindex in ("archive", "drop"):
-        rules = {**RULES, "NOINDEX_PAGES": noindex, "CRAWL_BATCH_SIZE": batch_size}
+        rules = {**RULES, "NOINDEX": noindex, "CRAWL_BATCH_SIZE": batch_size}
         expected = (KEPT | (UNCOUNTED if noindex == "archive" else set())) - {"/map-en", "/map-x"}
         assert replayed(crawls["off"], tmp_path / noindex, **rules) == expected
         for partitions in (1, 4):

@@ -87,6 +87,11 @@ def by_owner(ids: list[str]) -> dict[str, int]:
         ("https://www.a.co.uk/", ["a.co.uk", "www.a.co.uk/"]),
         ("http://www.a.co.uk/x.html", ["a.co.uk", "www.a.co.uk/"]),
         ("http://a.example/x/y/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/"]),
+        ("http://a.example/issue42", ["a.example", "a.example/", "a.example/issue#"]),
+        (
+            "http://a.example/forum/thread-5-page-2.html",
+            ["a.example", "a.example/", "a.example/forum/", "a.example/forum/thread-#-page-#.html"],
+        ),
         ("http://a.example/x/y/z/", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/", "a.example/x/*/z"]),
         (
             "http://a.example//x/y/u7.html",
@@ -125,7 +130,7 @@ def test_a_form_has_a_bounded_name() -> None:
     [
         ("http://a.example/?page=2", ["a.example/?page"]),
         ("http://b.a.example/x/y", ["b.a.example/", "b.a.example/x/"]),
-        ("http://a.example/1/2", []),
+        ("http://a.example/1/x", []),
         ("http://b.example/?page=2", []),
         (None, []),
     ],
@@ -313,7 +318,8 @@ def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: Budgeted) -> N
     frontier.part.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), Rated(0.9))
     assert (len(frontier.gate), frontier.gate.set_aside) == (2, 2)
     assert frontier.lease_all() == keys[2:4]
-    frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), Rated(0.9, has_new_text=False))
+    for worthless in (Rated(0.9, has_new_text=False), Rated(0.9, noindex=True), Rated(None)):
+        frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), worthless)
     assert frontier.lease_all() == []
     assert frontier.gate.set_aside == 2
 

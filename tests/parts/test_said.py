@@ -1,4 +1,4 @@
-"""What links and pages say of themselves: SKIPPED_LINK_TYPES, NOINDEX_PAGES, CRAWL_LANGUAGES."""
+"""What links and pages say of themselves: SKIPPED_LINK_TYPES, NOINDEX, CRAWL_LANGUAGES."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Hearing(NotingPolicy):
 
 @pytest.mark.parametrize(("noindex", "lines"), [("count", 6), ("archive", 8), ("drop", 6)])
 def test_pages_with_noindex_do_not_count(noindex: str, lines: int, tmp_path: Path) -> None:
-    driven = Driven(graph(), tmp_path, noindex_pages=noindex, crawl_max_pages=6, crawl_batch_size=1)
+    driven = Driven(graph(), tmp_path, noindex=noindex, crawl_max_pages=6, crawl_batch_size=1)
     driven.take_policy(policy := Hearing(None, Options()))
     driven.run("5")
     assert len(driven.lines) == lines
@@ -184,8 +184,8 @@ def test_pages_with_noindex_do_not_count(noindex: str, lines: int, tmp_path: Pat
     else:
         assert figures["dropped/noindex"] == 2
         assert {(line["id"], line["rule"]) for line in driven.failures} == {
-            ("9n", "NOINDEX_PAGES drop"),
-            ("8n", "NOINDEX_PAGES drop"),
+            ("9n", "NOINDEX drop"),
+            ("8n", "NOINDEX drop"),
         }
 
 
@@ -208,7 +208,7 @@ def test_a_page_is_no_duplicate_of_one_that_does_not_count(noindex: str, tmp_pat
     text = "0.5 " + " ".join(f"word{number}" for number in range(200))
     links = {"1": ["2n", "2", "3"], "2n": [], "2": [], "3": []}
     web = Unindexed(links, {"1": "0.5 the seed", "2n": text, "2": text, "3": text})
-    given = {"noindex_pages": noindex, "near_duplicates": "follow", "url_policy": "breadth_first"}
+    given = {"noindex": noindex, "near_duplicates": "follow", "url_policy": "breadth_first"}
     driven = Driven(web, tmp_path, **given, crawl_batch_size=1).run("1")
     like = {line["id"]: line["near_duplicate_of"] for line in driven.lines}
     order = {line["id"]: line["order"] for line in driven.lines}
@@ -227,7 +227,7 @@ def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(
     """And one whose N is raised: in continuous order, whatever is dropped near the end."""
     web, draw = said_web(3, 200), random.Random(policy)
     seeds = web.sample(9, 3)
-    options = {**RULES, "noindex_pages": noindex, "url_policy": policy, "crawl_batch_size": batch_size}
+    options = {**RULES, "noindex": noindex, "url_policy": policy, "crawl_batch_size": batch_size}
     options |= {"crawl_max_pages": 60, "commit_interval_pages": 1, "commit_fsync": False}
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()

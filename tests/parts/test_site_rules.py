@@ -68,7 +68,14 @@ DROPPED = {
     "woocommerce.filter": ["/shop/?orderby=price", "/product-category/a/?filter_color=red&query_type_color=or"],
     "magento.form": ["/catalogsearch/result/?q=x", "/checkout/cart/", "/customer/account/login/"],
     "magento.filter": ["/shoes.html?product_list_order=price", "/shoes.html?dir=asc&order=price", "/?SID=abc"],
+    "ikiwiki.date": ["/archives/2020/05/", "/archives/2020.html"],
+    "ikiwiki.feed": ["/blog/index.rss", "/blog.atom"],
+    "hugo.feed": ["/posts/index.xml"],
+    "pelican.feed": ["/feeds/all.atom.xml"],
+    "roundup.query": ["/issue?@columns=id&@search_text=ids"],
     "opencart.form": [
+        "/index.php?route=product/product/review&product_id=4",
+        "/index.php?route=product/product.review&product_id=4",
         "/index.php?route=account/login",
         "/index.php?route=product/compare",
         "/index.php?route=checkout/cart",
@@ -81,6 +88,7 @@ DROPPED = {
     "oscar.form": ["/basket/add/12/", "/accounts/login/"],
     "oscar.filter": ["/catalogue/?sort_by=price-asc"],
     "trac.timeline": ["/timeline?from=2020-01-01"],
+    "trac.query": ["/query?desc=1&order=id&status=new", "/report/1?sort=ticket&asc=1"],
     "trac.change": ["/changeset/12", "/log/trunk/a.c", "/browser/trunk/a.c?rev=12", "/browser/a.c?annotate=blame"],
     "trac.revision": ["/wiki/Page?action=diff&version=3", "/ticket/3?format=csv"],
     "roundup.message": ["/msg12"],
@@ -94,7 +102,8 @@ DROPPED = {
     "gitweb.action": ["/?p=a.git;a=commitdiff;h=0", "/gitweb.cgi?p=a.git;a=log", "/?p=a.git&a=blob_plain;f=x"],
     "cgit.action": ["/a.git/log/", "/a.git/commit/?id=0", "/a.git/plain/x"],
     "cgit.revision": [f"/a.git/tree/x?id={'0' * 40}", "/a.git/tree/x?h=old"],
-    "gitlab.change": ["/g/p/-/blame/main/x", "/g/p/-/commits/main"],
+    "gitlab.change": ["/g/p/-/blame/main/x", "/g/p/-/commits/main", f"/g/p/-/blob/{'0' * 40}/x"],
+    "gitea.view": ["/u/r/issues?q=x&state=open", "/u/r/issues?type=assigned"],
     "gitea.change": ["/u/r/commit/0123456", "/u/r/src/commit/0123456/x", "/u/r/blame/branch/main/x"],
     "viewvc.view": ["/viewvc/a/x?view=log", "/viewvc/a/x?r1=1&r2=2"],
     "hgweb.action": ["/repo/rev/0123456789ab", "/repo/annotate/tip/x"],
@@ -157,6 +166,7 @@ KEPT = {
         "/showthread.php?t=4",
         "/showthread.php?t=4&page=2",
         "/threads/12-a-thread",
+        "/forumdisplay.php?f=2&order=desc&page=2",
     ],
     "xenforo": [
         "/",
@@ -188,7 +198,12 @@ KEPT = {
         "/forum/forum/a-1/topic/b-2/",
         "/forum/forum/a-1/topic/b-2/?page=2",
     ],
-    "spirit": ["/", "/category/4/a/", "/topic/12/a/", "/topic/12/a/?page=2"],
+    "spirit": ["/", "/category/4/a/", "/category/4/a/?page=2", "/topic/active/", "/topic/12/a/", "/topic/12/a/?page=2"],
+    "zencart": [
+        "/index.php?main_page=index&cPath=1&sort=20a&page=2",
+        "/index.php?main_page=product_info&products_id=3",
+    ],
+    "blogger": ["/", "/2020/05/", "/2020/05/a-post.html", "/p/about.html"],
     "woocommerce": ["/shop/", "/shop/page/2/", "/product/a-cup/", "/product-category/cups/"],
     "magento": ["/", "/shoes.html", "/shoes.html?p=2", "/a-shoe.html"],
     "opencart": [
@@ -218,6 +233,8 @@ KEPT = {
         "/report",
         "/report/1",
         "/query?status=new&milestone=1",
+        "/query?group=resolution&milestone=1&status=closed",
+        "/report/1?asc=1&page=2",
         "/milestone/1",
         "/roadmap",
         "/browser",
@@ -225,6 +242,7 @@ KEPT = {
         "/timeline",
     ],
     "roundup": [
+        "/issue?@sort=-activity&@search_text=&@dispname=Show%20All&@columns=id&status=1",
         "/issue3",
         "/issue?@columns=title,id&@sort=-activity&status=1",
         "/",
@@ -249,13 +267,27 @@ KEPT = {
         "/?p=a.git;a=tree;f=doc;hb=HEAD",
     ],
     "cgit": ["/", "/a.git/", "/a.git/about/", "/a.git/tree/", "/a.git/tree/doc/README"],
-    "gitea": ["/u/r", "/u/r/src/branch/main/README.md", "/u/r/issues", "/u/r/issues/3", "/u/r/wiki/Home"],
-    "gitlab": ["/g/p", "/g/p/-/issues/3", "/g/p/-/wikis/home"],
+    "gitea": [
+        "/u/r",
+        "/u/r/src/branch/main/README.md",
+        "/u/r/issues",
+        "/u/r/issues/3",
+        "/u/r/issues?q=&type=all&sort=&state=closed&labels=&milestone=0&assignee=0&poster=0",
+        "/u/r/wiki/Home",
+    ],
+    "gitlab": [
+        "/g/p",
+        "/g/p/-/issues/3",
+        "/g/p/-/wikis/home",
+        "/g/p/-/blob/main/README.md",
+        "/g/p/-/issues?state=closed",
+    ],
     "public_inbox": ["/list/", "/list/1@x/", "/list/?t=20200101000000"],
     "pipermail": ["/pipermail/list/", "/pipermail/list/2020-May/thread.html", "/pipermail/list/2020-May/000123.html"],
     "hyperkitty": ["/list/a@b/", "/list/a@b/2020/5/", "/list/a@b/thread/ABC/", "/list/a@b/message/ABC/"],
     "sphinx": ["/", "/index.html", "/tutorial/searching.html", "/research.html", "/api/index.html", "/_modules/a.html"],
     "javadoc": ["/api/allclasses-index.html", "/api/p/C.html", "/api/p/package-summary.html"],
+    "ikiwiki": ["/", "/blog/", "/posts/a-post/", "/tags/", "/archives/"],
     "hugo": ["/", "/posts/", "/posts/page/2/", "/categories/a/", "/tags/", "/posts/a/"],
     "jekyll": ["/", "/page2/", "/2020/05/06/a-post.html", "/archive/", "/categories/"],
     "pelican": ["/", "/archives.html", "/category/a.html", "/a-post.html", "/index2.html"],
@@ -325,7 +357,9 @@ def test_a_site_is_recognised_by_two_kinds_of_marks_or_two_pages() -> None:
     assert learnt((page, marks("mediawiki", GENERATOR, ASSETS, root="/wiki/"))).rule_of(EDIT) == "mediawiki.action"
     two = learnt((page, marks("mediawiki")), ("http://w.example/wiki/B", marks("mediawiki", COOKIE)))
     assert two.rule_of(EDIT) == "mediawiki.action"
-    assert two.rule_of(EDIT.replace("w.example", "x.example")) is None
+    for other in ("x.example", "w.example:8080"):
+        assert two.rule_of(EDIT.replace("w.example", other)) is None
+    assert two.rule_of("clueweb22-en0000-00-00000") is None
 
 
 def test_two_marks_of_one_kind_are_one() -> None:
@@ -407,6 +441,8 @@ def test_links_redirects_and_what_is_queued_are_dropped_and_seeds_are_not() -> N
     assert made.drops(seed) is None
     assert made.redirects(Entry("https://x.example/", "", 0.0, 0, None), EDIT) == refused
     assert made.redirects(seed, EDIT.replace("edit", "history")) is None
+    bare = Entry("http://example/wiki/index.php?title=B&action=raw", "", 0.5, 0, None)
+    assert made.redirects(bare, EDIT) is None, "a host with www. before it is the same one"
     assert made.seeds(EDIT) is None
 
 

@@ -20,7 +20,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def scopes_of(url: str) -> list[str]:
     """Return the names of a URL's budgets: its owner, its host, the first two folders of its path, and its form, if it
-    has a query or lies deeper. Schemes are left out. A document without a URL has none."""
+    has one. Schemes are left out. A document without a URL has none."""
     owner = owner_of(url)
     if not owner:
         return []
@@ -41,7 +41,10 @@ def is_nested(scopes: Sequence[str]) -> bool:
 
 
 def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
-    """Return those scopes of the page on which a document was found that are of its owner, and not among its own."""
+    """Return those scopes of the page on which a document was found that are of its owner, and not among its own.
+
+    ``page``: the key of that page; one that is no URL has no scopes.
+    """
     found_on = scopes_of(page) if page and scopes else []
     return [scope for scope in found_on if scope not in scopes] if found_on[:1] == list(scopes[:1]) else []
 
@@ -59,10 +62,17 @@ def _form_of_query(path: str, query: str) -> str:
 
 
 def _form_of_path(path: str) -> str:
-    """Return the host, the first folder and the last name: ``example.org/shop/*/reviews``, for ``/shop/shoes/reviews/``
-    and ``/shop/hats/reviews/``; empty if the path has no more than two names."""
-    host, *names = filter(None, path.split("/"))
-    return f"{host}/{names[0]}/*/{_without_numbers(names[-1])}" if len(names) > _FOLDERS else ""
+    """Return the kind of a page that its path tells; empty if it tells none.
+
+    Of three names or more the host, the first and the last one count: ``example.org/shop/*/reviews``, for
+    ``/shop/shoes/reviews/`` and ``/shop/hats/reviews/``. Of fewer all count, if the last one has a number:
+    ``example.org/message#``, beside ``example.org/issue#``.
+    """
+    *names, last = filter(None, path.split("/"))
+    kind = _without_numbers(last)
+    if len(names) > _FOLDERS:
+        return f"{names[0]}/{names[1]}/*/{kind}"
+    return "/".join([*names, kind]) if names and kind != last[:_LONGEST_NAME] else ""
 
 
 def _name(parameter: str) -> str:

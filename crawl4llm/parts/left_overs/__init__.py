@@ -15,9 +15,9 @@ class Settings:
     """Its settings."""
 
     lower_left_overs: bool = fixed(False, flag)
-    """Whether the influence of a page is lowered if its text is left-overs: if its lines have fewer than two words
-    each, lines of links apart ([training.md](training.md#left-overs)). The order of a policy that scores pages before
-    they are fetched goes by the model alone. On in the live profile."""
+    """Lower the influence of pages whose text is left-overs: menus, lists of links, lines of fewer than two words
+    ([training.md](training.md#left-overs)). A policy that scores pages before they are fetched goes by the model alone.
+    The live profile has it on."""
 
 
 DECLARED: Final = Declaration(

@@ -1,9 +1,9 @@
 """Lowers the influence of pages whose text is left-overs (LOWER_LEFT_OVERS).
 
-A model of prose has seen few texts such as ``[edit]``, menus and lists of links, and may score them at 0.9. What tells
-them is the mean number of words a line outside of lines made of links. Of 1,059 real pages that scored above 0.5, all
-20 with less than two words a line were left-overs, while pages of code and tables had more. The measured effect on all
-real pages is in docs/training.md.
+A model of prose has seen few texts such as ``[edit]``, menus and lists of links, and may score them at 0.9. The mean
+number of words a line, outside of lines made of links, tells them from others. Of 1,059 real pages whose text by
+trafilatura scored above 0.5, 20 had fewer than two words a line, and all of these were left-overs. Pages of code and
+tables had more.
 """
 
 from __future__ import annotations

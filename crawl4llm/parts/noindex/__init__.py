@@ -14,7 +14,7 @@ COUNT, ARCHIVE, DROP = "count", "archive", "drop"
 class Settings:
     """Its settings."""
 
-    noindex_pages: str = fixed(COUNT, one_of(COUNT, ARCHIVE, DROP))
+    noindex: str = fixed(COUNT, one_of(COUNT, ARCHIVE, DROP))
     """What becomes of pages with `noindex`, which are never exported: they are pages like others (`count`); they are
     archived, and do not count to `CRAWL_MAX_PAGES` (`archive`); they are dropped as `noindex` (`drop`). Their links are
     followed in any case, unless they say `nofollow` too ([opt-outs.md](opt-outs.md#noindex)). The live profile has
@@ -23,12 +23,12 @@ class Settings:
 
 DECLARED: Final = Declaration(
     "noindex",
-    "NOINDEX_PAGES",
+    "NOINDEX",
     "crawl4llm.parts.noindex.work.NoindexPages",
-    asked=lambda options: options.noindex_pages != COUNT,
-    reasons={NOINDEX: "NOINDEX_PAGES = drop: the page asks to be kept out of indexes; its links are followed"},
+    asked=lambda options: options.noindex != COUNT,
+    reasons={NOINDEX: "NOINDEX = drop: the page asks to be kept out of indexes; its links are followed"},
     counts={
         "pages/uncounted": "crawled pages that do not count to CRAWL_MAX_PAGES, because they say `noindex` "
-        "(NOINDEX_PAGES = archive)"
+        "(NOINDEX = archive)"
     },
 )

@@ -1,4 +1,4 @@
-"""Lets pages that ask to be kept out of indexes count for nothing (NOINDEX_PAGES).
+"""Lets pages that ask to be kept out of indexes count for nothing (NOINDEX).
 
 No export has them. So they are no pages of the N, earn no budget, and policies hear that they are worth nothing.
 """
@@ -13,7 +13,7 @@ from crawl4llm.base.reasons import NOINDEX
 from crawl4llm.parts.noindex import ARCHIVE
 from crawl4llm.parts.part import Part, Rated, Refusal
 
-_REFUSAL: Final = Refusal(NOINDEX, Why("NOINDEX_PAGES drop"))
+_REFUSAL: Final = Refusal(NOINDEX, Why("NOINDEX drop"))
 
 
 class NoindexPages(Part):
@@ -22,11 +22,11 @@ class NoindexPages(Part):
     name = "noindex"
 
     def identity(self) -> Mapping[str, Any]:
-        return {"noindex_pages": self.options.noindex_pages}
+        return {"noindex": self.options.noindex}
 
     def rated(self, place: int, page: Rated) -> None:
         page.is_counted = not page.noindex
-        if self.options.noindex_pages == ARCHIVE:
+        if self.options.noindex == ARCHIVE:
             page.line["noindex"] = page.noindex
         elif page.noindex:
             page.dropped = _REFUSAL

@@ -67,7 +67,8 @@ class Settings:
     """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
     which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
     scope_allow: tuple[str, ...] = fixed((), expressions)
-    """The same for exceptions: where one is found, neither `SCOPE_DENY` nor `SITE_RULES` hold."""
+    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, given in the same way. A URL in which one is found is not
+    dropped."""
 
 
 def has_rules(options: Settings) -> bool:

@@ -145,7 +145,6 @@ SOFTWARE: Final = (
                 rf"{Q}(?:m|showComment|widgetType|action|skin|interstitial)=|^/feeds/|^/share-post|^/email-post",
                 "second views of a post, feeds and forms",
             ),
-            Rule("date", rf"^/{DAY}/?(?:\?|$)|_archive\.html", "posts once more, by month"),
         ),
     ),
     Software(

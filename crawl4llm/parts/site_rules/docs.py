@@ -61,7 +61,6 @@ SOFTWARE: Final = (
         "Doxygen",
         "https://www.doxygen.nl/manual/config.html",
         (
-            Rule("source", r"_source\.html", "sources (SOURCE_BROWSER)"),
             Rule(
                 "index",
                 r"/(?:functions|globals|namespacemembers)(?:_\w+)?\.html|-members\.html|/search(?:/|\.php)|/graph_legend\.html",
@@ -73,10 +72,7 @@ SOFTWARE: Final = (
         "rustdoc",
         "rustdoc",
         "https://doc.rust-lang.org/rustdoc/",
-        (
-            Rule("source", r"^/?(?:[\w.-]+/)*src/.*\.rs\.html", "sources"),
-            Rule("other", r"/(?:help|settings|search)\.html", "help, settings and searches"),
-        ),
+        (Rule("other", r"/(?:help|settings|search)\.html", "help, settings and searches"),),
     ),
     Software(
         "docusaurus",
@@ -85,7 +81,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "list",
-                r"/(?:blog|docs)/(?:tags|archive|authors)(?:/|$)|/search(?:/|\?|$)",
+                r"/(?:blog|docs)/(?:tags|archive|authors|rss\.xml|atom\.xml)(?:/|$)|/search(?:/|\?|$)",
                 "posts once more, by tag, author and date",
             ),
         ),

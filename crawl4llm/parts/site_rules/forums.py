@@ -81,12 +81,12 @@ SOFTWARE: Final = (
             Rule("archive", r"/archive/index\.php|/printthread\.php", "topics once more, in plain and for print"),
             Rule(
                 "post",
-                rf"/showpost\.php|/showthread\.php.*(?:{Q}(?:p|goto|mode|highlight|post)=)|{Q}(?:viewfull|view)=\w|/(?:members?|search|online|activity)(?:/|$)",
+                rf"/showpost\.php|/showthread\.php.*(?:{Q}(?:p|goto|mode|highlight|post)=)|{Q}viewfull=\w|/(?:members?|search|online|activity)(?:/|$)",
                 "a topic once more, at a post; members",
             ),
             Rule(
                 "order",
-                rf"{Q}(?:daysprune|sort|sortfield|order|prefixid|s|contenttype|filter_\w+)=",
+                rf"{Q}(?:daysprune|sort|sortfield|prefixid|s|contenttype|filter_\w+)=",
                 "sort orders and sessions",
             ),
         ),
@@ -189,12 +189,12 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                r"^/(?:startTopic|discover|markallread|staff|cookies?|online|leaderboard|search|tags|register|lostpassword|login|logout|profile|contact|guidelines|calendar|messenger|settings|notifications)(?:/|$)",
+                r"^/(?:startTopic|discover|markallread|staff|cookies?|online|leaderboard|search|tags|register|lostpassword|login|logout|profile|contact|messenger|settings|notifications)(?:/|$)",
                 "pages without content of their own; members",
             ),
             Rule(
                 "view",
-                rf"{Q}(?:advancedSearchForm|sort(?:by|direction|_key|_order)|filter|tab|do|ref|forumId|controller|csrfKey|app|view|show|listResort|changeFilters|st)=|\.xml/?$|{Q}_fromLogin",
+                rf"{Q}(?:advancedSearchForm|sort(?:by|direction|_key|_order)|filter|tab|do|ref|forumId|controller|csrfKey|view|listResort|changeFilters)=|\.xml/?$|{Q}_fromLogin",
                 "sort orders, and a topic once more, at a post",
             ),
         ),
@@ -219,7 +219,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                r"^/(?:user|search|st|admin|comment|topic/(?:publish|bookmark|favorite|notification|poll|moderate|private|unread|active|update)|category/[^?]*\?|setlang)(?:/|$)|/(?:publish|update|delete|vote|close|lock|unlock|pin|unpin|like|flag|move)/",
+                r"^/(?:user|search|st/admin|comment|topic/(?:publish|bookmark|favorite|notification|poll|moderate|private|unread|update))(?:/|$)|/(?:publish|update|delete|vote|close|lock|unlock|pin|unpin|like|flag|move)/",
                 "forms, members, searches, and comments by themselves",
             ),
             Rule("post", rf"{Q}comment=\d+", "a topic once more, at a comment"),

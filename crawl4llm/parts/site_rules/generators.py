@@ -14,6 +14,7 @@ SOFTWARE: Final = (
         "https://gohugo.io/content-management/taxonomies/",
         (
             Rule("tag", r"/tags?/[^/?]+", "posts once more, by tag"),
+            Rule("feed", r"/index\.xml$", "feeds", "https://gohugo.io/templates/rss/"),
             Rule("page", r"/page/1/?$", "redirects to the list itself", "https://gohugo.io/templates/pagination/"),
         ),
     ),
@@ -24,6 +25,7 @@ SOFTWARE: Final = (
         (
             Rule("tag", r"/tags?/[^/?]+", "posts once more, by tag"),
             Rule("date", rf"^/(?:[\w-]+/)?{DAY}/?$", "posts once more, by date"),
+            Rule("feed", r"/(?:feed|atom|rss)\.xml$", "feeds", "https://github.com/jekyll/jekyll-feed"),
         ),
     ),
     Software(
@@ -35,6 +37,12 @@ SOFTWARE: Final = (
             Rule("author", r"/authors?(?:/[^/?]+|\.html$)", "posts once more, by author"),
             Rule("date", rf"^/(?:posts?/|blog/)?{DAY}/?(?:index\.html)?$", "posts once more, by date"),
             Rule("draft", r"/drafts/", "drafts"),
+            Rule(
+                "feed",
+                r"\.(?:atom|rss)\.xml$|/feeds/",
+                "feeds",
+                "https://docs.getpelican.com/en/latest/settings.html#feed-settings",
+            ),
         ),
     ),
     Software(
@@ -46,6 +54,7 @@ SOFTWARE: Final = (
             Rule("author", r"/authors/", "posts once more, by author"),
             Rule("date", rf"^/(?:[a-z]{{2}}/)?(?:[\w-]+/)?{DAY}/?(?:index\.html)?$", "posts once more, by date"),
             Rule("source", r"\.(?:rst|md|ipynb)$", "raw sources (SHOW_SOURCELINK)"),
+            Rule("feed", r"(?:/|\.)(?:rss|atom|feed)(?:\.xml)?$|\.xml$", "feeds"),
         ),
     ),
     Software(
@@ -55,6 +64,7 @@ SOFTWARE: Final = (
         (
             Rule("tag", r"/tags/[^/?]+", "posts once more, by tag"),
             Rule("date", r"/archives/(?:19|20)\d\d", "posts once more, by date"),
+            Rule("feed", r"/(?:atom|rss2?)\.xml$", "feeds", "https://github.com/hexojs/hexo-generator-feed"),
         ),
     ),
 )

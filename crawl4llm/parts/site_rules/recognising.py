@@ -1,8 +1,8 @@
-"""Which sites are those of a software, by the marks of the pages that were fetched of them.
+"""Recognises sites by the marks of their pages: which software made them.
 
-A site is a host, and the path below which the software lies. It is recognised by two pages that bear a mark, or by one
-that bears marks of two kinds; and it is no more if fewer pages bear marks than none. So neither a page that lies, nor a
-page of another site on the same host, keeps good pages from being fetched for long.
+A site is a host, and the path below which the software lies. Two pages that bear a mark are enough, or one that bears
+marks of two kinds. If more pages there have no mark than have one, the site is recognised no more. So neither a page
+that lies, nor a page of another site on the same host, keeps good pages from being fetched for long.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from crawl4llm.base.domains import ascii_host
-
 if TYPE_CHECKING:
     from crawl4llm.base.software_marks import Mark
 
 _MOST: Final = 8
 """Kinds of software of a host that are noted."""
 _LONGEST_ROOT: Final = 200
+_LONGEST_HOST: Final = 300
 _ENOUGH: Final = 2
 """Pages with a mark, or kinds of marks of a page."""
 _MOST_PAGES: Final = 1 << 20
 
 
 class Sites:
-    """What is known of hosts: a row for each software of which a page of the host bore a mark.
+    """The software of hosts: a row for each one of which a page of the host bore a mark.
 
-    A row has the name, the path below which the software lies, the pages there with marks of it, those with no mark at
-    all, and whether one page bore marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host has 8 rows at
-    most, and none if no page of it bore a mark.
+    A row has a name and the path below which the software lies. It counts the pages there with marks of it, and those
+    without any mark. It tells whether one page bore marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host
+    has 8 rows at most, and none if no page of it bore a mark.
     """
 
     def __init__(self, wanted: Collection[str]) -> None:
@@ -41,9 +40,9 @@ class Sites:
 
     def learn(self, url: str, marks: Sequence[Mark]) -> bool:
         """Take note of a page; return whether its site is recognised now and was not before."""
-        host = ascii_host(url)
+        host = _host_of(url)
         before = self.stored.get(host)
-        if not marks and before is None:
+        if not host or (not marks and before is None):
             return False
         rows = {row[0]: row for row in before or ()}
         folder, was = _folder(url), {name for name, _ in _recognised(rows.values())}
@@ -61,7 +60,7 @@ class Sites:
 
     def software_of(self, url: str) -> Iterator[tuple[str, str]]:
         """Yield the software that a URL's site is recognised as, with the path below which it lies."""
-        if (rows := self.stored.get(ascii_host(url))) is not None:
+        if (rows := self.stored.get(_host_of(url))) is not None:
             yield from _recognised(rows)
 
 
@@ -82,6 +81,11 @@ def _marked(row: Any, name: str, places: Sequence[str], *, sure: bool) -> list[A
 def _unmarked(row: Sequence[Any]) -> list[Any]:
     name, root, marked, unmarked, sure = row
     return [name, root, marked, min(unmarked + 1, _MOST_PAGES), sure]
+
+
+def _host_of(url: str) -> str:
+    """Return the host of a document key, with the port unless that is its scheme's; empty if it has none."""
+    return url.partition("://")[2].partition("/")[0][:_LONGEST_HOST]
 
 
 def _folder(url: str) -> str:

@@ -58,12 +58,12 @@ SOFTWARE: Final = (
             ),
             Rule(
                 "change",
-                r"/(?:-/)?(?:raw|blame|commits?|compare|network|graphs?|archive|repository/archive\w*|activity|diffs|pipelines|jobs|branches|tags|forks|starrers|project_members|group_members|deploy_keys|hooks|services|protected_branches|uploads|tree|blob|find_file|refs|environments|insights|value_stream_analytics)/(?:[0-9a-f]{40}\b|.*)(?<!/blob/HEAD)$",
+                r"/(?:-/)?(?:raw|blame|commits?|compare|network|graphs?|archive|repository/archive\w*|activity|diffs|pipelines|jobs|branches|tags|forks|starrers|project_members|group_members|deploy_keys|hooks|services|protected_branches|uploads|find_file|refs|environments|insights|value_stream_analytics)(?:/|\?|$)|/(?:-/)?(?:tree|blob)/[0-9a-f]{40}(?:/|$)",
                 "logs, diffs, plain files and charts",
             ),
             Rule(
                 "view",
-                rf"{Q}(?:sort|state|label_name\[?\]?|author_username|assignee_username|milestone_title|scope|search|utf8|format|ref_type|page_token)=|\.(?:atom|patch|diff|ics|git)(?:\?|$)",
+                rf"{Q}(?:sort|label_name\[?\]?|author_username|assignee_username|milestone_title|search|utf8|format|ref_type|page_token)=|\.(?:atom|patch|diff|ics|git)(?:\?|$)",
                 "sort orders, filters and feeds",
             ),
         ),
@@ -85,7 +85,8 @@ SOFTWARE: Final = (
             ),
             Rule(
                 "view",
-                rf"{Q}(?:sort|q|type|state|labels|milestone|assignee|poster|fuzzy|display|tab|language|topic|lang|action|project)=|\.(?:rss|atom|patch|diff|git)(?:\?|$)",
+                rf"{Q}(?:sort|q|labels|milestone|assignee|poster|project|fuzzy|display|tab|language|topic|lang|action)=(?!0\b)[^&]"
+                r"|[?&]type=(?!all\b)[^&]|\.(?:rss|atom|patch|diff|git)(?:\?|$)",
                 "sort orders, filters and feeds",
             ),
         ),

@@ -55,7 +55,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                rf"{Q}route=(?:account|affiliate|checkout|api|common/(?:cart|currency|language|cookie)|extension|localisation|product/(?:compare|search|special/?\w*[?&]|manufacturer/?$|product/\w+)|information/(?:contact|gdpr|information/agree))\b|/(?:account|checkout|affiliate|cart|compare|login|register|wishlist|contact|search)(?:/|\?|$)|^/admin/|^/index\.php\?.*route=tool/",
+                rf"{Q}route=(?:account|affiliate|checkout|api|common/(?:cart|currency|language|cookie)|product/(?:compare|search|review|product[./|]\w+)|information/(?:contact|gdpr|information/agree))\b|/(?:account|checkout|affiliate|cart|compare|login|register|wishlist|contact|search)(?:/|\?|$)|^/admin/|^/index\.php\?.*route=tool/",
                 "forms, baskets, accounts, searches",
                 "https://github.com/opencart/opencart/tree/master/upload/catalog/controller",
             ),
@@ -75,8 +75,8 @@ SOFTWARE: Final = (
             Rule(
                 "form",
                 rf"{Q}controller=(?:address(?:es)?|authentication|cart|discount|footer|get-file|header|history|identity|images\.inc|init|my-account|order[\w-]*"
-                r"|pagination|password|pdf-[\w-]+|product-sort|search|statistics|attachment|guest-tracking|contact|registration|module)\b"
-                r"|/(?:cart|basket|panier|order|commande|login|connexion|my-account|mon-compte|addresses|address|identity|order-history|order-follow|credit-slip|password-recovery|guest-tracking|discount|search|quick-order|contact-us|module)(?:/|\?|$)",
+                r"|pagination|password|pdf-[\w-]+|product-sort|search|statistics|attachment|guest-tracking|contact|registration)\b"
+                r"|/(?:cart|basket|panier|order|commande|login|connexion|my-account|mon-compte|addresses|address|identity|order-history|order-follow|credit-slip|password-recovery|guest-tracking|discount|search|quick-order|contact-us)(?:/|\?|$)",
                 "forms, baskets, accounts, searches",
             ),
             Rule(
@@ -93,7 +93,7 @@ SOFTWARE: Final = (
         (
             Rule(
                 "form",
-                r"^/(?:[a-z]{2}(?:-[a-z]{2})?/)?(?:admin|cart|orders|checkouts?|carts|account|search|recommendations|policies|challenge|password|localization|tools|apps|a|community)(?:/|\?|$)|^/\d+/(?:checkouts|orders)",
+                r"^/(?:[a-z]{2}(?:-[a-z]{2})?/)?(?:admin|cart|orders|checkouts?|carts|account|search|recommendations|policies|challenge|password|localization)(?:/|\?|$)|^/\d+/(?:checkouts|orders)",
                 "baskets, accounts, searches",
             ),
             Rule(
@@ -134,7 +134,7 @@ SOFTWARE: Final = (
             ),
             Rule(
                 "filter",
-                rf"{Q}(?:sort|alpha_filter_id|zenid|action|disp_order|currency|language|number_of_uploads|filter_id|typefilter)=",
+                rf"{Q}sort=(?!20a\b)|{Q}(?:alpha_filter_id|zenid|action|disp_order|currency|language|number_of_uploads|filter_id|typefilter)=",
                 "sort orders, filters and sessions",
             ),
         ),

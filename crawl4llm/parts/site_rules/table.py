@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Rule(NamedTuple):
-    """What one software makes that is not asked for."""
+    """A kind of pages that one software makes, and a crawl does not ask for."""
 
     name: str
     pattern: str
@@ -33,4 +33,4 @@ class Software(NamedTuple):
 
 
 Q: Final = r"[?&;]"
-"""What stands before a parameter of the query."""
+"""Begins a parameter of the query."""

@@ -25,8 +25,8 @@ SOFTWARE: Final = (
             ),
             Rule(
                 "query",
-                r"^/query\?(?:.*&)?(?:order|desc|group|groupdesc|format|col|row|max|page|report)=|^/report/\d*\?",
-                "queries in each order; reports and milestones have lists of their own",
+                r"^/query\?(?:.*&)?(?:(?:desc|groupdesc)=1|format=|row=)|^/report/\d*\?(?:.*&)?(?:sort|format|USER)=",
+                "lists of tickets in other orders and formats",
                 "https://trac.edgewall.org/wiki/TracQuery",
             ),
             Rule(
@@ -60,7 +60,7 @@ SOFTWARE: Final = (
                 "a message by itself, which its issue shows",
                 "https://roundup.sourceforge.io/docs/user_guide.html",
             ),
-            Rule("query", rf"{Q}(?:@|:)(?:search_text|dispname|startwith=[1-9]\d{{3}})", "searches"),
+            Rule("query", rf"{Q}[@:]search_text=[^&]", "searches"),
         ),
     ),
     Software(

@@ -127,11 +127,8 @@ SOFTWARE: Final = (
             Rule("action", r"/bin/(?!view/|download/)[a-z]+/", "all actions but view and download"),
             Rule(
                 "view",
-                rf"{Q}(?:xpage|viewer|editor|rev|rev\d|language|outputSyntax|form_token|confirm)=",
+                rf"{Q}(?:xpage|viewer|editor|rev|rev\d|outputSyntax|form_token|confirm)=",
                 "histories, sources, comments, prints",
-            ),
-            Rule(
-                "space", r"/bin/view/(?:Scheduler|Panels|XWiki(?!\.org)|AppWithinMinutes|FAQ)/", "pages of the software"
             ),
         ),
     ),
@@ -168,6 +165,18 @@ SOFTWARE: Final = (
                 "https://ikiwiki.info/plugins/recentchanges/",
             ),
             Rule("tag", r"/tags?/[^/]+", "posts once more, by tag", "https://ikiwiki.info/plugins/tag/"),
+            Rule(
+                "date",
+                r"/archives/(?:19|20)\d\d(?:/\d\d)?(?:/|\.html)?$",
+                "posts once more, by date, with a calendar",
+                "https://ikiwiki.info/plugins/calendar/",
+            ),
+            Rule(
+                "feed",
+                r"/?index\.(?:rss|atom)$|\.(?:rss|atom)$",
+                "feeds",
+                "https://ikiwiki.info/ikiwiki/directive/inline/",
+            ),
         ),
     ),
 )

@@ -53,10 +53,21 @@ def _compiled(of: Software) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<r{number}>{rule.pattern})" for number, rule in enumerate(of.rules)))
 
 
+def _moved_to(url: str, other: str) -> str:
+    """Return a URL with the scheme and host of another one: a redirect may add no more than ``www.``."""
+    return other[: _path_in(other)] + url[_path_in(url) :]
+
+
+def _path_in(url: str) -> int:
+    """Return where the path of a URL begins, or the URL ends."""
+    place = url.find("/", url.find("//") + 2)
+    return len(url) if place < 0 else place
+
+
 def _below(url: str, root: str) -> str | None:
     """Return path and query of a URL below a folder, from the slash on; None if it lies elsewhere."""
-    place = url.find("/", url.find("//") + 2)
-    if place < 0:
+    place = _path_in(url)
+    if place == len(url):
         return "/" if root == "/" else None
     return url[place + len(root) - 1 :] if url.startswith(root, place) else None
 
@@ -86,7 +97,8 @@ class SiteRules(Part):
 
     def redirects(self, source: Entry, url: str) -> Refusal | None:
         refusal = self._refusal(url)
-        return None if refusal is None or refusal == self._refusal(source.url or source.key) else refusal
+        is_within = refusal is not None and refusal == self._refusal(_moved_to(source.url or source.key, url))
+        return None if is_within else refusal
 
     def crawled(self, entry: Entry, page: Rated) -> None:
         if page.head is not None:
