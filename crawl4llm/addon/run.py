@@ -271,11 +271,11 @@ def _warn_of_open_doors(settings: BaseSettings) -> None:
 
 def _read_options(settings: BaseSettings) -> Options:
     """Read the settings of the add-on. Raises InputError, also for one whose name is misspelt."""
-    for given, meant in misspelt(settings).items():
-        if ours := [name for name in meant if name in OPTIONS]:
-            raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
     options = _options_of(settings, (*OPTIONS, *_WENT))
     own = [name for path in options.crawl_parts for name in load_part(path).SETTINGS]
+    for given, meant in misspelt(settings, own).items():
+        if ours := [name for name in meant if name in OPTIONS]:
+            raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
     return _options_of(settings, (*OPTIONS, *own)) if own else options
 
 
