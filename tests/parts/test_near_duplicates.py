@@ -106,6 +106,17 @@ def test_the_links_of_near_duplicates_are_followed_or_left(tmp_path: Path) -> No
     assert "pages/near_duplicates" not in runs["off"].crawl.counters.counts
 
 
+@pytest.mark.parametrize("worthless", [False, True])
+def test_policies_are_told_that_near_duplicates_are_worth_nothing(tmp_path: Path, *, worthless: bool) -> None:
+    """If it is asked for; the log has their scores as they are."""
+    run = crawl(tmp_path, "follow", url_policy="parent_first", near_duplicates_worthless=worthless)
+    by_id = {line["id"]: line for line in run.lines}
+    assert len(by_id) == PAGES + 2 * COPIES + 2
+    assert all(by_id[f"q{number:02d}"]["influence"] == 0.9 for number in range(COPIES))
+    assert {by_id[f"x{number:02d}"]["priority"] for number in range(COPIES)} == {0.0 if worthless else 0.9}
+    assert {by_id[f"p{number:02d}"]["priority"] for number in range(1, PAGES)} == {0.9}
+
+
 @pytest.mark.parametrize("batch_size", [0, 7])
 def test_a_crawl_that_is_killed_again_and_again_says_the_same(tmp_path: Path, batch_size: int) -> None:
     options: dict[str, Any] = {
