@@ -1,8 +1,8 @@
 """Leaves translations alone whose language CRAWL_LANGUAGES does not have.
 
 Pages say it: by ``hreflang`` of their links, and by the alternates that their heads name, themselves among them. A page
-that says nothing is crawled, and so is all that it links to. A page in another language leads within its owner to its translations
-alone: what else it links to there is in its language too, and seldom says so.
+that says nothing is crawled, and so is all that it links to. A page in another language leads within its owner to its
+translations alone: other links lead to pages in its language, and seldom say so.
 """
 
 from __future__ import annotations

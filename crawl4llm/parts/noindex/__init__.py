@@ -15,8 +15,8 @@ class Settings:
     """Its settings."""
 
     noindex: str = fixed(COUNT, one_of(COUNT, ARCHIVE, DROP))
-    """Pages that say `noindex`, and that no export has, are pages like others (`count`), are archived without counting to
-    `CRAWL_MAX_PAGES` (`archive`), or are dropped as `noindex` (`drop`). Their links are followed in any case, unless
+    """Pages that say `noindex`, and that no export has, are pages like others (`count`), are archived without counting
+    to `CRAWL_MAX_PAGES` (`archive`), or are dropped as `noindex` (`drop`). Their links are followed in any case, unless
     they say `nofollow` too ([opt-outs.md](opt-outs.md#noindex)). The live profile has `drop`."""
 
 
