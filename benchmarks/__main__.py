@@ -7,7 +7,7 @@ All of it takes about an hour on two quiet cores, ``--quick`` some minutes: fewe
 works. ``python -m benchmarks.report --take build/bench`` makes docs/performance.md of the JSON. The other modules of
 this folder measure what one part of the project promises, and are started by themselves: building, commits, dashboard,
 evaluation, evaluation_memory, export, fuzz, indexing, link, liveness, mazes, mixture, mutations, owners, politeness,
-replay, same_output, soak, stopping, waiting, walk, websoftware.
+replay, same_output, site_rules, soak, stopping, waiting, walk, websoftware.
 """
 
 from __future__ import annotations

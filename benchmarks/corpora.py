@@ -9,6 +9,8 @@ import gzip
 import json
 import math
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -117,6 +119,24 @@ def html_parts(number: int, step: int = 1) -> list[HtmlPart]:
     files = sorted(folder.glob("*.warc.gz")) or [folder]
     parts = math.ceil(number / len(files))
     return [HtmlPart(file, step * part, step * parts) for file in files for part in range(parts)]
+
+
+def debian_package(package: str) -> Path:
+    """Return where the files of one of Debian's packages are: downloaded once, and unpacked without being installed.
+
+    Raises OSError and CalledProcessError if it cannot be had.
+    """
+    to = kept() / "debian" / package
+    if not to.exists():
+        work = to.with_name(f"{package}.tmp")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        subprocess.run(["apt-get", "download", package], cwd=work, check=True, capture_output=True)
+        (file,) = work.glob("*.deb")
+        subprocess.run(["dpkg", "-x", file, work / "files"], check=True)
+        (work / "files").rename(to)
+        shutil.rmtree(work)
+    return to
 
 
 def generated(pages: int) -> Paths:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import subprocess
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.corpora import SHARED, kept
+from benchmarks.corpora import SHARED, debian_package, kept
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, open_web
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.crawl_log import CrawlLine
@@ -100,7 +99,7 @@ def debian_texts() -> tuple[list[str], list[str]]:
     load_extractor("trafilatura")
     for package in (*_PACKAGES, *_PACKAGES_MORE):
         try:
-            folder = _unpacked(package)
+            folder = debian_package(package)
         except (OSError, subprocess.CalledProcessError) as error:
             notes.append(f"Debian's package {package} is not here ({error}): the target lacks it")
             continue
@@ -110,21 +109,6 @@ def debian_texts() -> tuple[list[str], list[str]]:
                 continue
             texts.append(extract_text(path.read_bytes(), EXTRACTORS["trafilatura"]))
     return texts, notes
-
-
-def _unpacked(package: str) -> Path:
-    """Return where a package's files are: downloaded once, and unpacked without being installed."""
-    to = kept() / "debian" / package
-    if not to.exists():
-        work = to.with_name(f"{package}.tmp")
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        subprocess.run(["apt-get", "download", package], cwd=work, check=True, capture_output=True)
-        (file,) = work.glob("*.deb")
-        subprocess.run(["dpkg", "-x", file, work / "files"], check=True)
-        (work / "files").rename(to)
-        shutil.rmtree(work)
-    return to
 
 
 # -- scorers -----------------------------------------------------------------------------------------------------------

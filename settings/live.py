@@ -16,8 +16,23 @@ URL_POLICY = "link"
 # What by its URL leads into a trap is not asked for (docs/traps.md).
 URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
 
-# Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
+# Nor is what wikis, blogs, forums and other software make of their own pages: edit forms, old revisions, feeds, sort
+# orders (docs/site-rules.md).
+SITE_RULES = "wikis,blogs,forums,shops,trackers,repositories,mail,docs,generators"
+
+# Pages whose text is like an earlier one's are counted, and worth nothing to the policy; their links may lead to new
+# ones all the same.
 NEAR_DUPLICATES = "follow"
+NEAR_DUPLICATES_WORTHLESS = True
+
+# Nor is what has a parameter or path segment that brought its owner's pages a second time, or pages worth nothing.
+URL_ALIAS_PAIRS = 5
+URL_WORTHLESS_PAGES = 20
+
+# Trafilatura's text of a page, or resiliparse's if that is no good. The model's card may name another extractor, which
+# a line in the log says; take this out, and the card's is taken. Navigation and lists of links are worth less.
+TEXT_EXTRACTOR = "both"
+LOWER_LEFT_OVERS = True
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
@@ -33,7 +48,14 @@ DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
-SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
+SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets,feeds"
+
+# What links and pages say of themselves (docs/scope.md): links that their own site, or their maker, does not vouch for
+# are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled
+# that Accept-Language, below, asks for.
+SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
+NOINDEX = "drop"
+CRAWL_LANGUAGES = "en"
 
 # An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
 URL_BUDGET = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,12 +79,15 @@ _ROBOTS_WORDS: Final = (
 )
 _SITEMAP: Final = (
     b'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-    b"<url><loc>http://site.example/a?b=1&amp;c</loc><lastmod>2026-01-01</lastmod></url></urlset>"
+    b"<url><loc>http://site.example/a?b=1&amp;c</loc><lastmod>2026-01-01</lastmod></url>"
+    b'<url><loc>http://site.example/de</loc><xhtml:link xmlns:xhtml="http://www.w3.org/1999/xhtml" rel="alternate" '
+    b'hreflang="de" href="http://site.example/de"/></url></urlset>'
 )
 _SITEMAP_INDEX: Final = (
     b'<?xml version="1.0"?><s:sitemapindex xmlns:s="http://www.sitemaps.org/schemas/sitemap/0.9">'
     b"<s:sitemap><s:loc><![CDATA[ http://site.example/b.xml.gz ]]></s:loc></s:sitemap></s:sitemapindex>"
 )
+_ANY_TAG: Final = re.compile(rb"<[^>]*>")
 
 
 def _text(data: bytes) -> str:
@@ -104,11 +108,19 @@ def _links(_: Path) -> Reader:
 
 def _heads(_: Path) -> Reader:
     from crawl4llm.base.html_tree import HtmlTree
+    from crawl4llm.base.page_heads import page_head
+    from crawl4llm.base.urls import normalise_url
     from crawl4llm.optouts.html_meta import said_in_html, said_in_tree
     from crawl4llm.optouts.said import as_text, from_text
 
     def read(data: bytes) -> None:
-        said = said_in_tree(HtmlTree(data), _CRAWLER)
+        tree = HtmlTree(data)
+        said = said_in_tree(tree, _CRAWLER)
+        head = page_head(tree, _PAGE)
+        for url in filter(None, (head.canonical, *(url for _, url in head.alternates))):
+            assert normalise_url(url) == url, head
+        assert len(head.generator) <= 200
+        assert "\n" not in head.generator, head
         assert said_in_html(data, _CRAWLER) == said, "the quick question loses nothing"
         from_text(as_text(said))
 
@@ -154,6 +166,7 @@ def _charset_seeds() -> list[bytes]:
 def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
+    from crawl4llm.parts.aliases.patterns import holds, removals, split_url
     from crawl4llm.parts.url_traps.rules import RULES, Traps
     from crawl4llm.warc.page_records import urlkey
 
@@ -169,6 +182,10 @@ def _urls(_: Path) -> Reader:
         for form in (url, key):
             lookup_form(form), host_of(form), owner_of(form), ascii_host(form), urlkey(form)
         traps.rule_of(key)
+        if (split := split_url(key)) is not None:
+            for one in removals(split):
+                assert len(one.form) < len(split.form), one
+                assert holds(one.by_name, split.words), one
 
     return Reader(read)
 
@@ -212,7 +229,9 @@ def _sitemaps(_: Path) -> Reader:
     from crawl4llm.live.sitemap_files import MOST_NAMED, read_sitemap
 
     def read(data: bytes) -> None:
-        found = read_sitemap(data, "http://site.example/sitemap.xml", 50, lambda url: len(url) % 7 > 0)
+        found = read_sitemap(
+            data, "http://site.example/sitemap.xml", 50, lambda url: len(url) % 7 > 0, lambda some: "de" not in some
+        )
         if found is not None:
             assert len(found.pages) <= 50
             assert len(found.maps) <= MOST_NAMED
@@ -271,6 +290,22 @@ def _text_of_pages(_: Path) -> Reader:
     return Reader(read)
 
 
+def _measures_of_texts(_: Path) -> Reader:
+    from crawl4llm.base.html_tree import HtmlTree
+    from crawl4llm.scoring import BundledLanguages, linked_share
+
+    languages = BundledLanguages()
+    languages.load()  # imports, which no input may do
+
+    def read(data: bytes) -> None:
+        text = _text(_ANY_TAG.sub(b" ", data))
+        share = linked_share(HtmlTree(data), text)
+        assert share is None or 0 <= share <= 1
+        assert languages.language(text) != ""
+
+    return Reader(read)
+
+
 def _seen_in_archives(_: Path) -> Reader:
     from crawl4llm.optouts.heard import Heard, OfSite, of_site
 
@@ -290,6 +325,7 @@ TARGETS: Final = (
     Target("links", _links, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=3),
     Target("heads", _heads, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=2),
     Target("charsets", _charsets, _charset_seeds, tokens=(*_TAGS, b"charset=", b"Content-Encoding: br\n"), weight=3),
+    Target("measures", _measures_of_texts, lambda: _HTML, tokens=_TAGS, longest=1 << 15, weight=1),
     Target("bounds", _text_of_pages, lambda: _HTML, tokens=_TAGS, longest=1 << 16, weight=1),
     Target(
         *("urls", _urls),

@@ -89,12 +89,13 @@ def _chaff(whole: dict[str, Record]) -> Table:
 def _alone(own: Sequence[Record]) -> tuple[Table, list[Figure]]:
     """Return the means of crawls of each software by itself, and how the policies compare with the better Scrapy.
 
-    Means are of the sets of seeds from which all crawlers have crawled that have crawled the software at all.
+    Useful texts are divided by the requests that were asked for: a crawl that ends sooner has done no better. Means are
+    of the sets of seeds from which all crawlers have crawled that have crawled the software at all.
     """
     shares: dict[str, dict[str, dict[tuple[int, int], float]]] = {}
     for record in own:
         of, seeds = shares.setdefault(record["of"], {}), (record["requests"], record["seed"])
-        of.setdefault(record["crawler"], {})[seeds] = record["verdicts"]["all"]["useful per request"]
+        of.setdefault(record["crawler"], {})[seeds] = record["verdicts"]["all"]["useful"] / record["requests"]
     rows: list[Sequence[str | float | None]] = []
     worst: dict[str, tuple[float, str]] = {}
     for software, of in sorted(shares.items()):
@@ -105,7 +106,7 @@ def _alone(own: Sequence[Record]) -> tuple[Table, list[Figure]]:
         for policy in POLICIES:
             if policy in means and better:
                 worst[policy] = min(worst.get(policy, (9.0, "")), (means[policy] / better, software))
-    table = Table("Useful per request in crawls of its own", ("", *CRAWLERS, "seed sets"), rows)
+    table = Table("Useful per request asked for in crawls of its own", ("", *CRAWLERS, "seed sets"), rows)
     figures = [
         Figure(f"{policy}: of the better Scrapy at worst ({software})", ratio, LEAST_OF_BETTER, least=True)
         for policy, (ratio, software) in worst.items()

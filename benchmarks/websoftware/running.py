@@ -114,21 +114,30 @@ def mariadb(state: Path, processes: Processes) -> Iterator[Path]:
     yield at
 
 
-def php(state: Path, processes: Processes) -> None:
-    """Run php-fpm."""
+def php(state: Path, processes: Processes, sites: Sequence[Served]) -> None:
+    """Run php-fpm: a pool of processes that sites share, and the pools that some have for themselves."""
     at = places(state)
+    backends = [Backend(at.folder), *(one.backend for one in sites if one.backend.pool)]
     configuration = at.folder / "php-fpm.conf"
-    configuration.write_text(
-        f"[global]\nerror_log = {at.logs}/php.log\ndaemonize = no\n"
-        f"[web]\nuser = root\ngroup = root\nlisten = {at.php}\nlisten.mode = 0666\npm = static\n"
-        f"pm.max_children = {_PHP_WORKERS}\npm.max_requests = 2000\nclear_env = no\n"
+    pools = "".join(_pool(at, backend) for backend in backends)
+    configuration.write_text(f"[global]\nerror_log = {at.logs}/php.log\ndaemonize = no\n{pools}")
+    for backend in backends:
+        at.php_of(backend).unlink(missing_ok=True)
+    processes.start("php-fpm", [_PHP_FPM, "-R", "-F", "-y", str(configuration)])
+    for backend in backends:
+        processes.wait_for(at.php_of(backend))
+
+
+def _pool(at: Places, backend: Backend) -> str:
+    """Return the configuration of a pool."""
+    own = "".join(f"php_value[{name}] = {value}\n" for name, value in backend.settings.items())
+    return (
+        f"[{backend.pool or 'web'}]\nuser = root\ngroup = root\nlisten = {at.php_of(backend)}\nlisten.mode = 0666\n"
+        f"pm = static\npm.max_children = {_PHP_WORKERS}\npm.max_requests = 2000\nclear_env = no\n"
         "php_admin_value[memory_limit] = 512M\nphp_admin_value[display_errors] = 0\n"
         "php_admin_value[opcache.revalidate_freq] = 600\n"
-        f"php_admin_value[session.save_path] = {at.folder}\n"
+        f"php_admin_value[session.save_path] = {at.folder}\n{own}"
     )
-    at.php.unlink(missing_ok=True)
-    processes.start("php-fpm", [_PHP_FPM, "-R", "-F", "-y", str(configuration)])
-    processes.wait_for(at.php)
 
 
 def cgi(state: Path, processes: Processes) -> None:
@@ -148,7 +157,7 @@ def running(state: Path, sites: Sequence[Served]) -> Iterator[Processes]:
         kinds = {one.backend.kind for one in sites}
         if "php" in kinds:
             with mariadb(state, processes):
-                php(state, processes)
+                php(state, processes, sites)
         if any(one.backend.kind == "cgi" and one.site.server == "nginx" for one in sites):
             cgi(state, processes)
         for one in sites:

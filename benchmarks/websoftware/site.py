@@ -77,6 +77,10 @@ class Backend:
     """Path of the script that answers for what is no file; of ``cgi`` the name of the script in ``root``."""
     socket: str = ""
     """HOST:PORT of ``proxy``."""
+    pool: str = ""
+    """Name of PHP's processes that serve this site alone; empty: it shares those of the others."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """PHP's settings in the pool."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Given to ``php`` and ``cgi``."""
     rewrites: Sequence[tuple[str, str]] = ()

@@ -40,10 +40,14 @@ class Places(NamedTuple):
     certificate: Path
     key: Path
     php: Path
-    """Socket of php-fpm."""
+    """Socket of php-fpm that sites share."""
     cgi: Path
     """Socket of fcgiwrap."""
     logs: Path
+
+    def php_of(self, backend: Backend) -> Path:
+        """Return the socket of php-fpm that serves a site."""
+        return self.php.with_name(f"php-{backend.pool}.sock") if backend.pool else self.php
 
 
 def commands(places: Places, sites: Sequence[Served]) -> list[list[str]]:
@@ -113,7 +117,7 @@ def _nginx_body(places: Places, backend: Backend) -> str:
         lines.append(
             "location ~ \\.php(/|$) { fastcgi_split_path_info ^(.+?\\.php)(/.*)?$; include /etc/nginx/fastcgi_params; "
             "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; "
-            f"fastcgi_param PATH_INFO $fastcgi_path_info; {variables} fastcgi_pass unix:{places.php}; }}"
+            f"fastcgi_param PATH_INFO $fastcgi_path_info; {variables} fastcgi_pass unix:{places.php_of(backend)}; }}"
         )
     else:
         missing = backend.missing.removeprefix("200 ")
@@ -174,7 +178,7 @@ def _apache_body(places: Places, backend: Backend) -> str:
     elif backend.kind == "php":
         variables = " ".join(f"ProxyFCGISetEnvIf true {name} {value}\n" for name, value in backend.variables.items())
         lines.append(
-            f'<FilesMatch "\\.php$">\nSetHandler "proxy:unix:{places.php}|fcgi://localhost"\n</FilesMatch>\n{variables}'
+            f'<FilesMatch "\\.php$">\nSetHandler "proxy:unix:{places.php_of(backend)}|fcgi://localhost"\n</FilesMatch>\n{variables}'
         )
         if backend.front:
             lines.append(f"FallbackResource {backend.front}")
@@ -225,8 +229,8 @@ def _lighttpd_body(places: Places, backend: Backend) -> str:
         lines.append(f"url.rewrite-if-not-file = ({rules})")
     if backend.kind == "php":
         lines.append(
-            f'fastcgi.server = (".php" => (("socket" => "{places.php}", "broken-scriptfilename" => "enable", '
-            '"check-local" => "enable")))'
+            f'fastcgi.server = (".php" => (("socket" => "{places.php_of(backend)}", '
+            '"broken-scriptfilename" => "enable", "check-local" => "enable")))'
         )
     elif backend.kind == "cgi":
         variables = ", ".join(f'"{name}" => "{value}"' for name, value in backend.variables.items())
@@ -265,7 +269,7 @@ def _caddy_body(places: Places, backend: Backend) -> str:
     if backend.kind == "proxy":
         lines.append(f"handle {{\nreverse_proxy {backend.socket}\n}}")
     elif backend.kind == "php":
-        lines.append(f"php_fastcgi unix/{places.php}\nfile_server")
+        lines.append(f"php_fastcgi unix/{places.php_of(backend)}\nfile_server")
     else:
         lines.append("handle {\nfile_server\n}")
         if backend.missing.startswith("200 "):

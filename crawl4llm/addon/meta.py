@@ -21,6 +21,10 @@ ASKED: Final = "crawl4llm_asked"
 """Key of the URL under which parts were asked about a request first. Retries and redirects copy it."""
 LEFT: Final = "crawl4llm_left"
 """Key of the figure that counts the links of a page, if a part wants them left alone."""
+LEADING_NOWHERE: Final = "crawl4llm_leading_nowhere"
+"""Key of the URLs to which a page says that its links are not to be followed."""
+WORTH: Final = "crawl4llm_worth"
+"""Key of the score by which links of a page are queued that does not count."""
 _FOUND: Final = "crawl4llm_found"
 
 FIRST: Final = math.inf
@@ -51,12 +55,12 @@ def note_found(request: Request, response: Response | None) -> None:
     origin = Found()
     if response is not None:
         assert response.request is not None
-        influence = influence_of(response)
+        influence = response.meta.get(WORTH, influence_of(response))
         if influence is None:
             influence = score_of(response.request)
         origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
     request.meta[_FOUND] = tuple(origin)
-    for key in (ASKED, LEFT):
+    for key in (ASKED, LEFT, LEADING_NOWHERE, WORTH):
         request.meta.pop(key, None)
     forget_captures(request)
 

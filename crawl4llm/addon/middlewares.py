@@ -16,6 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
 from crawl4llm.addon import meta
+from crawl4llm.addon.request_parts import ReadPage
 from crawl4llm.addon.run import POLICY, AddonRun
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
@@ -23,10 +24,11 @@ from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.reasons import NO_TEXT, NOT_TEXT
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl import Counters
+from crawl4llm.crawl import UNCOUNTED, Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live import captures_of, known_status, verdict
-from crawl4llm.optouts import as_text, said_in_head, said_in_html
+from crawl4llm.optouts import as_text, is_noindex, said_in_head, said_in_html
+from crawl4llm.parts import Rated
 from crawl4llm.scoring import HtmlPage, RatedText
 from crawl4llm.warc import utf8
 
@@ -90,8 +92,6 @@ class PageScoring:
             return None
         if isinstance(rating, RatedText):
             request.meta[meta.RATED] = rating
-            if self._run.budgets is not None:
-                self._run.budgets.crawled(request, rating.score, rating.signature)
         if rating.reason == NO_TEXT:
             self._run.count("pages/no_text")
         elif rating.reason is not None:
@@ -126,6 +126,9 @@ class LinkScoring(BaseSpiderMiddleware):
         """See BaseSpiderMiddleware; ``response`` is None for start requests."""
         if response is not None and (left := response.meta.get(meta.LEFT)) is not None:
             self._run.parts.counts[left] += 1
+            return None
+        nowhere = response is not None and response.meta.get(meta.LEADING_NOWHERE)
+        if nowhere and normalise_url(request.url) in nowhere:
             return None
         meta.note_found(request, response)
         given = request.meta.get(meta.GIVEN)
@@ -174,7 +177,11 @@ class PageRecording:
         date = captures[-1].date if captures else utc_date()
         crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
         said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
-        rated = self._run.parts.rated(self._counters.crawled, influence, response.meta.pop(meta.RATED, None))
+        read = ReadPage(response.url, html, response.encoding, is_noindex(said), headers)
+        rated = self._rated(response, influence, read)
+        if rated.dropped is not None:
+            self._run.drop(response.request, rated.dropped)
+            return
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {
@@ -207,14 +214,28 @@ class PageRecording:
             "fetched": self._run.stats.get_value(f"{PREFIX}pages/fetched", 0),
         }
         self._run.log.write([{**line, **rated.line}], [])  # type: ignore[typeddict-item]
-        self._counters.page(influence)
-        if rated.left is not None:
-            response.meta[meta.LEFT] = rated.left
+        self._counters.page(influence, is_counted=rated.is_counted)
         if (reason := self._run.parts.crawled(response.request, rated)) is not None:
             self._run.end(reason)
         self._run.publish("pages/crawled", self._counters.crawled)
+        if not rated.is_counted:
+            self._run.count(UNCOUNTED)
         if self._counters.mean_influence is not None:
             self._run.publish("influence/mean", self._counters.mean_influence)
+
+    def _rated(self, response: TextResponse, influence: float | None, read: ReadPage) -> Rated:
+        """Let the parts see a page, and note in its meta what they say of its links."""
+        assert response.request is not None
+        parts, rating = self._run.parts, response.meta.pop(meta.RATED, None)
+        rated = parts.rated(self._counters.crawled, influence, rating, read)
+        response.meta[meta.LEADING_NOWHERE] = parts.leading_nowhere(rated, read)
+        if rated.left is not None:
+            response.meta[meta.LEFT] = rated.left
+        if not rated.is_counted:
+            response.meta[meta.WORTH] = rated.worth
+        elif self._run.budgets is not None and rating is not None:
+            self._run.budgets.crawled(response.request, rating.score, rating.signature)
+        return rated
 
     def _new_key(self, url: str) -> str:
         key = normalise_url(url)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scrapy import Request
 
 from crawl4llm.addon.meta import ASKED, Found, found
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import Link
+from crawl4llm.base.html_tree import HtmlTree, html_links
+from crawl4llm.base.page_heads import page_head, with_cookies
+from crawl4llm.base.pages import HeaderFields, Link
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.options import Options
@@ -22,6 +24,22 @@ from crawl4llm.policies import Candidate
 from crawl4llm.scoring import RatedText
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ReadPage:
+    """A response, as the parts may ask about it."""
+
+    url: str
+    html: bytes | None
+    """In UTF-8; None if it is no HTML."""
+    charset: str
+    """The one in which it came."""
+    noindex: bool
+    headers: HeaderFields = ()
+    """Of the response."""
+    tree: HtmlTree | None = None
+    """Of the HTML, if a part looks at it."""
 
 
 class RequestParts:
@@ -51,6 +69,7 @@ class RequestParts:
         self._follows, self._admits = parts.having("follows"), parts.having("admits")
         self._redirects, self._seeds, self._blocks = (parts.having(hook) for hook in ("redirects", "seeds", "blocks"))
         self._rated, self._crawled, self._ends = (parts.having(hook) for hook in ("rated", "crawled", "finished"))
+        self._leads = parts.having("leads")
 
     def publish(self, output: Path) -> None:
         """Write lists and rules into the output directory. Raises InputError."""
@@ -104,14 +123,32 @@ class RequestParts:
 
     # -- pages ----------------------------------------------------------------------------------------------------
 
-    def rated(self, place: int, influence: float | None, rating: RatedText | None) -> Rated:
+    def rated(self, place: int, influence: float | None, rating: RatedText | None, read: ReadPage) -> Rated:
         """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
         HTML."""
         page = Rated(influence, *(rating[2:] if rating else ()))
+        page.key, page.url, page.noindex = normalise_url(read.url), read.url, read.noindex
+        if (self._leads or self._crawled) and read.html is not None:
+            read.tree = HtmlTree(read.html)
+            page.head = with_cookies(page_head(read.tree, read.url, read.charset), read.headers)
         with self._named():
             for see in self._rated:
                 see(place, page)
         return page
+
+    def leading_nowhere(self, page: Rated, read: ReadPage) -> frozenset[str]:
+        """Return the document keys to which a page says that its links are not to be followed; all such links are
+        counted, whatever requests its callback makes."""
+        if read.tree is None:
+            return frozenset()
+        links: Sequence[Link] = [
+            Link(link.url, link.url, *link[1:]) for link in html_links(read.tree, read.url, read.charset)
+        ]
+        found = frozenset(link.url for link in links)
+        with self._named():
+            for leads in self._leads:
+                links = leads(page, links)
+        return found.difference(link.url for link in links)
 
     def crawled(self, request: Request, page: Rated) -> str | None:
         """Tell the parts of a page that is archived; return why the crawl is to end, if a part wants it to."""

@@ -53,8 +53,9 @@ logger = logging.getLogger(__name__)
 OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR"),
     *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET", "CRAWL_SCOPE", "SCOPE_DOMAINS", "SCOPE_HTTPS_ONLY"),
-    *("SCOPE_SKIPPED_TYPES", "BLOCKLISTS", "URL_TRAPS", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
-    *("QUALITY_THRESHOLD", "CRAWL_PARTS"),
+    *("SCOPE_SKIPPED_TYPES", "SCOPE_DENY", "SCOPE_ALLOW", "BLOCKLISTS", "URL_TRAPS", "SITE_RULES"),
+    *("SKIPPED_LINK_TYPES", "NOINDEX", "CRAWL_LANGUAGES", "KNOWN_URLS", "KNOWN_TEXTS", "NEAR_DUPLICATES"),
+    *("URL_WORTHLESS_PAGES", "QUALITY_THRESHOLD", "CRAWL_PARTS"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -144,8 +145,12 @@ class AddonRun:
 
     def _heed(self, request: Request, refusal: Refusal | None) -> bool:
         if refusal is not None:
-            self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
+            self.drop(request, refusal)
         return refusal is None
+
+    def drop(self, request: Request, refusal: Refusal) -> None:
+        """Count a request that a part drops, and write its line, as :meth:`lost` does."""
+        self.lost(request, Outcome.DROPPED, refusal.reason, refusal.why)
 
     def lost(self, request: Request, outcome: Outcome, reason: str, why: Why | None = None) -> None:
         """Count a request that has led to no page, and write its line of ``failures.jsonl``; ``why``: the rule that
@@ -209,7 +214,7 @@ class AddonRun:
         self.parts = RequestParts(options)
         needs = self.parts.needs
         rater = load_rater(LiveCorpus, options, options.text_extractor)
-        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
+        rater = replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{rater.scorer.digest}"
         self.extractor = options.text_extractor
@@ -222,7 +227,7 @@ class AddonRun:
         signature = self.budgets is not None or needs.signature
         workers = opened.enter_context(PageWorkers(rater, options.workers))
         workers.start()
-        task = influence_task(text=keeps_text, signature=signature, classes=bool(needs.classifiers))
+        task = influence_task(text=keeps_text, signature=signature, more=rater.tells_more)
         self.workers: PageTasks[HtmlPage, Rating | RatedText] = PageTasks(workers, task)
         crawl_id = uuid.uuid4()
         write_settings(output, self._settings(crawl_id, options))

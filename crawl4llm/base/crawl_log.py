@@ -48,14 +48,20 @@ class CrawlLine(TypedDict):
 
 
 class ComparedLine(CrawlLine, total=False):
-    """One line of the crawl log where texts are compared: each field is there with its setting."""
+    """One line of the crawl log with what parts add: each field is there with its setting."""
 
     near_duplicate_of: int | None
     """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""
     known_text: bool
     """KNOWN_TEXTS: whether its text is a known one."""
+    noindex: bool
+    """NOINDEX = archive: whether it asks to be kept out of indexes, so that it does not count to CRAWL_MAX_PAGES."""
     classes: dict[str, str] | None
     """MIXTURE: the label of its class, by classifier; null where it has no text."""
+    left_overs: str | None
+    """LOWER_LEFT_OVERS: why its influence was lowered, ``links`` or ``short_lines``; null if it was not."""
+    lowered_from: float | None
+    """Likewise: the influence before; null if it was not lowered."""
 
 
 class FailureLine(TypedDict):

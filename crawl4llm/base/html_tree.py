@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -128,15 +128,9 @@ _LONGEST_LANGUAGE: Final = 35
 """Characters of a language tag (RFC 5646, 4.4.1)."""
 
 
-class FoundLink(NamedTuple):
-    """A link before it is resolved."""
-
-    reference: str | None
-    """None for no link."""
-    text: str
-    boilerplate: bool
-    rel: str = ""
-    language: str = ""
+FoundLink: TypeAlias = tuple[str | None, str, bool, str, str]
+"""A link before it is resolved: its reference (None for no link), and the other fields of a HtmlLink, the text as it
+stands."""
 
 
 def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLink]:
@@ -152,8 +146,17 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     nodes = [node for node in found if node.tag != "base"][:_MOST_LINKS]
     boilerplate = {node.mem_id for node in page.css(_IN_BOILERPLATE)}
     silent = _silent(page, len(nodes))
-    links = (_found(node, is_silent=node.mem_id in silent, boilerplate=node.mem_id in boilerplate) for node in nodes)
+    links = (_found(node, (number := node.mem_id) in silent, number in boilerplate) for node in nodes)
     return distinct_links(links, url, _href(base.attributes) if base else None, charset)
+
+
+def link_texts(page: HtmlTree) -> frozenset[str]:
+    """Return the texts of a page's links, those within the page included, as :attr:`HtmlLink.anchor` has them; of the
+    links that :func:`html_links` reads."""
+    nodes = page.css("a[href]")[:_MOST_LINKS]
+    silent = _silent(page, len(nodes))
+    texts = (" ".join(node.text().split())[:_LONGEST_ANCHOR] for node in nodes if node.mem_id not in silent)
+    return frozenset(filter(None, texts))
 
 
 def distinct_links(links: Iterable[FoundLink], url: str, base: str | None, charset: str = "utf-8") -> list[HtmlLink]:
@@ -166,20 +169,18 @@ def distinct_links(links: Iterable[FoundLink], url: str, base: str | None, chars
     start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
     resolve = (BaseUrl(start, charset) if start else page).resolve
     found: dict[str, HtmlLink] = {}
-    for link in links:
-        if link.reference is None or len(link.reference) > _LONGEST_REFERENCE:
-            continue
-        if (target := resolve(link.reference)) is None:
+    for reference, text, boilerplate, rel, language in links:
+        if reference is None or len(reference) > _LONGEST_REFERENCE or (target := resolve(reference)) is None:
             continue
         before = found.get(target)
         if before is None:
-            found[target] = HtmlLink(target, _one_line(link.text), *link[2:])
+            found[target] = HtmlLink(target, _one_line(text), boilerplate, rel, language)
             continue
-        if before.rel or link.language:
-            both = " ".join(one for one in before.rel.split() if one in link.rel.split())
-            before = found[target] = before._replace(rel=both, language=before.language or link.language)
-        if link.text and not before.anchor:
-            found[target] = before._replace(anchor=_one_line(link.text), boilerplate=link.boilerplate)
+        if before.rel or language:
+            both = " ".join(one for one in before.rel.split() if one in rel.split())
+            before = found[target] = before._replace(rel=both, language=before.language or language)
+        if text and not before.anchor:
+            found[target] = before._replace(anchor=_one_line(text), boilerplate=boilerplate)
     found.pop(normalise_url(url), None)
     return list(found.values())
 
@@ -212,20 +213,27 @@ def _is_foreign(node: LexborNode) -> bool:
     return False
 
 
-def _found(node: LexborNode, *, is_silent: bool, boilerplate: bool) -> FoundLink:
+def _found(node: LexborNode, is_silent: bool, is_boilerplate: bool) -> FoundLink:
     """Return the link of an element."""
-    attributes = node.attributes
-    if node.tag == "meta":
+    attributes, tag = node.attributes, node.tag
+    if tag == "meta":
         is_refresh = (attributes.get("http-equiv") or "").strip().lower() == "refresh"
-        return FoundLink(refresh_target(attributes.get("content") or "") if is_refresh else None, "", boilerplate)
-    text = "" if is_silent else (attributes.get("alt") or "") if node.tag == "area" else node.text()
-    language = (attributes.get("hreflang") or "").strip().lower()[:_LONGEST_LANGUAGE]
-    return FoundLink(_href(attributes), text, boilerplate, relations(attributes.get("rel") or ""), language)
+        return refresh_target(attributes.get("content") or "") if is_refresh else None, "", is_boilerplate, "", ""
+    text = "" if is_silent else (attributes.get("alt") or "") if tag == "area" else node.text()
+    rel, language = attributes.get("rel"), attributes.get("hreflang")
+    if rel:
+        rel = relations(rel)
+    if language:
+        language = language.strip().lower()[:_LONGEST_LANGUAGE]
+    return _href(attributes), text, is_boilerplate, rel or "", language or ""
 
 
 def relations(rel: str) -> str:
     """Return those of RELATIONS that an attribute ``rel`` has, with a blank between."""
-    words = rel[:_LONGEST_REL].lower().split() if rel else ()
+    rel = rel[:_LONGEST_REL].lower()
+    if "o" not in rel and "ugc" not in rel:  # neither nofollow nor sponsored
+        return ""
+    words = rel.split()
     return " ".join(one for one in RELATIONS if one in words)
 
 

@@ -111,6 +111,24 @@ def sigint_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
+def interruptible(work: Callable[[], T]) -> T:
+    """Return what some work returns; Ctrl-C and SIGTERM end the wait for it.
+
+    For work that stays in C or Rust for seconds, where Python runs no handler of a signal: a thread does it, which ends
+    with the process.
+    """
+    future: Future[T] = Future()
+
+    def answer() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - the caller's to handle
+            future.set_exception(error)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return future.result()
+
+
 def cores() -> int:
     """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -120,7 +120,7 @@ SHAPES: Final[Mapping[str, Any]] = {
         }
     ),
     "request.json": {"state": ...},
-    "listed.json": {"left_out": named(LINE, whole()), "scores": FLAG},
+    "listed.json": {"left_out": named(LINE, whole()), "scores": FLAG, "texts": FLAG, "languages": FLAG},
     "unfit.json": named(Where({str}, re.compile("[0-9]{1,18}").fullmatch), LINE),
     "division.json": {"tasks": whole(1, 1 << 20)},
     "oracle.json": {"threshold": Maybe(NUMBER)},
@@ -129,7 +129,7 @@ SHAPES: Final[Mapping[str, Any]] = {
 
 RUN_FORMAT: Final = 1
 """Of a run folder, in its settings.json."""
-EXPORT_FORMAT: Final = 1
+EXPORT_FORMAT: Final = 2
 """Of an export, finished or not."""
 _FORMATS: Final = {
     "settings.json": (RUN_FORMAT, ("crawl", "influence")),

@@ -46,10 +46,11 @@ def add_tasks_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) 
     parser.add_argument("--tasks", type=positive_integer, metavar="N", help=told)
 
 
-def print_lines(parts: Iterable[Part], *, as_json: bool = False) -> int:
+def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool = False) -> int:
     """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt in what makes the lines, from now on; it ends in a line.
+    Ctrl-C and SIGTERM raise KeyboardInterrupt in what makes the lines, from now on; it ends in a line. With ``goes_on``
+    the line says that the same command goes on.
     """
     guard_log()
     raise_when_interrupted()
@@ -67,7 +68,7 @@ def print_lines(parts: Iterable[Part], *, as_json: bool = False) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        say_interrupted()
+        say_interrupted("; the same command goes on" if goes_on else "")
         return INTERRUPTED
     return 0
 
@@ -84,12 +85,12 @@ def confirm(what: str) -> None:
         raise InputError(f"not confirmed, and not done: {what}")
 
 
-def say_interrupted() -> None:
-    """Say in one line that the user ended the command; its exit status will be the one that it gives."""
+def say_interrupted(more: str = "") -> None:
+    """Say in one line that the user ended the command, and ``more``; its exit status will be the one that it gives."""
     # Where Ctrl-C interrupted an exec() of a text, as dataclasses have at import, CPython would end `python -m` by that
     # signal, though the exception was caught (run_eval_code_obj() notes it); another exec() makes it forget.
     exec("")  # noqa: S102
-    print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+    print(f"crawl4llm: interrupted{more}", file=sys.stderr)  # noqa: T201 - likewise
 
 
 def end_when_interrupted() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, before_first, redirects_in
-from crawl4llm.cluster.objects import links_in
+from crawl4llm.cluster.objects import line_of, links_in, page_of
 from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import Working
@@ -58,7 +58,7 @@ class _Lately(Part):
         """Of the influence and of the scores, and the number of pages."""
 
     def crawled(self, entry: Entry, page: Rated) -> None:
-        if page.influence is not None:
+        if page.influence is not None and page.is_counted:
             new = (page.influence, entry.score, 1.0)
             self.sums = [_DECAY * before + one for before, one in zip(self.sums, new, strict=True)]
 
@@ -79,6 +79,8 @@ class ContinuousPartition(OnePartition):
         """Begin, or go on from the newest snapshot and the commits since. Raises InputError."""
         super().__init__(number, common)
         options, clock, policy = common.options, common.clock, common.make_policy()
+        self._is_vain = options.near_duplicates_worthless
+        """True if near duplicates are worth nothing to the policy."""
         self.longest = 0.0 if clock is None else clock.delay + 2 * options.cluster_lease
         """Seconds for which its owners wait if it goes on."""
         told = [commit for commit in (snapshot, *commits) if commit is not None]
@@ -112,6 +114,8 @@ class ContinuousPartition(OnePartition):
         """Whether there is something that the last commit does not have."""
         self.committed_at = time.monotonic()
         self._committed_pages = 0
+        self._dropped: list[dict[str, Any]] = []
+        """Of the next commit, pages that were dropped and have links to documents of other partitions."""
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
         self._since = sum(len(part) for commit in commits for part in commit[-2:])
         self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
@@ -156,7 +160,9 @@ class ContinuousPartition(OnePartition):
         """Lease its best document, if it may have one."""
         self._best = None
         self.crawl.concurrent_leases = self.crawl.in_flight + 1
-        return self.crawl.dequeue()
+        leases = self.crawl.dequeue()
+        self.is_dirty = self.is_dirty or not leases  # what it has dropped or set aside is to be told
+        return leases
 
     def give_back(self, lease: Lease) -> None:
         """Queue a document again that was not asked for."""
@@ -211,12 +217,12 @@ class ContinuousPartition(OnePartition):
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
         content = shapes.read(storage, called, section, shapes.MAIL)
-        pages, _ = shapes.read(storage, called, commit.lines, shapes.LINES)
+        pages, _, dropped = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
-                line = pages[place]
-                entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-                self.crawl.follow(CrawledPage(entry, line["influence"], links.links))
+                line = dropped[~place] if place < 0 else pages[place]
+                is_vain = self._is_vain and line.get("near_duplicate_of") is not None
+                self.crawl.follow(page_of(line, links.links, is_vain=is_vain))
             for target in redirects_in(content):
                 if self.crawl.visited.add([target.key]):
                     self.crawl.algorithm.targets.append(target)
@@ -230,11 +236,18 @@ class ContinuousPartition(OnePartition):
         to = [self.number if link.key is None else of(link.key) for link in page.links]
         if all(partition == self.number for partition in to):
             return page
-        place = self.crawl.crawled - self._committed_pages - 1
+        place = self._place_of(page)
         abroad = ((there, link) for there, link in zip(to, page.links, strict=True) if there != self.number)
         self._mail.add(place, abroad)
         own = [link for there, link in zip(to, page.links, strict=True) if there == self.number]
         return page._replace(links=own)
+
+    def _place_of(self, page: CrawledPage) -> int:
+        """Return the place of a page among those of the next commit; less than 0 among the dropped ones."""
+        if page.archived:
+            return self.crawl.counters.crawled - self._committed_pages - 1
+        self._dropped.append(line_of(page))
+        return -len(self._dropped)
 
     def takes(self, target: Entry) -> bool:
         """Put the target of a redirect that is another partition's into the next commit."""
@@ -262,10 +275,11 @@ class ContinuousPartition(OnePartition):
         if rest is not None or self._leaves:
             self.returned, self._leaves = self._quota - self.crawl.crawled, False
             self.crawl.granted = self.crawl.crawled
-        lines = pack(self._lines.take())
+        lines = pack([*self._lines.take(), self._dropped])
+        self._dropped = []
         sections = self._mail.packed()
         self._mail = self._new_mail()
-        self._committed_pages = self.crawl.crawled
+        self._committed_pages = self.crawl.counters.crawled
         self._segments.facts()
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
@@ -316,5 +330,5 @@ class ContinuousPartition(OnePartition):
         if crawl.owners is None:
             for lease in leases:
                 crawl.frontier.give_back(lease, attempted=False)
-        self._committed_pages = crawl.crawled
+        self._committed_pages = crawl.counters.crawled
         self._segments.number = self.commit_number + 1

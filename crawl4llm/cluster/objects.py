@@ -29,6 +29,9 @@ from crawl4llm.base.formats import require_format
 from crawl4llm.base.pages import Link
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, pack
+from crawl4llm.frontier import Entry
+from crawl4llm.parts import Rated
+from crawl4llm.policies import CrawledPage
 
 FORMAT: Final = 4
 """Version of what lies in a storage."""
@@ -109,8 +112,9 @@ class Exchange:
     """What came of a partition's documents of a batch."""
 
     rows: list[list[Any]]
-    """By place: place, the crawl log's line (None where there is no page), the failure's line (None where it is tried
-    again), and the page's facts for the archive."""
+    """By place: place, the crawl log's line (None where there is no page), the failure's line (None where there is a
+    page, or it is tried again), and the page's facts for the archive. A page that was dropped after it was read has a
+    line and a failure; the line is not logged."""
     head: Mapping[str, Any]
     """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
     None."""
@@ -122,13 +126,18 @@ class Exchange:
 
     @cached_property
     def lines(self) -> Mapping[int, Mapping[str, Any]]:
-        """The crawl log's lines of the pages, by place."""
+        """The crawl log's lines of the pages, and of those that were dropped, by place."""
         return {place: line for place, line, *_ in self.rows if line is not None}
 
     @property
     def pages(self) -> int:
-        """Pages crawled."""
-        return len(self.lines)
+        """Pages crawled that count to N."""
+        return sum(map(is_counted, self.archived))
+
+    @property
+    def archived(self) -> list[Mapping[str, Any]]:
+        """The crawl log's lines of the pages that were archived."""
+        return [line for _, line, failure, _ in self.rows if line is not None and failure is None]
 
     def links_to(self, partition: int) -> dict[int, Links]:
         """Return the links of pages to a partition's documents, by place of the page."""
@@ -137,6 +146,27 @@ class Exchange:
             return {}
         shape = shapes.LINKS_WITH_ANCHORS if len(self._sections) == 1 else shapes.LINKS
         return links_in(shapes.read(self._storage, self._name, data, shape))
+
+
+def is_counted(line: Mapping[str, Any]) -> bool:
+    """Return whether a page counts to N, by its line of the crawl log."""
+    return not line.get("noindex")
+
+
+def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = False) -> CrawledPage:
+    """Return a page, as a policy is told of it, by its line of the crawl log. ``is_vain``: whether it brings
+    nothing."""
+    entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
+    rated = Rated(line["influence"], is_counted=is_counted(line), is_vain=is_vain)
+    return CrawledPage(entry, rated.worth, links)
+
+
+def line_of(page: CrawledPage) -> dict[str, Any]:
+    """Return what other partitions need to know of a page that was dropped after it was read, as a line of the crawl
+    log has it."""
+    entry = page.entry
+    facts = {"id": entry.key, "url": entry.url, "priority": entry.score, "influence": page.influence}
+    return {**facts, "depth": entry.depth, "parent": entry.parent}
 
 
 _KEYLESS: Final = Link("", None, "", False)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects, shapes
-from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
+from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange, line_of, page_of
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
@@ -182,8 +182,12 @@ class Partition(OnePartition):
             if answer.page is None:
                 self._rows.append([place, None, None if answer.outcome is None else next(failures), None])
                 continue
-            self._rows.append([place, next(lines), None, next(facts)])
-            links = next(archived).links
+            page = next(archived)
+            if answer.outcome is None:
+                self._rows.append([place, next(lines), None, next(facts)])
+            else:
+                self._rows.append([place, line_of(page), next(failures), None])
+            links = page.links
             self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
 
     @property
@@ -195,7 +199,7 @@ class Partition(OnePartition):
         """Put its pages into the storage, and return what the partitions are to know of them."""
         for _, line, _, _ in self._rows:
             for name in ("order", "iteration", "visited", "fetched") if line else ():
-                del line[name]  # of the whole crawl, and known when that is merged
+                line.pop(name, None)  # of the whole crawl, and known when that is merged
         segment, base = self._segments.take(), objects.name(self.iteration, objects.PAGES, self.number)
         head = {
             "rows": self._rows,
@@ -214,12 +218,12 @@ class Partition(OnePartition):
             raise self._damaged(objects.EXCHANGE)
         for lease, (_, line, failure, _) in zip(leases, exchange.rows, strict=True):
             self._buffer.withdraw(lease)
-            if line is not None:
-                self._frontier.settle(lease, Outcome.ARCHIVED)
-            elif failure is None:
-                self._frontier.give_back(lease, attempted=True)
-            else:
+            if failure is not None:
                 self._frontier.settle(lease, Outcome(failure["outcome"]), failure["reason"])
+            elif line is not None:
+                self._frontier.settle(lease, Outcome.ARCHIVED)
+            else:
+                self._frontier.give_back(lease, attempted=True)
         self.stage = Stage.EXCHANGED
 
     # -- the links of the batch -----------------------------------------------------------------------------------
@@ -291,13 +295,13 @@ class Partition(OnePartition):
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
-        entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
+        page = page_of(line, () if links is None else links.links)
         if links is None:
-            self._policy.crawled(CrawledPage(entry, line["influence"], ()))
+            self._policy.crawled(page)
             return
         counts, refused = self._counters.counts, len(self._algorithm.refused)
         known = counts["links/new"]
-        new = self._algorithm.extract(CrawledPage(entry, line["influence"], links.links))
+        new = self._algorithm.extract(page)
         if counts["links/new"] == known:
             return
         self._news.append([place, counts["links/new"] - known, len(new)])

@@ -44,6 +44,12 @@ def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     )
 
 
+def _is_row(row: tuple[Any, ...]) -> bool:
+    """Return whether a row of an exchange that is of an archived page, and no other, has facts for the archive."""
+    _, line, failure, facts = row
+    return (line is not None and failure is None) == (facts is not None)
+
+
 _TEXT, _FLAG, _NUMBER = {str}, base.FLAG, base.NUMBER
 _WHOLE = base.whole(-1)
 """The seeds have the place -1."""
@@ -62,6 +68,7 @@ _PAGE: Final = {
     "influence": base.Maybe(_NUMBER),
     "depth": _WHOLE,
     "parent": base.Maybe(_TEXT),
+    "noindex": base.If(_FLAG),
 }
 _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
 WHOLE: Final = base.Where(_SHOWN, _is_ranked)
@@ -84,8 +91,9 @@ _EXCHANGE: Final = {
     "counts": _COUNTS,
     "influence": (_NUMBER, _WHOLE),
 }
-EXCHANGE: Final = base.Where(_EXCHANGE, lambda told: all((row[1] is None) == (row[3] is None) for row in told["rows"]))
+EXCHANGE: Final = base.Where(_EXCHANGE, lambda told: all(map(_is_row, told["rows"])))
 _LINKS: Final = [(_WHOLE, [_WHOLE], base.Maybe([_WHOLE]), base.whole())]
+_MAILED: Final = [(base.whole(-base.LARGEST_WHOLE), *_LINKS[0][1:])]
 _MOST_KEYLESS: Final = 1 << 24
 """Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""
 LINKS: Final = base.Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
@@ -99,9 +107,10 @@ _LINE_OF_PAGE: Final = {
     "fetched": _WHOLE,
     "near_duplicate_of": base.If(base.Maybe(base.whole())),
 }
-LINES: Final = ([_LINE_OF_PAGE], [_FAILURE])
+LINES: Final = ([_LINE_OF_PAGE], [_FAILURE], [_PAGE])
+"""Pages, failures, and dropped pages with links to documents of other partitions."""
 MAIL: Final = base.Where(
-    {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)]},
+    {"targets": [[{str, bool}]], "pages": _MAILED, "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)]},
     lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),
 )
 QUOTA: Final = (_WHOLE, _WHOLE)

@@ -15,7 +15,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
-from crawl4llm.cluster.objects import Exchange, links_in
+from crawl4llm.cluster.objects import Exchange, is_counted, links_in
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.cluster.stores import each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
@@ -32,8 +32,11 @@ from crawl4llm.frontier import (
 )
 from crawl4llm.warc import cdxj
 
-_NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}
-"""Counts of links that no rule leaves alone."""
+_NO_RULE: Final = {
+    *(f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")),
+    *(f"links/{name}" for name in ("nofollow_own", "nofollow_elsewhere", "ugc", "sponsored", "language")),
+}
+"""Counts of links that no rule leaves alone, or that no other partition hears of."""
 _WITH_CHECKSUM: Final = re.compile(
     r"crawl\.json|seeds\.txt|end\.json|(?:i|p)/(?!.*\.warc\.).+|(?:quota|control|requests)/.+|warc/.+\.segments"
 )
@@ -110,7 +113,8 @@ class CommitsSoundness(Soundness):
         """Documents that links lead to and were not discovered, by receiver."""
         self.figures = Figures()
         self._crawled: Counter[int] = Counter()
-        """Pages by partition."""
+        """Pages that count to N, by partition."""
+        self._archived = 0
         self._newest: Counter[int] = Counter()
         """Commits by partition."""
         self._read: Counter[int] = Counter()
@@ -142,7 +146,7 @@ class CommitsSoundness(Soundness):
                     raise self.wrong(f"{key} has come to an end, and waits")
         self._check_end(self._crawled.total())
         waiting = sum(map(len, self._waiting.values()))
-        discovered, archived = len(self._discovered), self._crawled.total()
+        discovered, archived = len(self._discovered), self._archived
         equation = f"{discovered:,} discovered = {archived:,} archived + {self._others:,} failed, dropped or "
         equation += f"redirected + {hops:,} redirect hops + {waiting:,} waiting"
         if discovered != archived + self._others + hops + waiting:
@@ -153,7 +157,7 @@ class CommitsSoundness(Soundness):
         self.equation = equation
 
     def _check(self, partition: int, commit: journal.Commit, called: str) -> CheckedCommit:
-        lines, failures = shapes.read(self._storage, called, commit.lines, shapes.LINES)
+        lines, failures, _ = shapes.read(self._storage, called, commit.lines, shapes.LINES)
         for new in each_fingerprint(commit.fingerprints):
             if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
@@ -163,7 +167,8 @@ class CommitsSoundness(Soundness):
             if not self._is_discovered(line["id"]):
                 raise self.wrong(f"{line['id']} was never discovered")
         self._newest[partition] = commit.number
-        self._crawled[partition] += len(lines)
+        self._archived += len(lines)
+        self._crawled[partition] += sum(map(is_counted, lines))
         if self._crawled[partition] != commit.head.crawled:
             raise self.wrong(f"{called} says {commit.head.crawled:,} pages, and {self._crawled[partition]:,} are there")
         self._others += len(failures)
@@ -215,7 +220,7 @@ class BatchesSoundness(Soundness):
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._ended = MemoryVisited()
-        self._discovered = self._archived = self._failed = 0
+        self._discovered = self._archived = self._failed = self._counted = 0
 
     def batches(self) -> Iterator[CheckedBatch]:
         """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
@@ -236,7 +241,7 @@ class BatchesSoundness(Soundness):
                 states = f"{len(self._ended):,} ended + {queued:,} queued"
                 raise self.wrong(f"after iteration {batch.number}, {self._discovered:,} discovered are not {states}")
         self._check_last(batches)
-        self._check_end(self._archived)
+        self._check_end(self._counted)
         done = f"{self._archived:,} archived + {self._failed:,} failed or dropped"
         queued = self._discovered - len(self._ended)
         self.equation = f"{self._discovered:,} discovered = {done} + {queued:,} queued"
@@ -274,8 +279,9 @@ class BatchesSoundness(Soundness):
                     raise self.wrong(f"iteration {batch.number} has another document in place {place} than {key}")
                 if line is not None or failure is not None:
                     self._end(key)
-                    self._archived += line is not None
-                    self._failed += line is None
+                    self._archived += failure is None
+                    self._failed += failure is not None
+                    self._counted += failure is None and is_counted(line)
         return list(map(self._index, batch.exchanges))
 
     def _index(self, exchange: Exchange) -> dict[str, cdxj.IndexLine]:
@@ -283,7 +289,7 @@ class BatchesSoundness(Soundness):
         if (name := exchange.head["pages"]) is None:
             return {}
         index = {line.id: line for line in self._history.pages.index(name)}
-        self._check_index(name, list(index), [row[1]["id"] for row in exchange.rows if row[1] is not None])
+        self._check_index(name, list(index), [line["id"] for line in exchange.archived])
         return index
 
     def _end(self, key: str) -> None:

@@ -74,7 +74,7 @@ class Command(ScrapyCommand):
             raise UsageError("--scorers takes two scorers, as in --scorers fasttext,length", print_help=False)
 
         lines = self._contest(opts) if opts.contest else self._lines(args, opts, scorers)
-        self.exitcode = print_lines(lines, as_json=opts.json)
+        self.exitcode = print_lines(lines, as_json=opts.json, goes_on=bool(opts.contest))
 
     def _contest(self, opts: argparse.Namespace) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one

@@ -62,10 +62,15 @@ class Command(ScrapyCommand):
         )
         tokens = "count tokens by this tokenizer.json of the library tokenizers"
         group.add_argument("--tokenizer", metavar="FILE", help=tokens)
-        languages = "tell the language of pages whose archive does not, by this fastText model, such as lid.176.ftz"
+        languages = "fastText model, such as lid.176.ftz, for languages that no archive says (default: py3langid)"
         group.add_argument("--language-model", metavar="FILE", help=languages)
         group = parser.add_argument_group("which documents")
-        group.add_argument("--min-influence", metavar="X", type=_number, help="those with at least this score")
+        group.add_argument(
+            "--min-influence",
+            metavar="X",
+            type=_number,
+            help="those with at least this score, no others",
+        )
         group.add_argument("--top", metavar="N", type=positive_integer, help="the N best")
         group.add_argument("--top-share", metavar="X", type=_share, help="the best share of them, like 0.1")
         group.add_argument("--oracle", action="store_true", help="the oracle set of the corpus that was crawled")
@@ -80,13 +85,12 @@ class Command(ScrapyCommand):
         group.add_argument("--min-words", metavar="N", type=positive_integer, help="with at least N words")
         group.add_argument("--max-words", metavar="N", type=positive_integer, help="with at most N words")
         group.add_argument(
-            "--keep-duplicates", action="store_true", help="also those whose text is exactly that of a better one"
+            "--keep-duplicates", action="store_true", help="also those whose text is that of a better one, or nearly"
         )
         group.add_argument(
-            "--near-duplicates",
-            metavar="X",
-            type=_share,
-            help="leave out texts that share X or more of their runs of five words with a better one, like 0.8",
+            "--keep-near-duplicates",
+            action="store_true",
+            help="also those whose text shares 0.8 or more of its runs of five words with a better one",
         )
         group.add_argument(
             "--known", metavar="FILE", help="leave out texts that a file of `scrapy corpus known` has, or nearly"
@@ -100,7 +104,7 @@ class Command(ScrapyCommand):
         if not args or not opts.out:
             raise UsageError(f"usage: {usage('export', self.syntax())}", print_help=False)
 
-        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json)
+        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json, goes_on=True)
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one

@@ -1,5 +1,5 @@
-"""The reference pages of docs/ (settings, stats, commands, crawl log, API) and the tables of docs/opt-outs.md, from
-code: ``python -m crawl4llm.commands.reference``."""
+"""The reference pages of docs/ (settings, stats, commands, crawl log, API) and the tables of docs/opt-outs.md and
+docs/site-rules.md, from code: ``python -m crawl4llm.commands.reference``."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from crawl4llm import commands, options
 from crawl4llm.base import crawl_log, stats
 from crawl4llm.engine import settings
 from crawl4llm.optouts import table
+from crawl4llm.parts import site_rules_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -85,7 +86,7 @@ For programs and notebooks: all that `crawl4llm` exports. What is not here may c
 guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
 """
 
-_OPT_OUTS = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
+_WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
 
 
 def _profiles() -> str:
@@ -99,10 +100,10 @@ def _profiles() -> str:
     return "".join(lines)
 
 
-def _opt_outs() -> str:
-    """Return the page on opt-outs, whose first part is written by hand."""
-    prose, mark, _ = (DOCS / "opt-outs.md").read_text(encoding="utf-8").partition(_OPT_OUTS)
-    return f"{prose}{mark}\n{table.reference()}"
+def _behind_prose(page: str, tables: str) -> str:
+    """Return a page whose first part is written by hand, with tables behind it."""
+    prose, mark, _ = (DOCS / page).read_text(encoding="utf-8").partition(_WRITTEN)
+    return f"{prose}{mark}\n{tables}"
 
 
 def _commands() -> str:
@@ -211,7 +212,8 @@ def pages() -> dict[Path, str]:
         DOCS / "commands.md": _COMMANDS + _commands(),
         DOCS / "crawl-log.md": _CRAWL_LOG + _crawl_log(),
         DOCS / "api.md": _API + _api(),
-        DOCS / "opt-outs.md": _opt_outs(),
+        DOCS / "opt-outs.md": _behind_prose("opt-outs.md", table.reference()),
+        DOCS / "site-rules.md": _behind_prose("site-rules.md", site_rules_reference()),
     }
 
 

@@ -81,4 +81,4 @@ class Command(ScrapyCommand):
             device=opts.device,
             only=opts.only,
         )
-        self.exitcode = print_lines(trainlm(self.settings, wanted), as_json=opts.json)
+        self.exitcode = print_lines(trainlm(self.settings, wanted), as_json=opts.json, goes_on=True)

@@ -20,6 +20,7 @@ from .control import (
 )
 from .counting import (
     REDIRECTS as REDIRECTS,
+    UNCOUNTED as UNCOUNTED,
     Balance as Balance,
     Counters as Counters,
     balance as balance,

@@ -30,7 +30,7 @@ from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.scope import Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.parts import Parts, Rated
+from crawl4llm.parts import Parts, Rated, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
 
 
@@ -69,6 +69,8 @@ class Algorithm:
         self.refused: list[FailureLine] = []
         """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
         self.targets: list[Entry] = []
+        self._dropped: list[Entry] = []
+        """Documents that were dropped when their turn came, of which the policy is to hear."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
         self._found, self._place = self.parts.having("found"), self.parts.having("place")
@@ -84,9 +86,18 @@ class Algorithm:
     def dequeue(self, n: int) -> list[Lease]:
         """Take the best documents from Q (line 15)."""
         leases = self.frontier.lease(n)
+        dropped, self._dropped = self._dropped, []
         for dequeued in self._dequeued:
-            dequeued([lease.entry for lease in leases])
+            dequeued([*dropped, *(lease.entry for lease in leases)])
         return leases
+
+    def drop(self, entry: Entry, refusal: Refusal) -> None:
+        """Take note of a document that has left Q because a part wants it no more."""
+        self._dropped.append(entry)
+        self.counters.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
+        if refusal.counted:
+            self.counters.counts[refusal.counted] += 1
+        self.log.write([], [failure_line(Outcome.DROPPED.value, refusal.reason, entry, refusal.why)])
 
     async def merge(
         self, answers: Sequence[Answer], hold_back: Callable[[CrawledPage], None] | None = None
@@ -107,12 +118,18 @@ class Algorithm:
                 elif answer.outcome is Outcome.REDIRECTED:
                     failures.append(self._end_elsewhere(answer, answer.page))
                 else:
-                    page = self._archive(answer.lease, answer.page, rated[leased.key])
+                    of = rated[leased.key]
+                    if of.dropped is None:
+                        self._archive(answer.lease, answer.page, of)
+                    else:
+                        failures.append(self._drop(answer, of.dropped))
+                    page = self._with_links(leased, answer.page, of)
                     if hold_back is None:
                         new += self.extract(page)
                     else:
                         hold_back(page)
-                    lines.append(self.writer.line(page, leased, answer.status, self.iteration, rated[leased.key]))
+                    if of.dropped is None:
+                        lines.append(self.writer.line(page, leased, answer.status, self.iteration, of))
         finally:
             self.log.write(lines, failures)
         return new
@@ -153,21 +170,31 @@ class Algorithm:
         )
         self.log.write([], failures)
 
-    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
+    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> None:
         """Put one page into P."""
         self.writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self.iteration)
         self.frontier.settle(lease, Outcome.ARCHIVED)
-        self.counters.page(rated.influence)
+        self.counters.page(rated.influence, is_counted=rated.is_counted)
         for crawled in self._crawled:
             crawled(lease.entry, rated)
+
+    def _drop(self, answer: Answer, refusal: Refusal) -> FailureLine:
+        """End the lease of a document that a part drops, now that its page was read."""
+        answer.outcome, answer.reason, answer.why = Outcome.DROPPED, refusal.reason, refusal.why
+        self.frontier.settle(answer.lease, Outcome.DROPPED, refusal.reason)
+        return failure_line(Outcome.DROPPED.value, refusal.reason, answer.lease.entry, refusal.why)
+
+    def _with_links(self, leased: Entry, page: PageRecord, rated: Rated) -> CrawledPage:
+        """Return a page with those of its links that lead anywhere."""
         links, left = page.outlinks or (), rated.left if page.follows else "links/nofollow"
         if left is not None:
             self.counters.counts[left] += len(links)
             links = ()
         for leads in self._leads:
             links = leads(rated, links)
-        entry = replace(lease.entry, key=page.key, url=page.url)
-        return CrawledPage(entry, rated.influence, links, rated.novel, rated.classes)
+        entry = replace(leased, key=page.key, url=page.url)
+        influence = rated.influence if rated.is_counted else rated.worth
+        return CrawledPage(entry, influence, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""

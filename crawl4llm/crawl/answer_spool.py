@@ -24,6 +24,7 @@ from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.page_heads import PageHead
 from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
 from crawl4llm.base.shapes import FLAG, LINE, Maybe, Where, fits, whole
+from crawl4llm.base.software_marks import Mark
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import Lease, Outcome
 
@@ -64,7 +65,7 @@ _PAGE: Final = Where(
         "opt_outs": {str},
         "follows": FLAG,
         "noindex": FLAG,
-        "head": Maybe(({str}, {str}, [({str}, {str})])),
+        "head": Maybe(({str}, {str}, [({str}, {str})], [({str}, {str}, {str})])),
         "outlinks": Maybe([({str}, Maybe({str}), {str}, FLAG, {str}, {str})]),
         "html": Maybe({int, _SAME}),
         "captures": [_CAPTURE],
@@ -209,8 +210,8 @@ def _page(told: Mapping[str, Any], bodies: BytesIO) -> PageRecord:
     given = {name: told[name] for name in _PLAIN_OF_PAGE}
     head = None
     if told["head"] is not None:
-        canonical, generator, alternates = told["head"]
-        head = PageHead(canonical, generator, tuple(map(tuple, alternates)))
+        canonical, generator, alternates, marks = told["head"]
+        head = PageHead(canonical, generator, tuple(map(tuple, alternates)), tuple(Mark(*mark) for mark in marks))
     return PageRecord(**given, head=head, html=html, outlinks=links, captures=captures)
 
 

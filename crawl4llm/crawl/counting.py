@@ -16,6 +16,15 @@ REDIRECTS = "redirects/followed"
 """The count of redirect hops within a fetch."""
 
 
+UNCOUNTED = "pages/uncounted"
+"""The count of archived pages that do not count to N."""
+
+
+def counted(counts: Mapping[str, int]) -> int:
+    """Return the pages that count to N, by the figures of a crawl."""
+    return int(counts.get("pages/crawled", 0)) - int(counts.get(UNCOUNTED, 0))
+
+
 class Balance(NamedTuple):
     """The states of all documents discovered; each document is in exactly one."""
 
@@ -102,13 +111,20 @@ class Counters:
         return self.counts["pages/crawled"]
 
     @property
+    def counted(self) -> int:
+        """Those of them that count to N."""
+        return counted(self.counts)
+
+    @property
     def mean_influence(self) -> float | None:
         """Mean influence score of the pages crawled, as far as they have one."""
         return self.influence_sum / self.influence_pages if self.influence_pages else None
 
-    def page(self, influence: float | None) -> None:
-        """Count a crawled page."""
+    def page(self, influence: float | None, *, is_counted: bool = True) -> None:
+        """Count a crawled page; ``is_counted``: whether it counts to N."""
         self.counts["pages/crawled"] += 1
+        if not is_counted:
+            self.counts[UNCOUNTED] += 1
         if influence is not None:
             self.influence_sum += influence
             self.influence_pages += 1

@@ -289,7 +289,7 @@ class Crawl(Driven):
 
     @property
     def crawled(self) -> int:
-        return self.counters.crawled
+        return self.counters.counted
 
     @property
     def answered(self) -> int:

@@ -131,7 +131,7 @@ class FetchedWeb:
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what rates pages by the HTML that they were fetched with."""
-        task = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+        task = influence_task(text=text, signature=signature, more=workers.rater.tells_more)
         return partial(_rate_html, workers, task)
 
     def seeds_wait(self) -> bool:

@@ -1,8 +1,9 @@
-"""A frontier that asks the parts of a crawl before it leases a document, and sets aside what they keep back."""
+"""A frontier that asks the parts of a crawl before it leases a document: it drops what they want no more, and
+sets aside what they keep back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from crawl4llm.base.domains import owner_of
@@ -10,7 +11,7 @@ from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
 from crawl4llm.crawl.layer import Layer
 from crawl4llm.crawl.sited_frontier import SitedFrontier
 from crawl4llm.frontier import Aside, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
-from crawl4llm.parts import Part, Parts
+from crawl4llm.parts import Part, Parts, Refusal
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""
@@ -35,12 +36,16 @@ class Gate(Layer):
         self._owned = owned
         self._aside, self._sites = aside, sites
         self._parts: Sequence[Part] = ()
+        self._drops: Sequence[Callable[[Entry], Refusal | None]] = ()
+        self._drop: Callable[[Entry, Refusal], None] = lambda _entry, _refusal: None
         self._evicted: list[Evicted] = []
         """By documents that went back; told with the next ones."""
 
-    def ask(self, parts: Parts) -> None:
-        """Let parts say what is leased from now on."""
+    def ask(self, parts: Parts, drop: Callable[[Entry, Refusal], None] | None = None) -> None:
+        """Let parts say what is leased from now on. ``drop`` hears of documents that leave the frontier because a part
+        wants them no more."""
         self._parts = [part for part in parts if type(part).lease is not Part.lease]
+        self._drops, self._drop = parts.having("drops"), drop or self._drop
 
     @property
     def set_aside(self) -> int:
@@ -66,7 +71,11 @@ class Gate(Layer):
             if not some:
                 break
             for lease in some:
-                if (scope := self._kept_back(lease.entry)) is None:
+                if (refusal := next(filter(None, (drops(lease.entry) for drops in self._drops)), None)) is not None:
+                    self._withdraw(lease)
+                    self._drop(lease.entry, refusal)
+                    moved += 1
+                elif (scope := self._kept_back(lease.entry)) is None:
                     leases.append(lease)
                 else:
                     self._set_aside(lease, scope)
@@ -119,11 +128,16 @@ class Gate(Layer):
         return self._sites.is_unanswered(entry.url or entry.key)
 
     def _set_aside(self, lease: Lease, scope: str) -> None:
-        owner = owner_of(lease.entry.url or lease.entry.key)
-        if (entry := self._within.withdraw(lease)) is not None:
-            self._aside.add(owner, scope, entry)
+        if (entry := self._withdraw(lease)) is not None:
+            self._aside.add(owner_of(entry.url or entry.key), scope, entry)
+
+    def _withdraw(self, lease: Lease) -> Entry | None:
+        """Let a document leave the frontier that is not asked for, and its owner be asked for another one."""
+        entry = self._within.withdraw(lease)
         if self._owned is not None:
+            owner = owner_of(lease.entry.url or lease.entry.key)
             self._owned.owners.release(owner, self._owned.owners.now)
+        return entry
 
 
 class Layers(NamedTuple):
@@ -139,8 +153,8 @@ class Layers(NamedTuple):
 
 
 def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside: Aside, *, sites: bool) -> Layers:
-    """Return a frontier that asks ``parts`` if one of them sets documents aside, and with ``sites`` tells the sites of
-    an owner apart.
+    """Return a frontier that asks ``parts`` if one of them drops or sets aside what is queued, and with ``sites`` tells
+    the sites of an owner apart.
 
     ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first: a document that waits for its site
     spends no budget.
@@ -148,7 +162,7 @@ def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside
     sited = SitedFrontier(owned, aside) if sites and owned is not None else None
     if sited is not None:
         frontier = owned = sited
-    if not parts.having("lease"):
+    if not (parts.having("lease") or parts.having("drops")):
         return Layers(frontier, owned, sited, None)
     gate = Gate(frontier, owned, aside, sited)
     return Layers(gate, None if owned is None else gate, sited, gate)

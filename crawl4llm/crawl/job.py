@@ -17,6 +17,7 @@ from crawl4llm.base.run_folder import SETTINGS, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.commits import Commits, CrawlStore, Kept, State, read_state
+from crawl4llm.crawl.counting import counted
 from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir, find_output
 from crawl4llm.crawl.page_writer import CrawlLog
 from crawl4llm.crawl.store_check import ID, check_store
@@ -176,7 +177,7 @@ class Job:
         """Return the numbers of pages crawled and documents on lease at the last commit."""
         with closing(Store(self._dir.store_path, readonly=True)) as store:
             state = read_state(store).crawl
-            return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
+            return counted(state["counts"]) if state else 0, store.count(LEASES)
 
 
 def fixed_settings(options: Options) -> dict[str, Any]:

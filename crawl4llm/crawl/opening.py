@@ -59,8 +59,6 @@ def open_crawl(
     counters = Counters()
     layers = layered(frontier, by_owners, parts, MemoryAside() if aside is None else aside, sites=tells_sites_apart)
     parts = parts.begun(counters.counts, layers.gate)
-    if layers.gate is not None:
-        layers.gate.ask(parts)
     owned = layers.owned is not None
     scope = Scope(visited, opted_out, limits, parts, partitions=options.partitions, by_owners=owned)
     writer = PageWriter(
@@ -75,6 +73,8 @@ def open_crawl(
     algorithm = Algorithm(
         layers.frontier, writer, scope, policy, parts, log, counters, counts_answers=not sends, neighbours=neighbours
     )
+    if layers.gate is not None:
+        layers.gate.ask(parts, algorithm.drop)
     return Crawl(
         options,
         algorithm,

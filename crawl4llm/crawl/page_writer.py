@@ -60,23 +60,23 @@ class PageWriter:
         leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
-        if known and not (self._archive.keeps_text or self._rated or self._reads):
-            return {
-                entry.key: Rated(entry.score, key=page.key, noindex=page.noindex, head=page.head)
-                for entry, page in fetched
-            }
-        ratings = await self._rate([page for _, page in fetched])
+        if known and not (self._archive.keeps_text or self._reads):
+            ratings: Sequence[Rating | RatedText] = [Rating(entry.score) for entry, _ in fetched]
+        else:
+            ratings = await self._rate([page for _, page in fetched])
         if not known:
             for rating in ratings:
                 self._counters.heard(rating.reason)
                 self._counters.note(rating.reason)
                 self._counters.counts["pages/unrated"] += rating.score is None
-        rated = {}
-        for place, ((entry, fetch), rating) in enumerate(zip(fetched, ratings, strict=True), self._counters.crawled):
+        rated, place = {}, self._counters.crawled
+        for (entry, fetch), rating in zip(fetched, ratings, strict=True):
             page = rated[entry.key] = Rated(entry.score if known else rating.score, *rating[2:])
-            page.key, page.noindex, page.head = fetch.key, fetch.noindex, fetch.head
+            page.key, page.url, page.noindex, page.head = fetch.key, fetch.url, fetch.noindex, fetch.head
+            page.follows = fetch.follows
             for see in self._rated:
                 see(place, page)
+            place += page.dropped is None
         return rated
 
     def archive(self, page: PageRecord, leased: Entry, rated: Rated, *, policy: str, iteration: int | None) -> None:
@@ -122,7 +122,7 @@ class PageWriter:
             "url": page.entry.url,
             "status": status,
             "priority": leased.score,
-            "influence": page.influence,
+            "influence": rated.influence,
             "depth": leased.depth,
             "parent": leased.parent,
             "visited": len(self._visited),

@@ -13,7 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import State, read_state
-from crawl4llm.crawl.counting import Balance, balance
+from crawl4llm.crawl.counting import Balance, balance, counted
 from crawl4llm.crawl.jobdir import JobDir, find_output
 from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
@@ -93,7 +93,12 @@ class StoredCrawl:
 
     @property
     def pages(self) -> int:
-        """Pages crawled."""
+        """Pages crawled that count to N."""
+        return counted(self.counts)
+
+    @property
+    def archived(self) -> int:
+        """Pages crawled, as log and archive have them."""
         return int(self.counts.get("pages/crawled", 0))
 
     @property

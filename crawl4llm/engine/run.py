@@ -117,7 +117,7 @@ class Run:
         corpus.check()
         corpus.require("outlinks", *policy.corpus_parts)
         needs = self._needs = self.parts.needs()
-        return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
+        return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
 
     def _read_seeds(self, file: str | None) -> Seeds:
         if file is None:

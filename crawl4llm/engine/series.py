@@ -65,7 +65,7 @@ class Series:
 
     def _opened(self) -> None:
         try:
-            self._file = SeriesFile(self._run.output, self._crawl.crawled)
+            self._file = SeriesFile(self._run.output, self._crawl.counters.crawled)
             self._log = PreadFile(self._run.output / crawl_log.NAME)
         except (InputError, OSError) as error:
             self._give_up(error)

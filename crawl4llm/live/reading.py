@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.html_tree import HtmlTree, html_links
-from crawl4llm.base.page_heads import PageHead, page_head
+from crawl4llm.base.html_tree import HtmlTree, html_links, link_texts
+from crawl4llm.base.page_heads import PageHead, page_head, with_cookies
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import DAMAGED, ERROR
+from crawl4llm.base.session_links import without_sessions
 from crawl4llm.optouts import Action, Said, decide, said_in_tree
 from crawl4llm.scoring import HtmlPage, PageRater, PageTasks, RatedText, Raters, Rating, influence_task
 from crawl4llm.warc import Fields, html_of, may_unpack_to
@@ -106,9 +107,11 @@ def _read(rater: PageRater, page: SentPage, rate: _Rate | None, opt_outs: OfPage
     said = said_in_tree(tree, opt_outs.crawler)
     links = [link[:] for link in html_links(tree, page.url, html.charset)]
     head = page_head(tree, page.url, html.charset)[:]
+    texts = link_texts(tree) if rater.lines else None
     del tree  # a large one is not to stand beside the extractor's
     is_kept = not decide(said, fetch_opted_out=opt_outs.fetched).forbids(Action.ARCHIVE)
-    return Reading(rate(rater, HtmlPage(page.url, html.data)) if rate and is_kept else None, links, said, head)
+    rating = rate(rater, HtmlPage(page.url, html.data, texts)) if rate and is_kept else None
+    return Reading(rating, links, said, head)
 
 
 def _rate(rater: PageRater, page: SentPage, rate: _Rate) -> Rating | RatedText:
@@ -132,7 +135,7 @@ class Reader:
         self, workers: Raters[PageRater], unpacking: Unpacking, opt_outs: OfPages, *, text: bool, signature: bool
     ) -> None:
         self._workers, self._unpacking = workers, unpacking
-        self._rate = influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+        self._rate = influence_task(text=text, signature=signature, more=workers.rater.tells_more)
         self._reading = PageTasks(workers, partial(_read, rate=self._rate, opt_outs=opt_outs))
         self._looking = PageTasks(workers, partial(_read, rate=None, opt_outs=opt_outs))
 
@@ -165,8 +168,9 @@ class Reader:
         if isinstance(found, Unread):
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
         page.rating, page.said = page.rating or found.rating, found.said
-        page.outlinks = [Link(link[0], *link) for link in found.links]
-        page.head = PageHead(*found.head)
+        links = [Link(link[0], *link) for link in found.links]
+        page.outlinks = without_sessions(links, page.key, page.captures[-1].headers)
+        page.head = with_cookies(PageHead(*found.head), page.captures[-1].headers)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

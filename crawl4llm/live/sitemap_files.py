@@ -11,7 +11,7 @@ character. The encoding is that of the byte order mark or of the XML declaration
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from xml.parsers import expat  # no entities: a document type ends the reading
@@ -33,6 +33,8 @@ _LONGEST: Final = 2048
 _CHUNK: Final = 1 << 16
 _LONGEST_TAG: Final = 1 << 20
 """Bytes, roughly, that expat keeps of one tag or comment."""
+_MOST_ALTERNATES: Final = 500
+"""Translations that are heeded of an entry."""
 _MOST_NAMES: Final = 1000
 """Different names of elements and attributes; expat keeps them all."""
 _DECLARED = re.compile(rb"""\s*<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.ASCII)
@@ -54,6 +56,8 @@ class Listing(NamedTuple):
     pages: list[str]
     maps: list[str]
     """Other sitemaps, where it is an index."""
+    others: int = 0
+    """Pages that it says to be in languages that are not wanted."""
 
 
 class _Enough(Exception):
@@ -68,16 +72,26 @@ def named_sitemaps(robots: bytes, site: str) -> list[str]:
     return list(dict.fromkeys(filter(None, named)))[:MOST_NAMED]
 
 
-def read_sitemap(data: bytes, url: str, most: int, is_wanted: Callable[[str], bool]) -> Listing | None:
+def read_sitemap(
+    data: bytes,
+    url: str,
+    most: int,
+    is_wanted: Callable[[str], bool],
+    speaks: Callable[[Collection[str]], bool] = lambda _: True,
+) -> Listing | None:
     """Return what a sitemap has, XML, a feed or text, gzip or not, also where it is cut: the first ``most`` pages of
-    those that are wanted. None where it is no sitemap."""
-    reader = _Reader(url, most, is_wanted)
+    those that are wanted. None where it is no sitemap. ``speaks``: whether a page is wanted that is in one of some
+    languages, as ``hreflang`` has them
+    (developers.google.com/search/docs/specialty/international/localized-versions#sitemap)."""
+    reader = _Reader(url, most, is_wanted, speaks)
     with suppress(_Enough, Damaged, expat.ExpatError):
         for part in _decoded(_parts(data)):
             reader.feed(part)
         if len(data) < MOST_BYTES:
             reader.feed("\n")  # that the last line may lack
-    return Listing(list(reader.pages), list(reader.maps)) if reader.is_sitemap else None
+    with suppress(_Enough):
+        reader.end_entry()
+    return Listing(list(reader.pages), list(reader.maps), reader.others) if reader.is_sitemap else None
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
@@ -110,8 +124,10 @@ def _charset(data: bytes) -> str:
 class _Reader:
     """Collects URLs from the parts of a sitemap."""
 
-    def __init__(self, url: str, most: int, is_wanted: Callable[[str], bool]) -> None:
-        self._url, self._most, self._is_wanted = url, most, is_wanted
+    def __init__(
+        self, url: str, most: int, is_wanted: Callable[[str], bool], speaks: Callable[[Collection[str]], bool]
+    ) -> None:
+        self._url, self._most, self._is_wanted, self._speaks = url, most, is_wanted, speaks
         self._own = normalise_url(url)
         """Which an empty element would be resolved to."""
         self.pages: dict[str, None] = {}
@@ -132,6 +148,11 @@ class _Reader:
         self._within: str | None = None
         """The name of the entry within which the parser is."""
         self._loc: str | None = None
+        self._page = ""
+        """The URL of the entry, until that ends."""
+        self._alternates: list[tuple[str, str]] = []
+        """Languages and URLs that the entry names."""
+        self.others = 0
 
     def feed(self, part: str) -> None:
         """Take a part. Raises _Enough and ExpatError."""
@@ -175,6 +196,9 @@ class _Reader:
         if len(self._names) > _MOST_NAMES:
             raise _Enough
         prefix, _, kind = name.rpartition(":")
+        if kind == "link" and self._within == "url" and "hreflang" in attributes:
+            self._note_alternate(attributes)
+            return
         if not self.is_sitemap:
             if kind not in _ROOTS:
                 raise _Enough
@@ -200,11 +224,39 @@ class _Reader:
         if prefix != self._prefix:
             return
         if self._loc is not None and self._within is not None and kind == _ENTRIES[self._within]:
-            if len(self._loc) <= _LONGEST:
-                self._add(self.maps if self._within == "sitemap" else self.pages, self._loc)
-            self._loc = None
+            given, self._loc = self._loc, None
+            if len(given) <= _LONGEST:
+                self._take(given)
         elif kind == self._within and self._loc is None:
             self._within = None
+            self.end_entry()
+
+    def _take(self, given: str) -> None:
+        """Take the URL of an entry; one of a ``url`` when all of the entry is known."""
+        if self._within == "url":
+            if self._page:
+                self.end_entry()
+            self._page = given.strip()
+        else:
+            self._add(self.maps if self._within == "sitemap" else self.pages, given)
+
+    def _note_alternate(self, attributes: dict[str, str]) -> None:
+        """Note a translation that an entry names, itself too (``xhtml:link``)."""
+        language, url = attributes["hreflang"], attributes.get("href", "")
+        if len(self._alternates) < _MOST_ALTERNATES and max(len(language), len(url)) <= _LONGEST:
+            self._alternates.append((language.strip().lower(), url.strip()))
+
+    def end_entry(self) -> None:
+        """Take the page of an entry, unless that says that it is in another language than those wanted."""
+        page, self._page = self._page, ""
+        said = [language for language, url in self._alternates if url == page]
+        self._alternates = []
+        if not page:
+            return
+        if not said or self._speaks(said):
+            self._add(self.pages, page)
+        else:
+            self.others += 1
 
     def _add(self, found: dict[str, None], given: str) -> None:
         key = _key(given, self._url)

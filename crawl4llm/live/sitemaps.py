@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -58,6 +59,7 @@ class Sitemaps:
     def __init__(self, crawler: Crawler, crawl: Driven, most: int) -> None:
         """``most``: URLs that are taken of an owner."""
         self._crawler, self._crawl, self._most = crawler, crawl, most
+        self._wants = crawl.parts.having("wants")
         self._waiting: dict[str, list[tuple[str, list[str]]]] = {}
         """Sites and their sitemaps, by owner."""
         self._sites: Recent[None] = Recent(_REMEMBERED)
@@ -132,6 +134,8 @@ class Sitemaps:
             counts["sitemaps/failed" if listing is None else "sitemaps/read"] += 1
             if listing is None:
                 continue
+            if listing.others:
+                counts["links/language"] += listing.others
             self._take(owner, url, listing.pages)
             new = [one for one in listing.maps if one not in seen] if level < _LEVELS else []
             seen.update(new)
@@ -142,12 +146,17 @@ class Sitemaps:
         try:
             if (data := await self._download(url)) is None:
                 return None
-            return await asyncio.to_thread(read_sitemap, data, url, most, lambda key: owner_of(key) == owner)
+            return await asyncio.to_thread(
+                read_sitemap, data, url, most, lambda key: owner_of(key) == owner, self._speaks
+            )
         except (InputError, MemoryError, OSError):
             raise
         except Exception:
             logger.exception("Cannot read the sitemap %s", url)
             return None
+
+    def _speaks(self, languages: Collection[str]) -> bool:
+        return all(wants(languages) for wants in self._wants)
 
     def _take(self, owner: str, url: str, pages: list[str]) -> None:
         """Let the crawl follow the URLs of a sitemap."""
@@ -156,7 +165,7 @@ class Sitemaps:
         self._taken.note(owner, self._taken.get(owner, 0) + len(pages))
         self._crawl.counters.counts["links/sitemap"] += len(pages)
         links = [Link(key, key, "", False) for key in pages]
-        self._crawl.follow(CrawledPage(Entry(url, url, 0.0, 0, None), None, links))
+        self._crawl.follow(CrawledPage(Entry(url, url, 0.0, 0, None), None, links, archived=False))
         self._crawl.wake()
 
     async def _download(self, url: str) -> bytes | None:

@@ -5,8 +5,11 @@ it.
 
 - ``part``: the hooks by which a part meets the crawl (:class:`Part`), and what it is told by them;
 - ``opened``: the parts of one crawl;
-- ``scope``, ``blocklists``, ``url_traps``, ``known_urls``: which links are followed, and where nothing is sent;
+- ``scope``, ``blocklists``, ``url_traps``, ``site_rules``, ``known_urls``: which links are followed, and where
+  nothing is sent;
+- ``aliases``: learns which links lead to second URLs of an owner's pages, or to pages worth nothing;
 - ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
+- ``left_overs``: which pages have no running text;
 - ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.
 
 CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.md).

@@ -36,3 +36,4 @@ from .part import (
     Rated as Rated,
     Refusal as Refusal,
 )
+from .site_rules.reference import site_rules_reference as site_rules_reference

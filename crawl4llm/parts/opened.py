@@ -54,6 +54,7 @@ class Parts:
             signature=any(one.signature for one in needs),
             known_texts=next((one.known_texts for one in needs if one.known_texts is not None), None),
             classifiers=tuple(classifier for one in needs for classifier in one.classifiers),
+            lines=any(one.lines for one in needs),
         )
 
     def identity(self) -> dict[str, Any]:

@@ -10,14 +10,20 @@ from crawl4llm.base import reasons, stats
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.settings import loaded
 from crawl4llm.parts import (
+    aliases,
     blocklists,
     budgets,
     known_texts,
     known_urls,
+    languages,
+    left_overs,
+    link_types,
     mixture,
     near_duplicates,
+    noindex,
     quality,
     scope,
+    site_rules,
     url_traps,
 )
 from crawl4llm.parts.opened import Parts
@@ -27,9 +33,15 @@ ORDER: Final = (
     scope.DECLARED,  # first what is not even visited: another link may lead there
     blocklists.DECLARED,  # whose operator wants nothing sent is told so, whatever else holds of the URL
     url_traps.DECLARED,  # a look at the URL
+    site_rules.DECLARED,  # and one at its host
     known_urls.DECLARED,  # a look-up on disk
+    link_types.DECLARED,  # what links say of themselves
+    noindex.DECLARED,  # which pages count, before the parts that go by it
+    languages.DECLARED,
     near_duplicates.DECLARED,  # what is new of a page's text, before the parts that go by it
+    aliases.DECLARED,  # which go by that
     known_texts.DECLARED,
+    left_overs.DECLARED,  # what a page is worth, before the parts that go by it
     quality.DECLARED,  # of what is new
     budgets.DECLARED,  # earned by it
     mixture.DECLARED,  # places last what is queued
@@ -42,9 +54,15 @@ class Settings(
     scope.Settings,
     blocklists.Settings,
     url_traps.Settings,
+    site_rules.Settings,
     known_urls.Settings,
+    link_types.Settings,
+    noindex.Settings,
+    languages.Settings,
     near_duplicates.Settings,
+    aliases.Settings,
     known_texts.Settings,
+    left_overs.Settings,
     quality.Settings,
     budgets.Settings,
     mixture.Settings,

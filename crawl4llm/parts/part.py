@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
-    from crawl4llm.scoring import TextClassifier, TextSet
+    from crawl4llm.scoring import Lines, TextClassifier, TextSet
 
 EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
 """Of :attr:`Declaration.partitioned`: which crawls with STORAGE may have a part."""
@@ -50,6 +50,8 @@ class Needs(NamedTuple):
     """Known texts: is its text one of them?"""
     classifiers: Sequence[TextClassifier] = ()
     """Its classes by these."""
+    lines: bool = False
+    """Figures of its text's lines (:mod:`crawl4llm.scoring.lines`)."""
 
 
 class Refusal(NamedTuple):
@@ -76,22 +78,45 @@ class Rated:
     """True if its text is a known one."""
     classes: tuple[int, ...] | None = None
     """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
+    lines: Lines | None = None
+    """Figures of its text's lines; None if nothing needs them, or the text is blank."""
     novel: bool | None = None
     """True if its text is new, False if not; None if it has none, or no part compares texts."""
     has_new_text: bool = True
     """True if it has a text that is new, or no part compares texts."""
+    is_vain: bool = False
+    """True if policies are to be told that it is worth nothing."""
     left: str | None = None
     """The figure that counts its links if they are not followed; None if they are."""
     key: str = ""
     """Its document key, after redirects."""
+    url: str = ""
     noindex: bool = False
     """True if it asks to be kept out of indexes."""
+    is_counted: bool = True
+    """False if it does not count to N, and is worth nothing to policy, budgets and shares."""
+    dropped: Refusal | None = None
+    """Why it is not archived, though its links may be followed; None if it is. Whoever sets it says that the page is
+    not counted."""
+    follows: bool = True
+    """True if its links may be followed."""
     head: PageHead | None = None
     """What it says of itself; None if that is not known."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Fields for its metadata record in the archive."""
     line: dict[str, Any] = field(default_factory=dict)
     """Fields for its line of the crawl log."""
+
+    @property
+    def has_worth(self) -> bool:
+        """True if it is a page that the crawl is after: it counts, and its text is new."""
+        return self.is_counted and self.has_new_text
+
+    @property
+    def worth(self) -> float | None:
+        """Its influence score as a policy is told it: nothing, 0 or less, of a page that does not count or brings
+        nothing."""
+        return self.influence if self.is_counted and not self.is_vain else min(self.influence or 0.0, 0.0)
 
     def compare(self, *, is_new: bool) -> None:
         """Note whether the text is new to a part; it is new if it is so to all."""
@@ -159,8 +184,8 @@ class Part:
         return links
 
     def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
-        """Return those links of a page that was archived which lead anywhere, and count the others: these are not told
-        to the policy. It is called before the links are divided among partitions."""
+        """Return those links of a page which lead anywhere, and count the others: these are not told to the policy. It
+        is called before the links are divided among partitions."""
         return links
 
     def admits(self, candidate: Candidate) -> Refusal | None:
@@ -184,6 +209,10 @@ class Part:
         """Return whether a list of URLs (a sitemap) may be asked for that a site names; both are URLs."""
         return True
 
+    def wants(self, languages: Collection[str]) -> bool:
+        """Return whether a page is wanted that a list of URLs (a sitemap) says to be in one of some languages."""
+        return True
+
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
         """Hear of a page whose links are followed, and of the documents first found on it that were not dropped."""
 
@@ -191,6 +220,10 @@ class Part:
         """Change documents that are queued next."""
 
     # -- leases -----------------------------------------------------------------------------------------------------
+
+    def drops(self, entry: Entry) -> Refusal | None:
+        """Return why a document is dropped when its turn comes, though it was queued; None if it is wanted still."""
+        return None
 
     def lease(self, entry: Entry) -> str | None:
         """Return the scope under which a document is set aside when its turn comes; None if it may be fetched now."""

@@ -41,7 +41,7 @@ class CrawledPage(NamedTuple):
     entry: Entry
     """The document as it left the frontier; its URL is the page's own, for seeds too."""
     influence: float | None
-    """Its influence score; None where that could not be computed."""
+    """Its influence score; None where that could not be computed; 0 or less where it does not count to N."""
     links: Sequence[Link]
     """All its outlinks in page order: also those without a key, and those to documents visited before."""
     novel: bool | None = None
@@ -49,6 +49,8 @@ class CrawledPage(NamedTuple):
     are compared."""
     classes: tuple[int, ...] | None = None
     """MIXTURE: the number of its class by each classifier; None where it has no text, or there are none."""
+    archived: bool = True
+    """False of a page that a part dropped after it was read, and of a list of URLs that is no page."""
 
 
 SCORER_PREFIX = "scorer:"

@@ -13,6 +13,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
+from crawl4llm.scoring.lines import Lines, lines_of
 from crawl4llm.scoring.scorer import Scorer
 from crawl4llm.scoring.signatures import signature_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
@@ -52,6 +53,8 @@ class PageRater:
     """Texts that somebody has already, where pages are compared with some."""
     classifiers: Sequence[TextClassifier] = ()
     """Those of MIXTURE."""
+    lines: bool = False
+    """True if figures of a text's lines are wanted (:mod:`crawl4llm.scoring.lines`)."""
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
@@ -70,6 +73,11 @@ class PageRater:
         assert self.extractor is not None
         return extract_text(html, EXTRACTORS[self.extractor])
 
+    @property
+    def tells_more(self) -> bool:
+        """True if a text's classes or lines are wanted, besides its score and its signature."""
+        return self.lines or bool(self.classifiers)
+
     def scorer_named(self, name: str) -> Scorer:
         """Return one of the others, or else the scorer of influence."""
         return self.others.get(name, self.scorer)
@@ -82,6 +90,8 @@ class HtmlPage:
     url: str
     html: bytes = field(repr=False)
     """In UTF-8."""
+    link_texts: frozenset[str] | None = field(default=None, repr=False, compare=False)
+    """The texts of its links, if they are known."""
 
     @property
     def weight(self) -> int:
@@ -110,6 +120,8 @@ class RatedText(NamedTuple):
     """Whether the text is a known one, word for word or nearly, where there are any."""
     classes: tuple[int, ...] | None = None
     """Its class by each classifier, where there are any; None where it is blank."""
+    lines: Lines | None = None
+    """Figures of its lines, if they are wanted; None if it is blank."""
 
 
 Task = Callable[[PageRater, str], Rating]
@@ -181,8 +193,8 @@ def _named(rater: PageRater, page: str | HtmlPage) -> tuple[str, str]:
 
 
 def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
-    """Return the influence score of a page's main text and its classes; if wanted its signature, with whether it is a
-    known one, and the text itself."""
+    """Return the influence score of a page's main text, and its classes and figures of its lines, as far as they are
+    wanted. So are its signature, which tells whether it is a known one, and the text itself."""
     name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
@@ -191,14 +203,25 @@ def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signatur
     found = [classifier.classify(main) for classifier in rater.classifiers]
     classes = tuple(one for one in found if one is not None)
     rating = rate_text(rater.scorer, main, name)
-    return RatedText(*rating, main if text else None, signed, known, classes or None)
+    lines = lines_of(main, _link_texts(rater, page)) if rater.lines else None
+    return RatedText(*rating, main if text else None, signed, known, classes or None, lines)
+
+
+def _link_texts(rater: PageRater, page: str | HtmlPage) -> frozenset[str]:
+    """Return the texts of a page's links; none for a corpus's own clean text. Raises PageError."""
+    from crawl4llm.base.html_tree import HtmlTree, link_texts  # few crawls need it here
+
+    if isinstance(page, str):
+        return frozenset() if rater.extractor is None else link_texts(HtmlTree(rater.corpus.html(page)))
+    return link_texts(HtmlTree(page.html)) if page.link_texts is None else page.link_texts
 
 
 def influence_task(
-    *, text: bool, signature: bool, classes: bool = False
+    *, text: bool, signature: bool, more: bool = False
 ) -> Callable[[PageRater, str | HtmlPage], Rating | RatedText]:
-    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
-    if signature or classes:
+    """Return the task that gives the influence score of a page, and if wanted its main text and signature. ``more``:
+    what :attr:`PageRater.tells_more` says."""
+    if signature or more:
         return partial(_all_of_text, text=text, signature=signature)
     return _influence_and_text if text else influence
 

@@ -24,6 +24,7 @@ from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.reasons import NO_HTML, NO_TEXT
 from crawl4llm.base.version import __version__
 from crawl4llm.scoring.rating import PageRater, Rating
+from crawl4llm.scoring.text import extractor_identity
 
 logger = logging.getLogger(__name__)
 
@@ -193,9 +194,7 @@ def _is_whole(entry: bytes) -> bool:
 
 
 def open_score_cache(folder: Path, rater: PageRater) -> ScoreCache:
-    """Return the cache of a rater's influence scores: by corpus, model, label, and extractor with its version."""
-    from importlib.metadata import version  # slow to import: 30 ms
-
+    """Return the cache of a rater's influence scores: by corpus, model, label, and extractor with its versions."""
     scorer, extractor = rater.scorer, rater.extractor
     depends_on = {
         "format": [_FORMAT, __version__],
@@ -203,6 +202,6 @@ def open_score_cache(folder: Path, rater: PageRater) -> ScoreCache:
         "scorer": f"{type(scorer).__module__}.{type(scorer).__qualname__}",
         "model": scorer.digest,
         "label": getattr(scorer, "label", None),
-        "extractor": extractor and [extractor, version(extractor)],
+        "extractor": extractor and extractor_identity(extractor),
     }
     return ScoreCache(folder, depends_on, len(rater.corpus))

@@ -38,7 +38,9 @@ class ScoringOptions:
     """The checked values of settings for influence scores."""
 
     text_extractor: str = fixed("trafilatura", one_of(*EXTRACTORS))
-    """Extractor of main text from HTML. Not set: taken from the rules beside `SCORER_MODEL`, if there are any."""
+    """Extractor of main text from HTML: `trafilatura`, `resiliparse`, or `both`, which chooses by page
+    ([training.md](training.md#which-extractor)). The live profile has `both`. Not set: taken from the rules beside
+    `SCORER_MODEL`, if there are any."""
     scorer: str = fixed("fasttext", scorer_name, imports=is_dotted)
     """The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence."""
     scorer_model: str | None = option(None, optional_text)

@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable
 from functools import cache
 from html import unescape
-from typing import Final
+from typing import Any, Final
+from unicodedata import normalize
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_bounds import bounded
-from crawl4llm.base.installed import to_install
+from crawl4llm.scoring.choosing import better_text
 
 Extractor = Callable[[str], str]
 
 
 @cache
-def _prepared() -> Callable[..., str | None]:
-    """Return trafilatura's function, when it is first needed."""
-    from trafilatura import extract  # slow to import: 300 ms
+def _prepared() -> Any:
+    """Return trafilatura, when it is first needed."""
+    import trafilatura  # slow: 300 ms
 
     from crawl4llm.scoring.faster_trafilatura import make_faster  # with trafilatura
 
@@ -27,32 +27,57 @@ def _prepared() -> Callable[..., str | None]:
     for noisy in ("trafilatura", "htmldate"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     make_faster()
-    function: Callable[..., str | None] = extract
-    return function
+    return trafilatura
+
+
+_RECIPE: Final = {"fast": True, "include_comments": False, "include_tables": True}
 
 
 def _trafilatura(html: str) -> str:
-    return _prepared()(html, fast=True, include_comments=False, include_tables=True) or ""
+    return _prepared().extract(html, **_RECIPE) or ""
 
 
 def _resiliparse(html: str) -> str:
-    from resiliparse.extract.html2text import extract_plain_text  # of an extra
+    from resiliparse.extract.html2text import extract_plain_text  # few crawls need it
 
     return str(extract_plain_text(html, main_content=True, alt_texts=False, comments=False))
 
 
-EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse}
-"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024), which needs its extra."""
+def _both(html: str) -> str:
+    document = _prepared().bare_extraction(html, **_RECIPE)
+    if document is None:
+        return _resiliparse(html)
+    text = normalize("NFC", document.text)  # as trafilatura's extract() does
+    return better_text(text, _resiliparse(html), is_whole_page=_is_whole_page(document.body))
+
+
+def _is_whole_page(body: Any) -> bool:
+    """Return whether trafilatura has found no main text and gives all of a page: one paragraph, a text a line
+    (``trafilatura.baseline``)."""
+    return len(body) == 1 and len(body[0]) == 0 and "\n" in (body[0].text or "")
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse, "both": _both}
+"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024); ``both`` takes trafilatura's text,
+and resiliparse's if trafilatura's is no good (:mod:`crawl4llm.scoring.choosing`)."""
+_PACKAGES: Final = {"both": ("trafilatura", "resiliparse")}
+_BOTH_RULE: Final = 1
+"""Number of the rule of ``both``. A change of the rule raises it, so that the score cache does not mix scores."""
 
 
 def load_extractor(name: str) -> Extractor:
-    """Return an extractor, tried on a small page. Raises InputError where its package is not installed."""
+    """Return an extractor, loaded by a small page."""
     extractor = EXTRACTORS[name]
-    try:
-        extractor("<html><body><p>one page</p></body></html>")
-    except ImportError:
-        raise InputError(f"TEXT_EXTRACTOR {name} is not installed; {to_install(name)}") from None
+    extractor("<html><body><p>one page</p></body></html>")
     return extractor
+
+
+def extractor_identity(name: str) -> list[str | int]:
+    """Return what the texts of an extractor depend on: its name, the versions of its packages, and its own rule."""
+    from importlib.metadata import version  # slow to import: 30 ms
+
+    rules = [_BOTH_RULE] if name == "both" else []
+    return [name, *map(version, _PACKAGES.get(name, (name,))), *rules]
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:

@@ -231,7 +231,7 @@ async def rate_by_key(
 ) -> list[Rating | RatedText]:
     """Return the scores of pages that the workers look up in the corpus, and their classes; if wanted, their main text
     and signature."""
-    task = tasks.influence_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+    task = tasks.influence_task(text=text, signature=signature, more=workers.rater.tells_more)
     return await workers.run(task, [page.key for page in pages])
 
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
@@ -18,7 +19,7 @@ from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_sett
 from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import Batch, BatchesSoundness, Controls, History, News, news_of, objects, write_log
-from crawl4llm.crawl import REDIRECTS, Counters, Crawl, CrawlLog, PageWriter, write_blocked
+from crawl4llm.crawl import REDIRECTS, UNCOUNTED, Counters, Crawl, CrawlLog, PageWriter, write_blocked
 from crawl4llm.frontier import Entry, MemoryVisited
 from crawl4llm.parts import Rated
 from crawl4llm.policies import load_policy
@@ -33,6 +34,10 @@ def merge(history: History, folder: Path, out: Path, settings: Given, *, index_o
     with TemporaryDirectory(prefix="crawl4llm-") as segments:
         writer = _Merge(history, folder, out, Path(segments), settings, index_only=index_only, flat=flat)
         return writer.run_journals() if history.is_continuous else writer.run()
+
+
+_PAGES: Final = {"pages/crawled", UNCOUNTED}
+"""Figures that are counted line by line, before those of exchanges are added."""
 
 
 class _Merge:
@@ -111,10 +116,10 @@ class _Merge:
 
     def _merge(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> None:
         news, rows = news_of(batch.after), batch.rows()
-        crawled, at_once = self._counters.crawled, Crawl.pages_at_once
+        at_once = Crawl.pages_at_once
         with self._opened(batch, indexes) as contents:
             for start in range(0, len(rows), at_once):
-                may_be_last = self._counters.crawled + len(rows) - start >= self._history.max_pages
+                may_be_last = self._counters.counted + len(rows) - start >= self._history.max_pages
                 if not may_be_last:
                     self._take_waiting()
                 self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
@@ -123,8 +128,8 @@ class _Merge:
         if batch.after:
             self._take_waiting()
         for exchange in batch.exchanges:
-            self._counters.counts.update(exchange.head["counts"])
-        self._counters.counts["pages/crawled"] = crawled + sum(one.pages for one in batch.exchanges)
+            counts = exchange.head["counts"]  # pages are counted already
+            self._counters.counts.update({key: count for key, count in counts.items() if key not in _PAGES})
         self._counters.counts.update(news.counts)
         places = self._history.crawl["identity"]["CRAWL_BATCH_SIZE"] if batch.number else len(rows)
         self._iterations += bool(batch.after) or len(rows) == places
@@ -143,10 +148,17 @@ class _Merge:
         failures: list[Any] = []
         for partition, (place, line, failure, about) in rows:
             self._fetched += not self._looks_ahead
+            if failure is not None:
+                failures.append(failure)
+                self._ended[f"{failure['outcome']}/{failure['reason']}"] += 1
             if line is None:
-                if failure is not None:
-                    failures.append(failure)
-                    self._ended[f"{failure['outcome']}/{failure['reason']}"] += 1
+                continue
+            found = news.visited.get(place, (0, 0))
+            if may_be_last:
+                self._waiting = self._waiting[0] + found[0], self._waiting[1] + found[1]
+            else:
+                self._take(found)
+            if failure is not None:
                 continue
             entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
             if not self._index_only:
@@ -155,14 +167,10 @@ class _Merge:
                 self._writer.archive(page, entry, rated, policy=self._policy, iteration=batch.number)
             elif contents.index is not None:
                 contents.index.write(contents.line(partition, entry.key, flat=self._flat))
-            found = news.visited.get(place, (0, 0))
-            if may_be_last:
-                self._waiting = self._waiting[0] + found[0], self._waiting[1] + found[1]
-            else:
-                self._take(found)
-            counts = {"order": self._counters.crawled, "iteration": batch.number}
-            lines.append({**counts, **line, "visited": self._visited, "fetched": self._fetched})
-            self._counters.page(line["influence"])
+            of_all = {"order": self._counters.crawled, "iteration": batch.number}
+            of_all |= {"visited": self._visited, "fetched": self._fetched}
+            lines.append({name: {**line, **of_all}[name] for name in CrawlLine.__annotations__} | line)
+            self._counters.page(line["influence"], is_counted=not line.get("noindex"))
         self._log.write(lines, failures)
 
     def _take(self, found: tuple[int, int]) -> None:

@@ -180,6 +180,7 @@ def _fate(
         priority = "none" if own["priority"] is None else f"{own['priority']:.6f}"
         place = {name: own[name] for name in ("order", "iteration", "priority")}
         yield Fact("crawled", place, f"order {own['order']:,}{iteration}, priority {priority}")
+        yield from _lowered(own)
         yield _found(own)
         yield from _allowed(run / WARC, key)
         return
@@ -199,6 +200,14 @@ def _fate(
         score = _SCORES.get(str(facts["policy"]))
         waits = f"its score is {score(rater, key).score:.6f}; " if score else ""
         yield Fact("not taken", f"{waits}the last page that was crawled had priority {last['priority']:.6f}")
+
+
+def _lowered(line: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield why the influence of a crawled page was lowered, if it was (LOWER_LEFT_OVERS)."""
+    reason, before, after = (line.get(name) for name in ("left_overs", "lowered_from", "influence"))
+    if isinstance(before, float) and isinstance(after, float):
+        facts = {"reason": reason, "from": before, "to": after}
+        yield Fact("lowered", facts, f"from {before:.6f} to {after:.6f}, as left-overs: {reason}")
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:

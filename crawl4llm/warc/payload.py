@@ -161,13 +161,13 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     for name in _TO_HTML:
         html = _dict(html).get(name)
     head = _dict(_dict(html).get("Head"))
-    links = [
-        FoundLink(refresh_target(_text(meta.get("content"))), "", False)
+    links: list[FoundLink] = [
+        (refresh_target(_text(meta.get("content"))), "", False, "", "")
         for meta in map(_dict, _list(head.get("Metas")))
         if _text(meta.get("http-equiv")).lower() == "refresh"
     ]
     links += [
-        FoundLink(
+        (
             _text(link.get("url")),
             _text(link.get("text") or link.get("alt")),
             False,

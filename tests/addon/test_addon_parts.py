@@ -120,6 +120,63 @@ def test_parts_are_asked_about_requests_and_pages(
     assert json.loads((crawled.output / "settings.json").read_text())["url_traps"] == ["calendar"]
 
 
+def test_parameters_that_bring_nothing_are_learnt(project: Project, tmp_path: Path) -> None:
+    """Each page leads to the next, and to its form, which is not to be indexed and asked for first."""
+    web = {"/": page(0.5, ["/w?title=T0"])}
+    for number in range(30):
+        title = f"/w?title=T{number}"
+        web[title] = page(0.9, [f"/w?title=T{number + 1}", f"{title}&do=edit"], seed=number)
+        form = page(0.9, seed=100 + number)
+        noindex = b'<head><meta name="robots" content="noindex">'
+        web[f"{title}&do=edit"] = form._replace(body=form.body.replace(b"<head>", noindex))
+    settings: dict[str, object] = {"URL_WORTHLESS_PAGES": 5, "CONCURRENT_REQUESTS": 1, "ROBOTSTXT_OBEY": 0}
+    settings["SCHEDULER"] = "scrapy.core.scheduler.Scheduler"
+    with serve(web) as site:
+        given = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    forms = {path for path in site.paths() if "do=edit" in path}
+    dropped = {url for url, reason in failures(crawled) if reason == "alias"}
+    assert {path for path in site.paths() if "do=edit" not in path} == {"/", *(f"/w?title=T{n}" for n in range(31))}
+    assert 5 <= len(forms) < 20
+    assert len(forms) + len(dropped) == 30
+    assert crawled.figures["links/alias/worthless"] == len(dropped)
+
+
+SAID = {"SKIPPED_LINK_TYPES": "nofollow,ugc", "CRAWL_LANGUAGES": "en", "ROBOTSTXT_OBEY": "0"}
+
+
+def said_web() -> dict[str, Answer]:
+    """A page with links of each kind, and pages that say noindex and that they are in German."""
+    links = """<a href="/edit" rel="nofollow">1</a><a href="/spam" rel="ugc">2</a><a href="/de" hreflang="de">3</a>
+        <a href="/list">4</a><a href="/leak">5</a><a href="/good">6</a></body>"""
+    web = {f"/{name}": page(0.9, seed=len(name)) for name in ("edit", "spam", "de", "good", "listed", "leaked")}
+    first = page(0.5)
+    web["/"] = first._replace(body=first.body.replace(b"</body>", links.encode()))
+    web["/list"] = page(0.9, ["/listed"], seed=9)._replace(headers={"X-Robots-Tag": "noindex"})
+    leak = page(0.9, ["/leaked"], seed=8)
+    alternate = b'<link rel="alternate" hreflang="de" href="/leak"></head>'
+    web["/leak"] = leak._replace(body=leak.body.replace(b"</head>", alternate))
+    return web
+
+
+@pytest.mark.parametrize("noindex", ["drop", "archive"])
+def test_what_links_and_pages_say_of_themselves(project: Project, tmp_path: Path, noindex: str) -> None:
+    given = {**SAID, "NOINDEX": noindex, "URL_BUDGET": "50"}
+    with serve(said_web()) as site:
+        words = [word for name, value in given.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *words)
+    assert sorted(site.paths()) == ["/", "/good", "/leak", "/list", "/listed"]
+    dropped = [("leak", "language")] + [("list", "noindex")] * (noindex == "drop")
+    assert failures(crawled) == Counter(dropped)
+    figures = crawled.figures
+    assert (figures["links/nofollow_own"], figures["links/ugc"], figures["links/language"]) == (1, 1, 2)
+    paths = {line["url"].rpartition("/")[2]: line for line in crawled.log}
+    assert paths.keys() == {"", "good", "listed"} | ({"list"} if noindex == "archive" else set())
+    assert figures.get("pages/uncounted", 0) == (noindex == "archive")
+    assert paths["listed"]["priority"] == 0, "links of a page that does not count come last"
+    assert paths["listed"]["order"] == len(paths) - 1
+
+
 def parts(project: Project, tmp_path: Path, *names: str) -> list[str]:
     (project.root / "own_parts.py").write_text(PARTS)
     return ["-s", f"CRAWL_PARTS={','.join(f'own_parts.{name}' for name in names)}"]
@@ -203,3 +260,32 @@ def test_a_part_that_raises_at_the_end_loses_no_figures(project: Project, tmp_pa
         crawled = crawl(project, "links", site, tmp_path / "out", *parts(project, tmp_path, "RaisesLate"))
     assert "ERROR: the part own_parts.RaisesLate raised KeyError" in crawled.stderr
     assert crawled.figures["pages/crawled"] == 1
+
+
+def test_sites_of_a_software_are_recognised(project: Project, tmp_path: Path) -> None:
+    """By the pages that were archived: what their software makes of its own pages is not asked for from then on."""
+
+    def of_wordpress(answer: Answer) -> Answer:
+        return answer._replace(
+            body=answer.body.replace(b"<head>", b'<head><meta name="generator" content="WordPress">')
+        )
+
+    answers = {
+        "/": of_wordpress(page(0.5, ["/a/"])),
+        "/a/": of_wordpress(page(0.5, ["/b/"], seed=1)),
+        "/b/": of_wordpress(page(0.5, ["/c/", "/feed/", "/tag/x/", "/c/?replytocom=3", "/denied/"], seed=2)),
+        "/c/": of_wordpress(page(0.5, seed=3)),
+    }
+    settings = {"SITE_RULES": "blogs", "SCOPE_DENY": "/denied/", "SCOPE_ALLOW": "/tag/"}
+    with serve(answers) as site:
+        given = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    assert site.paths() == ["/", "/a/", "/b/", *sorted(["/c/", "/tag/x/"], key=site.paths().index)]
+    assert crawled.figures["dropped/site_rule"] == 2
+    assert crawled.figures["links/site_rule/wordpress.feed"] == crawled.figures["sites/recognised"] == 1
+    assert crawled.figures["dropped/denied"] == 1
+    lines = [json.loads(line) for line in (crawled.output / "failures.jsonl").read_text().splitlines()]
+    assert {line["rule"] for line in lines if line["reason"] == "site_rule"} == {
+        "SITE_RULES wordpress.feed",
+        "SITE_RULES wordpress.reply",
+    }

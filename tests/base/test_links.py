@@ -53,7 +53,7 @@ def test_one_link_for_each_target_the_first_with_a_text() -> None:
 
 
 def test_queries_are_in_the_charset_of_the_page_after_a_base_too() -> None:
-    links = [FoundLink("?q=é", "", False), FoundLink("/é?é", "", False)]
+    links: list[FoundLink] = [("?q=é", "", False, "", ""), ("/é?é", "", False, "", "")]
     for base, path in ((None, "/folder/page.html"), ("/other/x", "/other/x")):
         found = [link.url for link in distinct_links(links, PAGE, base, "windows-1252")]
         assert found == [f"https://site.example{path}?q=%E9", "https://site.example/%C3%A9?%E9"]

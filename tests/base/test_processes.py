@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from crawl4llm.base.processes import interruptible
 
 PROJECT = Path(__file__).parents[2]
 INTERRUPTED_OFTEN = """
@@ -46,6 +50,38 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_behind() -> None:
         timeout=120,
     )
     assert done.stdout == "3000\n", done.stderr
+
+
+_LONG = """
+import hashlib, os, signal, sys, threading
+from crawl4llm.base.processes import interruptible
+from crawl4llm.base.terminal import print_lines
+
+def lines():
+    threading.Timer(0.5, os.kill, (os.getpid(), int(sys.argv[1]))).start()
+    yield interruptible(lambda: hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9).hex())
+
+sys.exit(print_lines(lines(), goes_on=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_work_in_c_that_would_not_notice_it(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LONG, str(int(number))],
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,  # the work would take several minutes
+    )
+    assert (done.returncode, done.stderr) == (130, "crawl4llm: interrupted; the same command goes on\n")
+
+
+def test_interruptible_work_returns_and_raises() -> None:
+    assert interruptible(lambda: threading.current_thread() is threading.main_thread()) is False
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)
 
 
 _LATE = """

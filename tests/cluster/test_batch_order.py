@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from archive_helpers import INFO
 from cluster_helpers import Died, HostsCorpus, Worker, differing, merged, random_web
+from crawl_helpers import crawl_log, stats
 from driven_crawl import Driven, pages_at_once
+from said_web import RULES, said_web
 
+from crawl4llm.base.crawl_log import read_log
 from crawl4llm.cluster import crawl as cluster_crawl, worker
 from crawl4llm.policies import NO, known_policies, load_policy
 from crawl4llm.warc import ArchiveWriter
@@ -61,6 +64,26 @@ def test_partitions_change_nothing(policy: str, tmp_path: Path) -> None:
         Worker(web, tmp_path / "worker", storage, seeds, crawl_partitions=4, **options).run(*seeds)
         assert differing(alone, merged(storage, tmp_path / "merged")) == []
     assert (alone / "crawl.jsonl").stat().st_size > 2000
+
+
+@pytest.mark.parametrize("noindex", ["archive", "drop"])
+@pytest.mark.parametrize("policy", ["parent_first", "host", "influence"])
+def test_partitions_change_nothing_where_pages_say_what_they_are(policy: str, noindex: str, tmp_path: Path) -> None:
+    """Links that are not followed, pages that do not count, and pages that are dropped once they were read."""
+    web = said_web(5, 300)
+    seeds = web.sample(15, 5)
+    options = {**RULES, "url_policy": policy, "noindex": noindex, "crawl_batch_size": 20, "crawl_max_pages": 70}
+    alone = one_process(web, tmp_path / "alone", seeds, **options)
+    storage = new_storage(tmp_path / "storage")
+    with pages_at_once(7):
+        Worker(web, tmp_path / "worker", storage, seeds, crawl_partitions=4, **options).run(*seeds)
+        assert differing(alone, merged(storage, tmp_path / "merged")) == []
+    lines, failures = crawl_log(alone), list(read_log(alone / "failures.jsonl"))
+    assert sum(not line.get("noindex") for line in lines) == 70
+    assert any(line.get("noindex") for line in lines) == (noindex == "archive")
+    dropped = {line["id"] for line in failures if line["reason"] in ("noindex", "language")}
+    assert {line["parent"] for line in [*lines, *failures]} & dropped, "links of some that were dropped are followed"
+    assert stats(tmp_path / "merged")["pages/crawled"] == len(lines)
 
 
 @pytest.mark.parametrize("policy", ["parent_min", "breadth_first"])

@@ -34,7 +34,7 @@ def own_web(demo_web: Web, tmp_path: Path) -> Web:
         ({"CRAWL_BATCH_SIZE": "1.5"}, ["CRAWL_BATCH_SIZE", "'1.5'"]),
         ({"URL_POLICY": "depth"}, ["URL_POLICY", "'depth'", "indegree, influence, "]),
         ({"URL_POLICY": "no.such.Policy"}, ["URL_POLICY", "no.such.Policy", "influence"]),
-        ({"TEXT_EXTRACTOR": "readability"}, ["TEXT_EXTRACTOR", "trafilatura, resiliparse"]),
+        ({"TEXT_EXTRACTOR": "readability"}, ["TEXT_EXTRACTOR", "trafilatura, resiliparse, both"]),
         ({"SIMULATION_TEXT": "both"}, ["SIMULATION_TEXT", "corpus, extracted"]),
         ({"SCORER": "stars"}, ["SCORER", "'stars'", "fasttext, length"]),
         ({"SCORING_WORKERS": 5000}, ["SCORING_WORKERS", "at most"]),

@@ -16,6 +16,7 @@ from crawl4llm.cluster_options import MOST_PARTITIONS
 from crawl4llm.engine.settings import misspelt
 from crawl4llm.options import GROUPS, WENT, Options, meanings, read_options, setting_name
 from crawl4llm.parts.scope import FILE_TYPES
+from crawl4llm.parts.site_rules import LISTS
 from crawl4llm.parts.url_traps.rules import RULES
 from crawl4llm.policies import known_policies
 from crawl4llm.scoring.text import EXTRACTORS
@@ -23,6 +24,11 @@ from crawl4llm.scoring.text import EXTRACTORS
 OPTIONS = {option.name: option for option in fields(Options)}
 MEANINGS = meanings(Options)
 
+_EXPRESSIONS: list[tuple[object, object]] = [
+    ("", ()),
+    (r"/tag/, a{2,3}b,./deny.txt, /tag/", ("/tag/", "a{2,3}b", "./deny.txt")),
+    (["a,b", "c"], ("a,b", "c")),
+]
 GOOD: dict[str, list[tuple[object, object]]] = {
     "corpus": [("/a b/ä", "/a b/ä"), (Path("/corpus"), "/corpus"), ("", None)],
     "clueweb22_target_prefix": [("clueweb22-en0", "clueweb22-en0"), ("", "")],
@@ -69,9 +75,13 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "known_urls": [("", ()), ("a.known, b.txt,a.known", ("a.known", "b.txt")), ([Path("/a")], ("/a",))],
     "url_budget": [("0", 0), ("10", 10), (3, 3)],
     "url_traps": [("", ()), ("cgi_bin, calendar", ("cgi_bin", "calendar")), (["cgi_bin"], ("cgi_bin",))],
+    "site_rules": [("", ()), ("wikis, blogs", ("wikis", "blogs")), (["shops"], ("shops",))],
+    "scope_deny": _EXPRESSIONS,
+    "scope_allow": _EXPRESSIONS,
     "near_duplicates": [("off", "off"), ("follow", "follow"), ("leave", "leave")],
     "known_texts": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "mixture": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
+    "lower_left_overs": [("1", True), ("False", False)],
     "quality_threshold": [("0.9", 0.9), (1, 1.0), ("-2", -2.0), ("", None)],
     "cluster": [
         *(
@@ -182,9 +192,13 @@ BAD: dict[str, list[object]] = {
     "known_urls": [5, {"a": 1}],
     "url_budget": _NEGATIVE,
     "url_traps": ["all", "cgi_bin;calendar", 1, ["x"]],
+    "site_rules": ["all", "wikis;blogs", 1, ["x"]],
+    "scope_deny": [5, {"a": 1}, [1]],
+    "scope_allow": [5, {"a": 1}, [1]],
     "near_duplicates": ["", "on", True],
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
+    "lower_left_overs": ["", "maybe", 2],
     "quality_threshold": ["nan", "inf", "high", [0.5]],
     "cluster": [
         "h:6379",
@@ -305,13 +319,14 @@ def test_settings_are_the_fields_in_upper_case() -> None:
 def test_each_setting_is_in_one_group() -> None:
     grouped = [option for owner in GROUPS.values() for option in fields(owner)]
     assert sorted(option.name for option in grouped) == sorted(OPTIONS)
-    assert len(MEANINGS) <= 75
+    assert len(MEANINGS) <= 78
 
 
 def test_what_a_meaning_names_is_what_there_is() -> None:
     """A docstring cannot be made of a table."""
     assert f"{MOST_PARTITIONS:,} at most. 0: {Options(storage='file:///x').partitions}." in MEANINGS["crawl_partitions"]
     assert ", ".join(f"`{name}`" for name in RULES) in MEANINGS["url_traps"]
+    assert ", ".join(f"`{name}`" for name in LISTS) in " ".join(MEANINGS["site_rules"].split())
     assert ", ".join(f"`{name}`" for name in FILE_TYPES) in MEANINGS["scope_skipped_types"]
 
 

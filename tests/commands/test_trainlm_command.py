@@ -7,15 +7,19 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import psutil
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import PROJECT, TIMEOUT, Web, crawl, crawl_log, error_of, scrapy
 from training_helpers import write_jsonl
 
 from crawl4llm.tools._learnt import read_results
@@ -123,6 +127,107 @@ def test_a_plan_for_elsewhere(runs: list[Path], target: Path, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert f"python -m trainer {tmp_path / 'plan'} --device cpu" in done.stdout
     assert len(files.missing_jobs(tmp_path / "plan", files.load_plan(tmp_path / "plan"))) == 1
+
+
+# -- stopped ----------------------------------------------------------------------------------------------------------
+
+STOPS = ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGINT, False))
+"""Ctrl-C, which reaches all processes; and signals to the command alone."""
+
+
+def stopped(when: Callable[[subprocess.Popen[str]], bool], number: int, group: bool, *args: object) -> None:
+    """Start the command, and stop it when something has come to pass: it and its processes end, with one line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "trainlm", *map(str, args)],
+        cwd=PROJECT,
+        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + TIMEOUT
+    while not when(process):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    children = psutil.Process(process.pid).children(recursive=True)
+    (os.killpg if group else os.kill)(process.pid, number)
+    sent = time.monotonic()
+    _, errors = process.communicate(timeout=TIMEOUT)
+    *before, last = errors.splitlines()
+    assert (process.returncode, last) == (130, "crawl4llm: interrupted; the same command goes on"), errors
+    assert all(" training: " in line for line in before), errors
+    assert time.monotonic() - sent < 30  # less than one, if the machine has nothing else to do
+    assert all(not child.is_running() or child.status() == psutil.STATUS_ZOMBIE for child in children)
+
+
+@pytest.fixture(scope="module")
+def long_run(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl with texts for many steps of a training."""
+    out = tmp_path_factory.mktemp("long") / "run"
+    assert crawl(demo_web, out, URL_POLICY="random", CRAWL_MAX_PAGES=1200, CRAWL_BATCH_SIZE=50).returncode == 0
+    return out
+
+
+def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target: Path, tmp_path: Path) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    options = [*SMALL[:4], "--tokens", 200_000, *SMALL[6:]]
+    asked = [long_run, "--target", target, *options]
+    for number, group in STOPS[:2]:
+        stopped(lambda _: any(tmp_path.glob(".out.*.tmp/*")), number, group, *asked, "--out", out)
+        assert not list(tmp_path.iterdir())
+
+    assert trainlm(*asked, "--out", out, "--plan").returncode == 0
+    plan = files.load_plan(out)
+    plan["training"]["checkpoint_seconds"] = 0
+    (out / files.PLAN).write_text(json.dumps(plan))
+    shutil.copytree(out, whole)
+    (job,) = plan["jobs"]
+    checkpoint, steps = out / files.CHECKPOINTS / f"{job['name']}.npz", [0]
+
+    def is_further(_: object) -> bool:
+        if checkpoint.exists():
+            with np.load(checkpoint) as kept:
+                steps.append(int(kept["step"]))
+        return steps[-1] > steps[0]
+
+    for number, group in STOPS:
+        steps[:] = steps[-1:]
+        stopped(is_further, number, group, *asked, "--out", out)
+        assert not list((out / files.RESULTS).glob("*.json"))
+    for folder in (out, whole):
+        assert trainlm(*asked, "--out", folder).returncode == 0
+    broken, unbroken = (json.loads(files.result_path(folder, job["name"]).read_text()) for folder in (out, whole))
+    assert [broken[name] for name in ("losses", "targets")] == [unbroken[name] for name in ("losses", "targets")]
+
+    def estimates(process: subprocess.Popen[str]) -> bool:
+        assert process.stdout is not None
+        return process.stdout.readline().startswith("left out")
+
+    stopped(estimates, *STOPS[0], *asked, "--out", out)
+
+
+def test_a_second_signal_leaves_no_training_behind(
+    trained: Path, runs: list[Path], target: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(trained, out)
+    shutil.rmtree(out / files.RESULTS)
+    given = map(str, (*runs, "--target", target, "--out", out, *SMALL))
+    command = [sys.executable, "-m", "scrapy", "trainlm", *given]
+    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation"}
+    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
+    while not (children := psutil.Process(process.pid).children(recursive=True)):
+        assert process.poll() is None
+        time.sleep(0.005)
+    for _ in range(2):
+        process.terminate()
+    _, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode, errors
+    assert errors.startswith("crawl4llm: interrupted")
+    assert "Traceback" not in errors
+    assert not psutil.wait_procs(children, timeout=60)[1]
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def test_tries_that_fail_cost_an_owner_no_budget() -> None:
     assert layers.owned is not None
     assert layers.sites is not None
     assert layers.gate is not None
-    layers.gate.ask(parts.begun(Counter(), layers.gate))
+    layers.gate.ask(parts.begun(Counter(), layers.gate), lambda _entry, _refusal: None)
     urls = [f"http://dead-{number}.a.test/" for number in range(20)]
     layers.frontier.push([Entry(url, url, 1.0, 0, "http://b.test/") for url in urls])
     failed = []

@@ -122,8 +122,9 @@ class Driven:
         """Keys in the order in which they were leased."""
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
-        workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
         opened = _parts(options)
+        rater = PageRater(self.corpus, NumberScorer(), extractor=None, lines=opened.needs().lines)
+        workers = PageWorkers(rater, processes=0, time_limit=1.0)
         return open_crawl(
             options,
             policy=make_policy(workers, options),
@@ -185,7 +186,9 @@ class Driven:
         in_flight = await self._begin(seeds)
         while not self.crawl.finished:
             in_flight += self.dequeue()
-            assert in_flight or self.crawl.set_aside, "the crawl is not finished, yet there is nothing to do"
+            assert in_flight or self.crawl.set_aside or self.crawl.finished, (
+                "the crawl is not finished, yet there is nothing to do"
+            )
             if not in_flight:
                 continue
             self.fetch(in_flight.pop(order.randrange(len(in_flight)) if order else 0))

@@ -145,6 +145,10 @@ class Noting(Part):
     def place(self, entries: Sequence[Entry]) -> None:
         self.called.append(("place", self.name))
 
+    def drops(self, entry: Entry) -> Refusal | None:
+        self.called.append(("drops", self.name))
+        return None
+
     def lease(self, entry: Entry) -> str | None:
         self.called.append(("lease", self.name))
         return None

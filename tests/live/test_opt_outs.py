@@ -32,7 +32,9 @@ LIMITS = {"CRAWL_MAX_PAGES": 500}
 PAGES = 4
 """Pages in a chain, before those that a file of their site speaks of."""
 
-# Of a page: the header and the tag that it has; what is done with it, and with OPT_OUT_FETCH = 1.
+# Of a page: the header and the tag that it has; what is done with it, and with OPT_OUT_FETCH = 1 and pages with noindex
+# archived.
+UNINDEXED = "noindex, followed"
 KEPT, NOT_FOLLOWED, GONE = "archived, followed", "archived", "opt_out"
 PAGES_WITH_SIGNALS = {
     "plain": ("", "", KEPT, KEPT),
@@ -40,9 +42,9 @@ PAGES_WITH_SIGNALS = {
     "noai-for-another": ("X-Robots-Tag: otherbot: noai", "", KEPT, KEPT),
     "noai-for-us": ("X-Robots-Tag: TestBot: noai", "", GONE, KEPT),
     "noai-meta": ("", '<meta name="robots" content="noai">', GONE, KEPT),
-    "noindex": ("X-Robots-Tag: noindex", "", KEPT, KEPT),
+    "noindex": ("X-Robots-Tag: noindex", "", UNINDEXED, KEPT),
     "nofollow": ("", '<meta name="ROBOTS" content="NoFollow">', NOT_FOLLOWED, NOT_FOLLOWED),
-    "none-for-us": ("", '<meta name="testbot" content="none">', NOT_FOLLOWED, NOT_FOLLOWED),
+    "none-for-us": ("", '<meta name="testbot" content="none">', "noindex", NOT_FOLLOWED),
     "noarchive": ("X-Robots-Tag: noarchive", "", GONE, GONE),
     "usage": ("Content-Usage: search=y, train-ai=n", "", GONE, KEPT),
     "malformed-usage": ("Content-Usage: train-ai=n,", "", KEPT, KEPT),
@@ -150,10 +152,11 @@ def archived_signals(output: Path) -> tuple[dict[str, str], str]:
 
 @pytest.fixture(scope="module")
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Crawled]]:
-    """In batches, by default; and in continuous order with OPT_OUT_FETCH = 1."""
+    """In batches, by default; and in continuous order with OPT_OUT_FETCH = 1, pages with noindex archived."""
     folder = tmp_path_factory.mktemp("opt-outs")
     found = {}
-    for fetch, settings in ((False, {}), (True, {"OPT_OUT_FETCH": 1, "CRAWL_BATCH_SIZE": 0})):
+    fetching = {"OPT_OUT_FETCH": 1, "CRAWL_BATCH_SIZE": 0, "NOINDEX": "archive"}
+    for fetch, settings in ((False, {}), (True, fetching)):
         with ExitStack() as served:
             names = ["pages", "tdm", "tdm-closed", *NO_RULES, *SITES]
             sites = dict(zip(names, served.enter_context(serve_owners(len(names))), strict=True))
@@ -211,11 +214,11 @@ def test_archived_pages_are_marked(crawls: dict[bool, Crawled]) -> None:
     }
     of = {fetch: {key.split("/", 1)[1]: text for key, text in marked[fetch].items()} for fetch in marked}
     assert of[False] == {
-        "noindex": "header * page robots noindex",
         "nofollow": "meta * page robots nofollow",
-        "none-for-us": "meta testbot page robots none",
         "rsl": "header * page RSL https://example.com/l.xml",
     }
+    assert of[True]["noindex"] == "header * page robots noindex"
+    assert of[True]["none-for-us"] == "meta testbot page robots none"
     site = crawls[True].sites["content-usage"].url
     assert crawls[True].signals[f"{site}/closed/a"] == "robots.txt * /closed/ Content-Usage train-ai=n"
     site = crawls[True].sites["tdm"].url

@@ -295,7 +295,7 @@ def budgeted(*, by_owners: bool) -> Budgeted:
     gate = layered(memory_frontier() if owned is None else owned, owned, parts, MemoryAside(), sites=False).gate
     assert gate is not None
     parts = parts.begun(Counter(), gate)
-    gate.ask(parts)
+    gate.ask(parts, lambda _entry, _refusal: None)
     (part,) = parts
     assert isinstance(part, BudgetsPart)
     return Budgeted(gate, part, part._budgets, owned)

@@ -14,7 +14,6 @@ from graph_corpus import GraphCorpus
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier.store import Store
-from crawl4llm.parts.near_duplicates import work as near_duplicates
 from crawl4llm.parts.near_duplicates.work import NearDuplicates
 from crawl4llm.scoring import signatures
 from crawl4llm.scoring.signatures import SIGNATURE, require_library, signature_of
@@ -107,6 +106,17 @@ def test_the_links_of_near_duplicates_are_followed_or_left(tmp_path: Path) -> No
     assert "pages/near_duplicates" not in runs["off"].crawl.counters.counts
 
 
+@pytest.mark.parametrize("worthless", [False, True])
+def test_policies_are_told_that_near_duplicates_are_worth_nothing(tmp_path: Path, *, worthless: bool) -> None:
+    """If it is asked for; the log has their scores as they are."""
+    run = crawl(tmp_path, "follow", url_policy="parent_first", near_duplicates_worthless=worthless)
+    by_id = {line["id"]: line for line in run.lines}
+    assert len(by_id) == PAGES + 2 * COPIES + 2
+    assert all(by_id[f"q{number:02d}"]["influence"] == 0.9 for number in range(COPIES))
+    assert {by_id[f"x{number:02d}"]["priority"] for number in range(COPIES)} == {0.0 if worthless else 0.9}
+    assert {by_id[f"p{number:02d}"]["priority"] for number in range(1, PAGES)} == {0.9}
+
+
 @pytest.mark.parametrize("batch_size", [0, 7])
 def test_a_crawl_that_is_killed_again_and_again_says_the_same(tmp_path: Path, batch_size: int) -> None:
     options: dict[str, Any] = {
@@ -141,12 +151,10 @@ def test_a_crawl_that_is_killed_again_and_again_says_the_same(tmp_path: Path, ba
     assert [line["near_duplicate_of"] for line in lines] == [line["near_duplicate_of"] for line in whole.lines]
 
 
-def test_what_is_remembered_is_bounded_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near_duplicates, "TEXTS", 64)
-    monkeypatch.setattr(near_duplicates, "_STARTS", tuple(range(0, 64 * near_duplicates.BANDS, 64)))
+def test_what_is_remembered_is_bounded_and_kept(tmp_path: Path) -> None:
     signatures = [signature_of(" ".join(prose(number, 30))) for number in range(150)]
     chosen = random.Random(1).choices(range(150), k=600)
-    at_once = NearDuplicates()
+    at_once = NearDuplicates(64)
     verdicts = [at_once.add(page, signatures[which]) for page, which in enumerate(chosen)]
     assert verdicts.count(None) > 150, "some were forgotten"
     assert any(verdict is not None for verdict in verdicts)
@@ -154,7 +162,7 @@ def test_what_is_remembered_is_bounded_and_kept(tmp_path: Path, monkeypatch: pyt
     for start in range(0, 600, 60):  # each part by another process
         store = Store(tmp_path / "store", fsync=False)
         pieces = StoredPieces(store)
-        found = NearDuplicates()
+        found = NearDuplicates(64)
         found.keep_in(pieces)
         again += [found.add(start + place, signatures[which]) for place, which in enumerate(chosen[start : start + 60])]
         pieces.save()

@@ -32,9 +32,15 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "scope": {"crawl_scope": "domain"},
     "blocklists": {"blocklists": ("none.txt",)},
     "url_traps": {"url_traps": ("calendar",)},
+    "site_rules": {"site_rules": ("wikis",)},
     "known_urls": {"known_urls": ("none.known",)},
+    "link_types": {"skipped_link_types": ("ugc",)},
+    "noindex": {"noindex": "drop"},
+    "languages": {"crawl_languages": ("en",)},
+    "aliases": {"url_alias_pairs": 5},
     "near_duplicates": {"near_duplicates": "follow"},
     "known_texts": {"known_texts": "none.known"},
+    "left_overs": {"lower_left_overs": True},
     "quality": {"quality_threshold": 0.5},
     "budgets": {"url_budget": 10},
     "mixture": {"mixture": "none.json"},
@@ -45,12 +51,14 @@ IMPORTED = {
         *("budgets.accounts", "budgets.scopes"),
         "near_duplicates.work",
     },
+    "crawl4llm/commands/reference.py": {"site_rules.reference"},  # writes docs/site-rules.md
     "crawl4llm/crawl/stored_crawl.py": {"budgets.scopes"},  # tells for which budget a document waits
     "crawl4llm/tools/dashboard/child.py": {"budgets.scopes"},  # likewise
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
+    "crawl4llm/tools/export/selecting.py": {"near_duplicates.work"},  # exports leave out near duplicates
     "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
     "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
@@ -90,7 +98,9 @@ with contextlib.suppress(crawl4llm.base.errors.InputError):
 
 def test_declarations_are_all_that_is_imported_always() -> None:
     """A handful of modules, and no package that is large."""
-    before = loaded("import crawl4llm.base.settings, crawl4llm.base.stats, crawl4llm.base.domain_lists")
+    before = loaded(
+        "import crawl4llm.base.domain_lists, crawl4llm.base.expressions, crawl4llm.base.settings, crawl4llm.base.stats"
+    )
     more = loaded("from crawl4llm.parts import ORDER") - before - loaded("import lazy_loader, ast")
     declared = {f"crawl4llm.parts.{one.name}" for one in ORDER} | {"crawl4llm.parts.url_traps.rules"}
     assert more == {"crawl4llm.parts", *(f"crawl4llm.parts.{name}" for name in ("order", "part", "opened")), *declared}

@@ -22,6 +22,7 @@ from crawl4llm.options import Options
 from crawl4llm.parts import open_parts
 from crawl4llm.parts.scope import FILE_TYPES
 from crawl4llm.parts.scope.work import UrlRules
+from crawl4llm.policies import Candidate, CrawledPage
 
 
 def rules(**settings: object) -> UrlRules:
@@ -193,3 +194,41 @@ def test_a_list_that_cannot_be_read_starts_no_crawl(tmp_path: Path, setting: str
     assert not (tmp_path / "run").exists()
     with pytest.raises(InputError):
         open_parts(Options(**{setting.lower(): (f"{tmp_path}/none",)}))
+
+
+def test_denied_links_and_redirects_are_dropped_and_seeds_are_not() -> None:
+    scope = scope_of(scope_deny=("[?&]sort=", "/tag/"), scope_allow=("/tag/good/$",))
+    page = Entry("http://a.test/", "http://a.test/", 0.5, 0, None)
+    links = ["http://a.test/b", "http://a.test/b?sort=x", "http://a.test/tag/bad/", "http://a.test/tag/good/"]
+    counts: Counter[str] = Counter()
+    crawled = CrawledPage(page, 0.5, [Link(url, url, "", boilerplate=False) for url in links])
+    new, dropped = scope.new_documents(crawled, counts)
+    assert [candidate.key for candidate in new] == [links[0], links[3]]
+    assert [(line["reason"], line.get("rule")) for line in dropped] == [
+        ("denied", "SCOPE_DENY [?&]sort="),
+        ("denied", "SCOPE_DENY /tag/"),
+    ]
+    assert counts["dropped/denied"] == 2
+    seeds, refused = scope.wanted_seeds([Candidate("http://a.test/tag/seed/", "", 0, None)], counts)
+    assert (len(seeds), refused) == (1, [])
+    refusal = scope.refusal(page, "http://a.test/tag/other/")
+    assert refusal is not None
+    assert (refusal.reason, refusal.why and refusal.why.rule) == ("denied", "SCOPE_DENY /tag/")
+    seed = Entry("http://a.test/tag/seed/", "", 0.5, 0, None)
+    assert scope.refusal(seed, "http://a.test/tag/seed/2") is None, "a seed may lie there"
+
+
+def test_a_crawl_heeds_expressions(tmp_path: Path) -> None:
+    web = GraphCorpus({"http://a.test/": ["http://a.test/b", "http://a.test/tag/c"], "http://a.test/b": []})
+    driven = Driven(web, tmp_path, url_policy="breadth_first", scope_deny=("/tag/",))
+    driven.run("http://a.test/")
+    driven.close()
+    assert [line["id"] for line in crawl_log(tmp_path)] == ["http://a.test/", "http://a.test/b"]
+    [line] = map(json.loads, (tmp_path / "failures.jsonl").read_text().splitlines())
+    assert (line["reason"], line["rule"]) == ("denied", "SCOPE_DENY /tag/")
+
+
+def test_an_expression_that_does_not_compile_ends_a_crawl_with_one_line(tmp_path: Path) -> None:
+    result = scrapy("crawl", "influence", "-s", f"OUTPUT_DIR={tmp_path / 'out'}", "-s", "SCOPE_DENY=ab(")
+    assert result.returncode != 0
+    assert "SCOPE_DENY: 'ab(' is no expression of RE2: missing ): ab(" in error_of(result)

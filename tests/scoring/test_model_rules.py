@@ -18,6 +18,7 @@ from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.model_rules import rules_path
 from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE
+from settings import live
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,19 @@ def test_what_is_set_counts_with_a_warning(model: Callable[..., Path], caplog: p
     label, extractor = (record.message for record in caplog.records)
     assert label.startswith(f"SCORER_LABEL is {POSITIVE}, but the rules beside SCORER_MODEL say that {NEGATIVE} is")
     assert extractor.startswith("TEXT_EXTRACTOR is trafilatura, but SCORER_MODEL was trained on texts by resiliparse")
+
+
+@pytest.mark.parametrize("trained_with", ["trafilatura", "resiliparse"])
+def test_the_live_profiles_extractor_is_told_apart_from_the_cards(
+    model: Callable[..., Path], caplog: pytest.LogCaptureFixture, trained_with: str
+) -> None:
+    """One line; none if the card names the same."""
+    with caplog.at_level(logging.WARNING):
+        scorer_of(SCORER_MODEL=model(extractor=trained_with), TEXT_EXTRACTOR=live.TEXT_EXTRACTOR)
+        (record,) = caplog.records
+        scorer_of(SCORER_MODEL=model(extractor=live.TEXT_EXTRACTOR), TEXT_EXTRACTOR=live.TEXT_EXTRACTOR)
+    assert caplog.records == [record]
+    assert record.message.startswith(f"TEXT_EXTRACTOR is both, but SCORER_MODEL was trained on texts by {trained_with}")
 
 
 def test_no_word_of_the_extractor_where_nothing_is_extracted(

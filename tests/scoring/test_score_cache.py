@@ -28,6 +28,7 @@ from crawl4llm.scoring import score_cache as module
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater, Rating, influence
 from crawl4llm.scoring.score_cache import ScoreCache, open_score_cache
+from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.survey import Survey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -84,7 +85,7 @@ def test_what_decides_a_score_has_a_file_of_its_own(tmp_path: Path) -> None:
         rater,
         PageRater(corpus, other, None),
         PageRater(corpus, labelled, None),
-        PageRater(corpus, NumberScorer(), "trafilatura"),
+        *(PageRater(corpus, NumberScorer(), extractor) for extractor in EXTRACTORS),
         PageRater(GraphCorpus({"a": [], "b": []}, {"a": "0.5"}), NumberScorer(), None),
     ]
     assert len({open_score_cache(tmp_path, rater).path for rater in raters}) == len(raters)

@@ -255,7 +255,9 @@ def test_full_disk(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def write_export(folder: Path, form: str) -> list[Document]:
     """An export as `scrapy export` leaves it, in two files."""
     documents = [
-        Document(f"doc-{n}", f"Text of {n}.", f"https://{host_of_page(n)}/{n}", None, None, 0.5, "c", n, 1, None)
+        Document(
+            f"doc-{n}", f"Text of {n}.", f"https://{host_of_page(n)}/{n}", None, "en", 0.5, 3, n / 12, "c", n, 1, None
+        )
         for n in range(12)
     ]
     (folder / "documents").mkdir(parents=True)
@@ -301,10 +303,12 @@ def test_exports(purged: Path, tmp_path: Path, form: str) -> None:
     if form == "parquet":
         from pyarrow import parquet
 
-        urls = parquet.read_table(path).column("url").to_pylist()
+        rows = parquet.read_table(path).to_pylist()
     else:
-        urls = [json.loads(line)["url"] for line in contents(out / "documents").splitlines()]
-    assert urls == [f"https://{host_of_page(number)}/{number}" for number in (0, 3, 4, 7)]
+        rows = [json.loads(line) for line in contents(out / "documents").splitlines()]
+    assert [(row["url"], row["words"], row["link_share"]) for row in rows] == [
+        (f"https://{host_of_page(number)}/{number}", 3, number / 12) for number in (0, 3, 4, 7)
+    ]
     assert done("purge", DOMAIN, purged, "--export", out).splitlines()[-1] == f"{out}: 0 documents"
     assert "holds no finished export" in refused("purge", DOMAIN, purged, "--export", tmp_path)
 

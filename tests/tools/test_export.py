@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, html_of, ids, manifest, pages, run_export, write_run
-from hypothesis import given, strategies as st
 from warc_helpers import http, page, record, response, url_of, write
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.text import count_tokens
-from crawl4llm.tools.export.shards import WordCount
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +80,7 @@ def test_known_texts_are_left_out(run: Path, tmp_path: Path) -> None:
         ({"top": 3, "order": "influence"}, [9, 8, 7], {"not_top": 7}),
         ({"languages": ("DE",)}, [3], {"language": 9}),
         ({"languages": ("de", "en"), "min_influence": 0.8}, [8, 9], {"below_min_influence": 8}),
+        ({"languages": ("de",), "min_influence": 0.2}, [3], {"below_min_influence": 2, "language": 7}),
         ({"min_words": 21}, [], {"too_short": 10}),
         ({"max_words": 19}, [], {"too_long": 10}),
     ],
@@ -115,26 +113,31 @@ def test_of_texts_that_are_alike_the_best_stays(tmp_path: Path) -> None:
     crawled = [Page("a", same, 0.1), Page("b", half, 0.2), Page("c", nearly, 0.9), Page("d", same, 0.8)]
     crawled.append(Page("e", same, 0.8))
     run = write_run(tmp_path / "run", crawled)
-    run_export(tmp_path / "exact", run)
+    run_export(tmp_path / "exact", run, keep_near_duplicates=True)
     assert ids(tmp_path / "exact") == ["b", "c", "d"]
     assert manifest(tmp_path / "exact")["left_out"] == {"duplicate_text": 2}
     run_export(tmp_path / "all", run, keep_duplicates=True)
     assert ids(tmp_path / "all") == ["a", "b", "c", "d", "e"]
-    pytest.importorskip("datasketch", reason="near-duplicates need the extra export")
-    run_export(tmp_path / "near", run, near_duplicates=0.8)
+    run_export(tmp_path / "near", run)
     assert ids(tmp_path / "near") == ["b", "c"]
     assert manifest(tmp_path / "near")["left_out"] == {"duplicate_text": 2, "near_duplicate": 1}
 
 
 def test_most_texts_that_are_nearly_the_same_are_found(tmp_path: Path) -> None:
-    pytest.importorskip("datasketch", reason="near-duplicates are an extra")
-    crawled = []
+    crawled, again = [], []
     for number, one in enumerate(pages(60, words=100)):
         assert one.text is not None
         changed = one.text.replace(f"word{number}x50", "other")  # 91 of the 101 runs of five words are in both
-        crawled += [one, Page(f"again {number}", changed, one.influence)]
-    run_export(tmp_path / "out", write_run(tmp_path / "run", crawled), near_duplicates=0.85)
+        crawled.append(one)
+        again.append(Page(f"again {number}", changed, (one.influence or 0) + 0.5))
+    runs = [write_run(tmp_path / "run", crawled), write_run(tmp_path / "later", again)]
+    run_export(tmp_path / "out", *runs)
     assert manifest(tmp_path / "out")["left_out"]["near_duplicate"] >= 55
+    assert {one.id for one in again} <= {*ids(tmp_path / "out")}, "the better one stays"
+    result = scrapy("export", *map(str, runs), "--out", str(tmp_path / "all"), "--keep-near-duplicates")
+    assert result.returncode == 0, result.stderr
+    assert manifest(tmp_path / "all")["left_out"] == {}
+    assert len(ids(tmp_path / "all")) == 120
 
 
 def test_files_hold_so_many_bytes_of_text(tmp_path: Path) -> None:
@@ -145,7 +148,6 @@ def test_files_hold_so_many_bytes_of_text(tmp_path: Path) -> None:
 
 
 def test_pages_without_archived_text_are_extracted(tmp_path: Path) -> None:
-    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
     run = write_run(tmp_path / "run", [*pages(3), Page("empty", "", 0.9)], texts=False)
     run_export(tmp_path / "out", run)
     assert [document["text"].split() for document in documents(tmp_path / "out")] == [
@@ -192,7 +194,6 @@ def test_scores_of_two_models_are_not_compared(run: Path, tmp_path: Path) -> Non
 
 
 def test_warc_files_of_any_origin(tmp_path: Path) -> None:
-    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
     english = record("conversion", url_of(2), b"A text.", ["Content-Type: text/plain", "Language: en"])
     not_html = response("https://site.example/a.pdf", http(b"%PDF", fields=("Content-Type: application/pdf",)))
     missing = response("https://site.example/gone", http(b"gone", "404 Not Found"))
@@ -250,11 +251,3 @@ def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:
     assert "--top-share: '7' is not above 0" in wrong.stderr
     nothing = scrapy("export", str(tmp_path / "none"), "--out", str(tmp_path / "no"))
     assert error_of(nothing) == f"{tmp_path / 'none'}: no such file or folder"
-
-
-@given(st.lists(st.text(st.sampled_from("ab \n\té\x00\u2003\x08\x0b\f\r\x0e\x1f"))))
-def test_words_are_counted_as_the_evaluation_counts_them(texts: list[str]) -> None:
-    count = WordCount()
-    for text in texts:
-        count.add(text.encode())
-    assert count.total == sum(map(count_tokens, texts))

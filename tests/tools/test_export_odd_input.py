@@ -160,10 +160,10 @@ def _wet(number: int, text: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("languages", "wanted", "fault"),
     [
-        ([None, None], ("en",), "--language: no page has a language here, its archive tells none; give a "),
-        (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; the archives have deu, eng$"),
-        (["e\x1bn"], ("en",), "--language en: no page is in it; the archives have e\N{REPLACEMENT CHARACTER}n$"),
-        ([f"x-{n:02d}" for n in range(12)], ("en",), "the archives have x-00, .*, x-09 \\.\\.\\.$"),
+        ([None, None], ("en",), "--language: no page has a language that its archive says or its text shows; export w"),
+        (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; there are deu, eng$"),
+        (["e\x1bn"], ("en",), "--language en: no page is in it; there are e\N{REPLACEMENT CHARACTER}n$"),
+        ([f"x-{n:02d}" for n in range(12)], ("en",), "there are x-00, .*, x-09 \\.\\.\\.$"),
     ],
 )
 def test_a_language_that_no_page_has(

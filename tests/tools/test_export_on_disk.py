@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from crawl4llm.scoring import signature_of
 from crawl4llm.tools.export.rows import Columns, Row
-from crawl4llm.tools.export.selecting import TableInMemory, Wanted, signature_of
+from crawl4llm.tools.export.selecting import TableInMemory, Wanted
 
 pytest.importorskip("duckdb")
 from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
@@ -19,8 +20,8 @@ WANTED: list[dict[str, Any]] = [
     {"order": "influence", "shard_documents": 7},
     {"shard_bytes": 1000, "shard_documents": 9, "keep_duplicates": True},
     {"languages": ("en",), "min_words": 5, "max_words": 90},
-    {"min_influence": 0.3, "top": 40},
-    {"top_share": 0.07, "order": "influence", "near_duplicates": 0.8},
+    {"top": 40, "keep_near_duplicates": True},
+    {"top_share": 0.07, "order": "influence"},
     {"oracle": True},
 ]
 
@@ -43,7 +44,7 @@ def row(draw: random.Random, number: int) -> Row:
         reason="damaged" if number % 31 == 7 else None,
         text_bytes=draw.choice([0, 200, 700, 2000]),
         words=draw.randrange(100),
-        signature=signature_of(text),
+        signature=signature_of(text).hex(),
     )
 
 

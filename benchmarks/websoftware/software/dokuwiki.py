@@ -92,17 +92,19 @@ def backend(site: Site, place: Path) -> Backend:
             ("^/$", "/doku.php"),
             (r"^/((?!lib/|doku\.php|feed\.php|index\.php|robots\.txt|install\.php).+)$", "/doku.php?id=$1"),
         ]
-    variables = {}
-    if site.options.get("sessions"):
-        on = ("session.use_trans_sid=1", "session.use_only_cookies=0", "session.use_cookies=1")
-        variables["PHP_VALUE"] = "\\n".join(on) if site.server == "apache" else "\n".join(on)
-    return Backend(place / "www", "php", rewrites=rewrites, variables=variables)
+    if not site.options.get("sessions"):
+        return Backend(place / "www", "php", rewrites=rewrites)
+    # in a pool: a process keeps what PHP_VALUE of a request has set, and would hand it on to other sites
+    on = {"session.use_trans_sid": "1", "session.use_only_cookies": "0", "session.use_cookies": "1"}
+    return Backend(place / "www", "php", rewrites=rewrites, pool=site.name, settings=on)
 
 
 def read(site: Site, target: str) -> Shown:
     """Tell a page, a view of one, and what is none."""
     path, query = split(target)
     first = path.strip("/").partition("/")[0]
+    if path.startswith("/_export/xhtml/"):
+        return Shown(_path(site, path.removeprefix("/_export/xhtml/").replace("/", ":").lower()), "export")
     if first in _OUTSIDE:
         return Shown(None, _OUTSIDE[first])
     key = query.get("id", "")

@@ -15,6 +15,8 @@ from benchmarks.websoftware.texts import Text
 
 NEEDS: Sequence[str] = ()
 PACKAGES = ("roundup==2.6.0", "gunicorn==27.0.1")
+_REPLIES = 4
+"""More than any issue has."""
 _ADMIN = "from roundup.scripts.roundup_admin import run; run()"
 _WSGI = """
 from roundup.cgi.wsgi_handler import RequestDispatcher
@@ -51,7 +53,7 @@ def build(site: Site, place: Path, fills: Sequence[Fill]) -> None:
             "title": fill.title,
             "text": PLAIN.whole(fill),
             "keyword": fill.text.topic.split(".")[0],
-            "replies": number % 4,
+            "replies": number % _REPLIES,
         }
         for number, fill in enumerate(fills)
     ]
@@ -74,6 +76,16 @@ def backend(site: Site, place: Path) -> Backend:
     return Backend(place, "proxy", socket=socket, commands=[command])
 
 
+def _issue(message: int) -> str | None:
+    """Return the path of the issue whose text a message is; None for a reply.
+
+    Issues have 0, 1, 2, 3, 0 ... replies, and their messages are numbered in turn.
+    """
+    turn, place = divmod(message - 1, sum(1 + replies for replies in range(_REPLIES)))
+    firsts = [sum(1 + replies for replies in range(number)) for number in range(_REPLIES)]
+    return f"/issue{_REPLIES * turn + firsts.index(place) + 1}" if place in firsts else None
+
+
 def read(site: Site, target: str) -> Shown:
     """Tell an issue or message, a view of one, and what is none."""
     path, query = split(target)
@@ -81,7 +93,7 @@ def read(site: Site, target: str) -> Shown:
         extra = sorted(key for key in query if not key.startswith("@ok_message"))
         return Shown(path, "page" if not extra else f"{extra[0]}=")
     if found := re.fullmatch(r"/msg(\d+)(/.*)?", path):
-        return Shown(None, "message page" if not found[2] else "raw")
+        return Shown(_issue(int(found[1])), "message page") if not found[2] else Shown(None, "raw")
     for begins, kind in (
         *((r"/issue", "query" if query else "list of issues"), (r"/user", "user page"), (r"/@@file", "asset")),
         *((r"/(keyword|query|file)", "other"), (r"/_generic|/help", "help")),

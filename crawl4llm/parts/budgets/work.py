@@ -49,7 +49,7 @@ class BudgetsPart(Part):
                 self._take_back(scopes)
 
     def crawled(self, entry: Entry, page: Rated) -> None:
-        if page.influence is None or not _may_earn(page):
+        if page.influence is None or not page.has_worth:
             return
         scopes = _scopes(entry)
         beside = scopes_beside(scopes, entry.parent)
@@ -85,11 +85,6 @@ class BudgetsPart(Part):
             wanted = min(left, _MOST_BACK)
             if self.shelf.take_back(scopes[0], scope, wanted) < wanted:
                 self._budgets.wait(scope, waiting=False)
-
-
-def _may_earn(page: Rated) -> bool:
-    """Return whether a page is worth anything: near duplicates, pages without a text and `noindex` pages are not."""
-    return page.has_new_text and not page.noindex
 
 
 def _scopes(entry: Entry) -> list[str]:

@@ -123,6 +123,8 @@ class KnownTextsPart(Part):
         return {"known_texts": self._texts.identity}
 
     def rated(self, place: int, page: Rated) -> None:
+        if page.dropped is not None:
+            return
         self.counts["pages/known_text"] += page.known
         page.compare(is_new=not page.known)
         page.line["known_text"] = page.known

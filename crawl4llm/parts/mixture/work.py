@@ -129,7 +129,7 @@ class Mixture(Part):
 
     def crawled(self, entry: Entry, page: Rated) -> None:
         """A page without a text has no class."""
-        if page.classes is not None:
+        if page.classes is not None and page.is_counted:
             self.shares.count(page.classes)
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:

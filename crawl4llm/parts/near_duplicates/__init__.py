@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from crawl4llm.base.settings import fixed, one_of
+from crawl4llm.base.settings import fixed, flag, one_of
 from crawl4llm.parts.part import CONTINUOUS, Declaration
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
@@ -17,6 +17,9 @@ class Settings:
     """Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an
     earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`)
     ([traps.md](traps.md#near-duplicates)). The live profile has `follow`."""
+    near_duplicates_worthless: bool = fixed(False, flag)
+    """If on, policies are told that near duplicates are worth nothing, so that they learn where new texts are found.
+    The log has the influence scores as they are. The live profile has it on."""
 
 
 DECLARED: Final = Declaration(

@@ -13,31 +13,32 @@ from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, are_alike, require_libra
 
 TEXTS: Final = 1 << 18
 """Texts that are remembered, the last ones that were new."""
-_STARTS: Final = tuple(band * TEXTS for band in range(BANDS))
-"""Of the tables, which lie behind one another."""
 
 
 class NearDuplicates:
-    """The last TEXTS texts that were new, in 23 MB.
+    """The last ``texts`` texts that were new, in 88 bytes each: 23 MB for TEXTS.
 
-    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. What
-    it says depends on the texts alone that were given to it, and on their order.
+    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. Its
+    answers depend on nothing but the texts that were given to it, and their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, texts: int = TEXTS) -> None:
+        self._texts = texts
+        self._starts = tuple(band * texts for band in range(BANDS))
+        """Of the tables, which lie behind one another."""
         self._kept = 0
         """Texts that were ever new; each is known by their number at the time."""
-        self._tables = memoryview(mmap(-1, 4 * BANDS * TEXTS)).cast("I")
-        self._bits = memoryview(mmap(-1, 16 * TEXTS)).cast("Q")
-        self._pages = memoryview(mmap(-1, 8 * TEXTS)).cast("Q")
-        self._stored: MutableMapping[str, Any] = {}
+        self._tables = memoryview(mmap(-1, 4 * BANDS * texts)).cast("I")
+        self._bits = memoryview(mmap(-1, 16 * texts)).cast("Q")
+        self._pages = memoryview(mmap(-1, 8 * texts)).cast("Q")
+        self._stored: MutableMapping[str, Any] | None = None
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what is remembered there, and go on from what is. Raises StoreError."""
         self._stored = stored = pieces.mapping(f"near_duplicates/{SCHEME}", _is_row, seldom_read=True)
         last = max((number for number, _, _ in stored.values()), default=0)
-        for number in range(max(last - TEXTS, 0) + 1, last + 1):
-            if (row := stored.get(str(number % TEXTS))) is not None:
+        for number in range(max(last - self._texts, 0) + 1, last + 1):
+            if (row := stored.get(str(number % self._texts))) is not None:
                 self._kept = number - 1
                 self._remember(row[1], bytes.fromhex(row[2]))
 
@@ -49,24 +50,26 @@ class NearDuplicates:
         if not signature:
             return None
         first, second, *bands = SIGNATURE.unpack(signature)
-        tables, bits, last_forgotten = self._tables, self._bits, max(self._kept - TEXTS, 0)
-        for start, band in zip(_STARTS, bands, strict=True):
-            number = tables[start + band % TEXTS]
+        tables, bits, texts = self._tables, self._bits, self._texts
+        last_forgotten = max(self._kept - texts, 0)
+        for start, band in zip(self._starts, bands, strict=True):
+            number = tables[start + band % texts]
             if number > last_forgotten:
-                place = number % TEXTS
+                place = number % texts
                 if are_alike(first, second, bits[2 * place], bits[2 * place + 1]):
                     return int(self._pages[place])
         self._remember(page, signature)
-        self._stored[str(self._kept % TEXTS)] = [self._kept, page, signature.hex()]
+        if self._stored is not None:
+            self._stored[str(self._kept % texts)] = [self._kept, page, signature.hex()]
         return None
 
     def _remember(self, page: int, signature: bytes) -> None:
         self._kept = number = self._kept + 1
-        place = number % TEXTS
+        place = number % self._texts
         self._bits[2 * place], self._bits[2 * place + 1], *bands = SIGNATURE.unpack(signature)
         self._pages[place] = page
-        for start, band in zip(_STARTS, bands, strict=True):
-            self._tables[start + band % TEXTS] = number
+        for start, band in zip(self._starts, bands, strict=True):
+            self._tables[start + band % self._texts] = number
 
 
 def _is_row(value: Any) -> bool:
@@ -90,7 +93,7 @@ class NearDuplicatesPart(Part):
     def __init__(self, options: Settings) -> None:
         super().__init__(options)
         require_library()
-        self._leaves = options.near_duplicates == LEAVE
+        self._leaves, self._worthless = options.near_duplicates == LEAVE, options.near_duplicates_worthless
 
     def begin(self) -> None:
         self._texts = NearDuplicates()
@@ -99,15 +102,21 @@ class NearDuplicatesPart(Part):
         return Needs(signature=True)
 
     def identity(self) -> Mapping[str, Any]:
-        return {"near_duplicates": self.options.near_duplicates}
+        worthless = {"near_duplicates_worthless": True} if self._worthless else {}
+        return {"near_duplicates": self.options.near_duplicates, **worthless}
 
     def rated(self, place: int, page: Rated) -> None:
+        """A page that does not count is compared with none: one that does is not to be its duplicate."""
+        if not page.is_counted:
+            page.line["near_duplicate_of"] = None
+            return
         like = self._texts.add(place, page.signature)
         self.counts["pages/near_duplicates"] += like is not None
         page.compare(is_new=like is None)
         page.line["near_duplicate_of"] = like
         if like is not None:
             page.metadata["near-duplicate-of"] = like
+            page.is_vain = page.is_vain or self._worthless
             if self._leaves:
                 page.left = "links/near_duplicate"
 

@@ -17,7 +17,7 @@ class Quality(Part):
     name = "quality"
 
     def crawled(self, entry: Entry, page: Rated) -> None:
-        if page.has_new_text:
+        if page.has_worth:
             good = page.influence is not None and page.influence >= self.options.quality_threshold
             self.counts["pages/new_quality"] += good
 

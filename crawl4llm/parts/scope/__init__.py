@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.reasons import OFF_SCOPE
+from crawl4llm.base.expressions import expressions
+from crawl4llm.base.reasons import DENIED, OFF_SCOPE
 from crawl4llm.base.settings import fixed, flag, one_of, text, words
 from crawl4llm.parts.part import Declaration
 
@@ -20,6 +21,7 @@ FILE_TYPES: Final = {
     "documents": "pdf ps eps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi djvu",
     "programs": "exe msi dmg iso deb rpm apk pkg bin whl appimage",
     "assets": "css woff woff2 ttf otf eot",
+    "feeds": "rss atom",
 }
 """Endings of file names by kind, of what is no page. Left out are those that pages often have: ``.js`` ends names of
 libraries, ``.py`` and ``.md`` what forges show as pages, ``.xml`` and ``.json`` may be anything."""
@@ -59,7 +61,14 @@ class Settings:
     """Whether only `https` is crawled."""
     scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
     """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
-    `archives`, `documents`, `programs`, `assets`, and endings like `.pdf` ([scope.md](scope.md#file-types))."""
+    `archives`, `documents`, `programs`, `assets`, `feeds`, and endings like `.pdf`
+    ([scope.md](scope.md#file-types))."""
+    scope_deny: tuple[str, ...] = fixed((), expressions)
+    """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
+    which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
+    scope_allow: tuple[str, ...] = fixed((), expressions)
+    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, given in the same way. A URL in which one is found is not
+    dropped."""
 
 
 def has_rules(options: Settings) -> bool:
@@ -71,7 +80,7 @@ DECLARED: Final = Declaration(
     "scope",
     "CRAWL_SCOPE",
     "crawl4llm.parts.scope.work.ScopePart",
-    asked=lambda options: options.crawl_scope != "web" or has_rules(options),
+    asked=lambda options: options.crawl_scope != "web" or has_rules(options) or bool(options.scope_deny),
     counts={
         "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
         "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
@@ -80,6 +89,7 @@ DECLARED: Final = Declaration(
     },
     reasons={
         OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
-        "where these or CRAWL_SCOPE do not lead"
+        "where these or CRAWL_SCOPE do not lead",
+        DENIED: "an expression of SCOPE_DENY is found in its URL",
     },
 )

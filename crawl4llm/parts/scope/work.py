@@ -14,12 +14,14 @@ from typing import Any, Final
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host, domain_of_url
 from crawl4llm.base.errors import Why
+from crawl4llm.base.expressions import Expressions
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import OFF_SCOPE
+from crawl4llm.base.reasons import DENIED, OFF_SCOPE
 from crawl4llm.frontier import Entry
 from crawl4llm.parts.part import Part, Refusal
 from crawl4llm.parts.scope import FILE_TYPES, Settings, has_rules
+from crawl4llm.policies import Candidate
 
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
@@ -109,11 +111,17 @@ class ScopePart(Part):
         super().__init__(options)
         self._within_domain = options.crawl_scope == "domain"
         self._rules = UrlRules(options) if has_rules(options) else None
+        self._deny, self._allow = (
+            Expressions(given, name) if options.scope_deny and given else None
+            for given, name in ((options.scope_deny, "SCOPE_DENY"), (options.scope_allow, "SCOPE_ALLOW"))
+        )
         for fault in self._rules.faults if self._rules is not None else ():
             logger.warning("%s", fault)
 
     def identity(self) -> Mapping[str, Any]:
-        return {} if self._rules is None else {"url_rules": self._rules.identity}
+        told: dict[str, Any] = {} if self._rules is None else {"url_rules": self._rules.identity}
+        lists = {"denied": self._deny, "allowed": self._allow}
+        return told | {name: one.digest for name, one in lists.items() if one is not None}
 
     def follows(self, source: Entry, links: Sequence[Link]) -> Sequence[Link]:
         if self._within_domain:
@@ -126,7 +134,13 @@ class ScopePart(Part):
     def redirects(self, source: Entry, url: str) -> Refusal | None:
         if self._within_domain and domain_of_url(url) != domain_of_url(source.url or source.key):
             return Refusal(OFF_SCOPE, Why("CRAWL_SCOPE domain"))
-        return self.seeds(url)
+        if (refusal := self.seeds(url)) is not None or (denied := self._denied(url)) is None:
+            return refusal
+        return None if denied == self._denied(source.url or source.key) else Refusal(DENIED, Why(denied))
+
+    def admits(self, candidate: Candidate) -> Refusal | None:
+        denied = self._denied(candidate.url or candidate.key)
+        return None if denied is None else Refusal(DENIED, Why(denied))
 
     def seeds(self, url: str) -> Refusal | None:
         if self._rules is None or self._rules.off_scope(url) is None:
@@ -138,6 +152,12 @@ class ScopePart(Part):
         if self._within_domain and domain_of_url(url) != domain_of_url(site):
             return False
         return self._rules is None or self._rules.off_scope(url) in {None, FILE_TYPE}
+
+    def _denied(self, url: str) -> str | None:
+        """Return the expression of SCOPE_DENY by which a URL is denied, and where it stands; None if it is not."""
+        if self._deny is None or (denied := self._deny.first_in(url)) is None:
+            return None
+        return None if self._allow is not None and self._allow.first_in(url) is not None else denied
 
     def _within_rules(self, links: Sequence[Link], rules: UrlRules) -> Sequence[Link]:
         """Return the links that the rules let it follow; count the others by rule."""

@@ -239,9 +239,9 @@ def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> Shar
 
 
 def _check_texts(row: Mapping[str, Any]) -> None:
-    """Raise TypeError unless a document's id, URL and text are text."""
-    if {type(row["id"]), type(row["url"]), type(row["text"])} != {str}:
-        raise TypeError("its id, url or text is no text")
+    """Raise TypeError unless a document's id, URL and text are text, and its words a number."""
+    if {type(row["id"]), type(row["url"]), type(row["text"])} != {str} or type(row["words"]) is not int:
+        raise TypeError("its id, url or text is no text, or its words are no number")
 
 
 def _documents(path: Path) -> Iterator[Document]:
@@ -250,7 +250,7 @@ def _documents(path: Path) -> Iterator[Document]:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:
             _check_texts(row)
-            yield Document(**{name: row[name] for name in Document._fields if name in row})  # older ones have fewer
+            yield Document(**{name: row[name] for name in Document._fields if name in row})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
 

@@ -145,7 +145,6 @@ class ArchiveSource(Source):
                     text_digest,
                     score[0] if score else None,
                     language or None,
-                    score is not None and language is not None,
                     score is not None,
                     reason,
                     signals=signals or "",

@@ -37,8 +37,10 @@ _FIELDS: Final = {
     "created": ("string", "the date, or nothing; for dolma"),
     "url": ("string", "of the page"),
     "date": ("string", "when the page was fetched, in UTC"),
-    "language": ("string", "as archived; null where it is not known"),
+    "language": ("string", "as archived, or else as the text shows; null where that is not clear"),
     "influence": ("float64", "the score of the text by the model below, higher is better; null where it has none"),
+    "words": ("int64", "of the text: what stands between blanks"),
+    "link_share": ("float64", "share of the text's words that stand in links, from 0 to 1; null without HTML"),
     "warc_file": ("string", "the archive file that the page lies in"),
     "warc_offset": ("int64", "where its record begins there"),
     "warc_length": ("int64", "how long the record is"),
@@ -46,7 +48,14 @@ _FIELDS: Final = {
     "opt_out_signals": ("string", "what site and page said of its uses, which does not forbid training; null: nothing"),
     _TOKENS: ("int64", "of the text, by the tokenizer that is named above"),
 }
-_METADATA: Final = {"WARC-Target-URI": "string", "WARC-Date": "string", "influence": "float64", "language": "string"}
+_METADATA: Final = {
+    "WARC-Target-URI": "string",
+    "WARC-Date": "string",
+    "influence": "float64",
+    "language": "string",
+    "words": "int64",
+    "link_share": "float64",
+}
 _JSON_ONLY: Final = ("source", "created")
 _BOUNDS: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 """Bounds of the Hub's size categories."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,32 +25,29 @@ from crawl4llm.base.whole_files import replacing
 from crawl4llm.engine import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import Heard
-from crawl4llm.scoring import FastTextLanguages, Scorer, load_extractor, load_scorer, require_library
+from crawl4llm.scoring import (
+    SCHEME,
+    BundledLanguages,
+    FastTextLanguages,
+    Scorer,
+    load_extractor,
+    load_scorer,
+    require_library,
+)
 from crawl4llm.tools.evaluate.documents import Integers
 from crawl4llm.tools.export.archive_source import ArchiveSource, open_source
 from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest, report
 from crawl4llm.tools.export.formats import PARQUET, require_package
 from crawl4llm.tools.export.opt_outs import judged_later
-from crawl4llm.tools.export.preparing import (
-    LACKS_DIGEST,
-    LACKS_INFLUENCE,
-    LACKS_MEASURES,
-    LACKS_TEXT,
-    Preparer,
-    Preparing,
-    Share,
-    join,
-    lacking,
-    scores_pages,
-    shares_of,
-)
+from crawl4llm.tools.export.preparing import Preparer, Preparing, Share, join, scores_pages, shares_of
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
     NUMBER,
     PREPARED_ROWS,
     TO_PREPARE,
     Columns,
+    Row,
     Rows,
     RowWriter,
 )
@@ -70,6 +67,12 @@ if TYPE_CHECKING:
 _KILLED = "a process was killed while writing; export again, maybe with fewer SCORING_WORKERS, to go on"
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
+_LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
+    "scores": lambda row: not row.scored,
+    "texts": lambda row: row.text is None,
+    "languages": lambda row: row.language is None,
+}
+"""Values that a listed document may lack, so that something has to be loaded for it."""
 
 
 def export(
@@ -83,8 +86,8 @@ def export(
     wanted.check()
     if wanted.format == PARQUET:
         require_package("pyarrow", "--format parquet")
-    if wanted.near_duplicates is not None:
-        require_package("datasketch", "--near-duplicates")
+    if wanted.compares_texts:
+        require_library("scrapy export", "give --keep-near-duplicates")
     if tasks is not None:
         require_package("duckdb", "--tasks", "offline")
     known = _known_texts(wanted.known) if wanted.known is not None else None
@@ -147,7 +150,7 @@ class _Export:
         self._wanted = wanted
         self._tokenizer = None if wanted.tokenizer is None else Tokenizer.of(wanted.tokenizer)
         model = wanted.language_model
-        self._languages = None if model is None else FastTextLanguages(given_path(model))
+        self._languages = BundledLanguages() if model is None else FastTextLanguages(given_path(model))
         self._known = known
         self._scored_by: str | None = None
         """The digest of the model that scores pages whose source has no score of theirs."""
@@ -161,6 +164,7 @@ class _Export:
             "settings": {
                 **self._wanted.settings(),
                 **{f"{name}_digest": file.digest for name, file in files.items() if file is not None},
+                **({"signatures": SCHEME} if self._wanted.compares_texts else {}),
                 "text_extractor": options.text_extractor,
                 "scorer": options.scorer,
                 "scorer_model": options.scorer_model,
@@ -174,10 +178,10 @@ class _Export:
     def run(self) -> Iterator[Part]:
         """Run all stages but those that an earlier process has finished."""
         self._check_sources()
-        left_out, columns = self._list()
-        prepared = self._prepare()
+        left_out = self._list()
+        self._prepare()
         rows = Rows(self._folder.work)
-        table = self._table(rows, None if prepared else columns)
+        table = self._table(rows)
         oracle = self._oracle() if self._wanted.oracle else None
         unfit: dict[int, str] = {int(number): reason for number, reason in self._folder.facts("unfit").items()}
         while True:
@@ -205,77 +209,68 @@ class _Export:
 
     # -- stages -------------------------------------------------------------------------------------------------------
 
-    def _list(self) -> tuple[Counter[str], Columns | None]:
-        """List all documents, and which of them are to be prepared.
-
-        Returns what else the sources hold, by reason; and what the rows say, None where they were listed before.
-        """
+    def _list(self) -> Counter[str]:
+        """List all documents, and which of them are to be prepared; return what else the sources hold, by reason."""
         noted = self._folder.facts(LISTED)
         if noted:
-            return Counter(noted["left_out"]), None
+            return Counter(noted["left_out"])
         first_files = [0, *accumulate(len(source.files) for source in self._sources)]
         left_out: Counter[str] = Counter()
-        columns = Columns() if self._executor.tasks is None else None
-        needs, listed, scores = self._needs(), 0, False
+        listed, lacking = 0, set[str]()
         numbers = AppendFile(self._folder.work / TO_PREPARE, at=0)
         heard = Heard(one for source in self._sources for one in source.heard())
         with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
-                rows = judged_later(source.rows(first_file), heard)
+                rows = map(self._refused, judged_later(source.rows(first_file), heard))
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):
                     writer.append(waiting)
-                    lacks = np.array(list(map(lacking, waiting)), dtype=np.uint8) & needs
-                    numbers.append((listed + np.flatnonzero(lacks)).astype(NUMBER).tobytes())
-                    scores = scores or bool(np.any(lacks & LACKS_INFLUENCE))
+                    taken = [(number, row) for number, row in enumerate(waiting, listed) if row.reason is None]
+                    numbers.append(np.array([number for number, _ in taken], dtype=NUMBER).tobytes())
+                    lacking.update(what for what, lacks in _LACKING.items() if any(lacks(row) for _, row in taken))
                     listed += len(waiting)
-                    if columns is not None:
-                        columns.add(waiting)
                     bar.update(len(waiting))
                 left_out.update(source.left_out)
             writer.sync()
         numbers.sync()
         numbers.close()
-        self._folder.note(LISTED, {"left_out": left_out, "scores": scores})
-        return left_out, columns
+        self._folder.note(LISTED, {"left_out": left_out, **{what: what in lacking for what in _LACKING}})
+        return left_out
 
-    def _needs(self) -> int:
-        """Return the lacks for which documents are prepared: LACKS_TEXT and the like, added up."""
-        wanted, options = self._wanted, self._options
-        needs = LACKS_TEXT
-        if wanted.measures_text or wanted.languages:
-            needs |= LACKS_MEASURES
-        if not wanted.keep_duplicates:
-            needs |= LACKS_DIGEST
-        if not wanted.keep_duplicates or self._by_influence or scores_pages(options):
-            needs |= LACKS_INFLUENCE
-        return needs
+    def _refused(self, row: Row) -> Row:
+        """Return a row with the reason for which its influence leaves it out, if it is known and does."""
+        if row.reason is not None or not row.scored:
+            return row
+        reason = self._wanted.refuses(row.influence)
+        return row if reason is None else row._replace(reason=reason)
 
     @property
     def _by_influence(self) -> bool:
         return self._wanted.selects_by_influence or self._wanted.order == INFLUENCE
 
-    def _prepare(self) -> bool:
-        """Prepare the documents of which the sources lack something; returns whether there were any."""
+    def _prepare(self) -> None:
+        """Prepare the documents that no reason leaves out yet."""
         options = self._options
         to_prepare = (self._folder.work / TO_PREPARE).stat().st_size // NUMBER.itemsize
         if not to_prepare:
-            return False
-        scores = self._folder.facts(LISTED)["scores"]
-        scorer = load_scorer(options) if scores and scores_pages(options) else None
+            return
+        lacking = self._folder.facts(LISTED)
+        scorer = load_scorer(options) if lacking["scores"] and scores_pages(options) else None
         self._scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
         if self._by_influence and scorer is not None:
             self._check_one_model(scorer)
-        load_extractor(options.text_extractor)
+        if lacking["texts"]:
+            load_extractor(options.text_extractor)
+        if lacking["languages"]:
+            self._languages.load()  # processes that are forked share it
         preparer = Preparer(
             self._folder.work,
             self._files,
             options.text_extractor,
             scorer,
-            signatures=self._wanted.near_duplicates is not None,
-            unscored=not self._wanted.selects_by_influence,
-            largest=self._largest,
-            languages=self._languages,
-            known=self._known,
+            self._wanted,
+            self._largest,
+            self._languages,
+            self._known,
         )
         processes, folder = self._executor.processes(options.workers), self._folder.work
         preparing = Preparing(preparer, processes)
@@ -283,11 +278,10 @@ class _Export:
             for _ in self._run(Shards(preparing.do, shares, preparing.is_done, folder / "tasks"), "preparing"):
                 pass
             join(folder, shares)
-            return True
+            return
         with self._bar("preparing", to_prepare) as bar:
             for done in preparing.documents(Share(0, to_prepare)):
                 bar.update(done)
-        return True
 
     def _shares(self, documents: int) -> list[Share]:
         """Return the shares in which documents are prepared, as they were when that was begun; none for in one go."""
@@ -303,10 +297,10 @@ class _Export:
         show = wants_bar(options.progress_bar)
         return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
 
-    def _table(self, rows: Rows, columns: Columns | None) -> TableInMemory | TableOnDisk:
+    def _table(self, rows: Rows) -> TableInMemory | TableOnDisk:
         """Return the table of all documents, on disk where the work is done in tasks."""
         if self._executor.tasks is None:
-            return TableInMemory(Columns.of(rows) if columns is None else columns)
+            return TableInMemory(Columns.of(rows))
         from crawl4llm.tools.export.selecting_on_disk import TableOnDisk  # an extra
 
         return TableOnDisk(rows, self._folder.work)

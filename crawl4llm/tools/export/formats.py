@@ -133,6 +133,8 @@ class Document(NamedTuple):
     date: str | None
     language: str | None
     influence: float | None
+    words: int
+    link_share: float | None
     warc_file: str
     warc_offset: int
     warc_length: int
@@ -190,6 +192,8 @@ class JsonLines:
                     "WARC-Date": document.date,
                     "influence": document.influence,
                     "language": document.language,
+                    "words": document.words,
+                    "link_share": document.link_share,
                 },
             },
             option=orjson.OPT_APPEND_NEWLINE,
@@ -231,8 +235,9 @@ class Parquet:
         import pyarrow as pa
         from pyarrow import parquet
 
-        types = {"influence": pa.float64(), "date": pa.timestamp("us", "UTC")}
-        types |= dict.fromkeys(("warc_offset", "warc_length", "tokens"), pa.int64())
+        types = dict.fromkeys(("influence", "link_share"), pa.float64())
+        types |= dict.fromkeys(("words", "warc_offset", "warc_length", "tokens"), pa.int64())
+        types["date"] = pa.timestamp("us", "UTC")
         names = [name for name in Document._fields if tokens or name != "tokens"]
         self._schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
         self._table = pa.Table

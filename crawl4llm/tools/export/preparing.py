@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crawl4llm.base.compression import compress
-from crawl4llm.base.errors import CorruptRecord, InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
-from crawl4llm.optouts import from_text, said_in_html
+from crawl4llm.optouts import from_text, said_in_tree
 from crawl4llm.scoring import (
     EXTRACTORS,
-    FastTextLanguages,
+    Languages,
     PageWorkers,
     Rating,
     Scorer,
     count_tokens,
     extract_text,
+    linked_share,
     rate_text,
-    signatures,
+    signature_of,
 )
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, as_text
@@ -44,9 +46,9 @@ from crawl4llm.tools.export.rows import (
     RowWriter,
     spool_path,
 )
-from crawl4llm.tools.export.selecting import KNOWN_TEXT, NO_INFLUENCE, signature_of
+from crawl4llm.tools.export.selecting import KNOWN_TEXT, Wanted
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc import Record, StoredRecord, field_name, html_of_record, utf8
+from crawl4llm.warc import Record, StoredRecord, field_name, utf8
 
 if TYPE_CHECKING:
     from crawl4llm.parts import KnownTexts
@@ -56,18 +58,6 @@ BLOCK = 1024
 
 _PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
-
-LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
-"""Unknown values of a listed document. LACKS_TEXT: text, or the head of its record, without which it cannot be written;
-LACKS_MEASURES: length, language and signature, which none has yet."""
-
-
-def lacking(row: Row) -> int:
-    """Return all that a document lacks, added up; nothing where it is left out."""
-    if row.reason is not None:
-        return 0
-    of_text = LACKS_TEXT if row.text is None or row.date is None else 0
-    return of_text | (0 if row.text_digest else LACKS_DIGEST) | (0 if row.scored else LACKS_INFLUENCE) | LACKS_MEASURES
 
 
 def scores_pages(options: Options) -> bool:
@@ -92,13 +82,10 @@ class Preparer:
     extractor: str
     scorer: Scorer | None
     """Scores pages that have no influence; without one they stay so."""
-    signatures: bool
-    """Whether MinHashes of texts are wanted."""
-    unscored: bool
-    """Whether pages without influence are wanted."""
+    wanted: Wanted
     largest: int | None
     """As for Reader."""
-    languages: FastTextLanguages | None = None
+    languages: Languages
     """Tells the languages of pages whose archive does not."""
     known: KnownTexts | None = None
     """Texts that are left out."""
@@ -107,63 +94,93 @@ class Preparer:
         self.rows = RowFile(self.work / LISTED_ROWS)
         self.reader = Reader(self.files, self.work, self.largest)
 
-    def identified(self, text: str) -> str | None:
-        """Return the language of a text, where it can be told."""
-        return None if self.languages is None else self.languages.language(text)
+    def load(self) -> None:
+        """Load what processes that are forked later share."""
+        if load := getattr(self.scorer, "load", None):
+            load()
 
-    def refuses(self, text: str) -> str | None:
+    def refuses(self, text: str, signature: bytes) -> str | None:
         """Return the reason for which a text is left out; None where it is not."""
         if not text.strip():
             return NO_TEXT
-        if self.known is None:
-            return None
-        signature = signatures.signature_of(text) if self.known.near else b""
-        return KNOWN_TEXT if self.known.knows(text, signature) else None
+        return KNOWN_TEXT if self.known is not None and self.known.knows(text, signature) else None
+
+    @property
+    def signs(self) -> bool:
+        """True if signatures of texts are needed."""
+        return self.wanted.compares_texts or (self.known is not None and self.known.near)
 
     def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
         return Preparer, tuple(getattr(self, field.name) for field in fields(self))
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
-    """Compute all of a document that selecting may need: the task of a worker. Raises PageError."""
-    row = preparer.rows[number]
-    if row.date is None or row.text is None:
-        stored = preparer.reader.content(row)
-        row = _with_heads(row, stored.record)
-        if row.text is not None and row.language is None and tuple(row.text[:2]) != (row.file, row.offset):
-            row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
+    """Compute all of a document that selecting and writing need: the task of a worker. Raises PageError."""
+    row, stored = _from_heads(preparer, preparer.rows[number])
     about = preparer.reader.about(row)
     row = judged(row, from_text(about.signals))
-    if row.reason is not None:
-        return Prepared(row, None)
-    influence = row.influence if row.scored else about.influence
-    scorer = None if row.scored else preparer.scorer
-    if influence is None and scorer is None and not preparer.unscored:
-        return Prepared(row._replace(reason=NO_INFLUENCE), None)
-    if row.text is None:
-        html = _html(stored, preparer.largest)
-        row = judged(row, said_in_html(html, ""))
+    row = row._replace(
+        influence=row.influence if row.scored else about.influence, language=row.language or about.language
+    )
+    scorer = None if row.scored or row.influence is not None else preparer.scorer
+    reason = row.reason or (preparer.wanted.refuses(row.influence) if scorer is None else None)
+    if reason is not None:
+        return Prepared(row._replace(reason=reason), None)
+    html = _html(preparer, row, stored)
+    page = HtmlTree(html) if html else None
+    if page is not None:
+        row = judged(row, said_in_tree(page, ""))
         if row.reason is not None:
             return Prepared(row, None)
-        text = extract_text(html, EXTRACTORS[preparer.extractor])
-        data = encoded = utf8(text)
-    else:
-        data = preparer.reader.text(row)
-        text, encoded = as_text(data)
-    if reason := preparer.refuses(text):
-        return Prepared(row._replace(reason=reason), None)
-    if influence is None and scorer is not None:
-        influence = rate_text(scorer, text, row.url).score
-    row = row._replace(
-        influence=influence,
-        language=row.language or about.language or preparer.identified(text),
-        known=True,
+    if row.text is not None:
+        return Prepared(_measured(preparer, row, scorer, preparer.reader.text(row), page), None)
+    data = utf8(extract_text(html, EXTRACTORS[preparer.extractor]))
+    row = _measured(preparer, row, scorer, data, page)
+    return Prepared(row, compress(data) if row.reason is None else None)
+
+
+def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
+    """Return the row with its score, if ``scorer`` is to give one, and with all that is measured of its text, or with
+    the reason for which these leave it out. ``data``: the text as it is stored."""
+    text, encoded = as_text(data)
+    signature = signature_of(text) if preparer.signs else b""
+    reason = preparer.refuses(text, signature)
+    if reason is None and scorer is not None:
+        row = row._replace(influence=rate_text(scorer, text, row.url).score)
+        reason = preparer.wanted.refuses(row.influence)
+    if reason is not None:
+        return row._replace(reason=reason)
+    return row._replace(
+        language=row.language or preparer.languages.language(text),
         text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
         text_bytes=len(encoded),
         words=count_tokens(text),
-        signature=signature_of(text) if preparer.signatures else None,
+        link_share=None if page is None else linked_share(page, text),
+        signature=signature.hex() if preparer.wanted.compares_texts else None,
     )
-    return Prepared(row, compress(data) if row.text is None else None)
+
+
+def _from_heads(preparer: Preparer, row: Row) -> tuple[Row, StoredRecord | None]:
+    """Return the row with the values in the heads of its records, and the page's record if that was read for them."""
+    if row.date is not None and row.text is not None:
+        return row, None
+    stored = preparer.reader.content(row)
+    row = _with_heads(row, stored.record)
+    if row.language is None and _text_is_apart(row):
+        row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
+    return row, stored
+
+
+def _text_is_apart(row: Row) -> bool:
+    """Return whether the text of a page lies in a record of its own, so that the page may have HTML too."""
+    return row.text is not None and (row.text[0], row.text[1]) != (row.file, row.offset)
+
+
+def _html(preparer: Preparer, row: Row, stored: StoredRecord | None) -> bytes:
+    """Return the HTML of a page in UTF-8, empty if it has none, for its opt-outs, its links and maybe its text."""
+    if row.text is not None and not _text_is_apart(row):
+        return b""
+    return preparer.reader.html(stored or preparer.reader.content(row), is_html=row.text is None)
 
 
 def _with_heads(row: Row, record: Record) -> Row:
@@ -185,14 +202,6 @@ def _text_record(row: Row) -> Row:
     assert row.text is not None
     file, offset, length = row.text
     return row._replace(file=file, offset=offset, length=length)
-
-
-def _html(stored: StoredRecord, largest: int | None) -> bytes:
-    """Return the HTML in a record, in UTF-8."""
-    try:
-        return html_of_record(stored, largest).data
-    except ValueError as error:
-        raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
 class Share(NamedTuple):

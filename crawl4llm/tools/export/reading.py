@@ -11,8 +11,6 @@ from typing import NamedTuple
 from crawl4llm.base.compression import InflateError, inflate, plausible
 from crawl4llm.base.errors import CorruptRecord, MissingRecord, reading
 from crawl4llm.base.files import PreadFile, keep_open
-from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.optouts import Said, may_say, said_in_tree
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc import (
@@ -20,8 +18,6 @@ from crawl4llm.warc import (
     SIGNALS,
     RecordReader,
     StoredRecord,
-    decoded,
-    entity,
     html_of_record,
     may_be_html,
     parse_stored,
@@ -77,22 +73,17 @@ class Reader:
         """Read the record that holds a page. Raises PageError."""
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
 
-    def said_in_html(self, row: Row) -> list[Said]:
-        """Return the signals in the head of a page's HTML, for crawlers of any name; none if it has no HTML. Raises
-        PageError."""
-        stored = self.content(row)
-        record, http, data, at = stored
-        fields = http.fields if http else record.fields
-        if not may_be_html(fields.listed(CONTENT_TYPE)):
-            return []
-        with reading(at):
+    def html(self, stored: StoredRecord, *, is_html: bool) -> bytes:
+        """Return the HTML in the record of a page, in UTF-8; empty if it has none. ``is_html``: it is known to be HTML.
+        Raises PageError."""
+        fields = stored.http.fields if stored.http else stored.record.fields
+        if not (is_html or may_be_html(fields.listed(CONTENT_TYPE))):
+            return b""
+        with reading(stored.at):
             try:
-                if not may_say(decoded(entity(data, record, http), fields, self._largest)):
-                    return []
-                html = html_of_record(stored, self._largest).data
+                return html_of_record(stored, self._largest).data
             except ValueError as error:
-                raise CorruptRecord(f"{at}: {error}") from error
-            return said_in_tree(HtmlTree(html), "")
+                raise CorruptRecord(f"{stored.at}: {error}") from error
 
     def about(self, row: Row) -> About:
         """Read the metadata record behind a page, where this project wrote it; return nothing elsewhere.

@@ -21,7 +21,8 @@ from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, a
 SPOOL: Final = -1
 """Number of the file of texts that this export has extracted; tasks have files of their own, below it."""
 LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
-"""Files of a work folder: rows as listed; some of them prepared for selecting; and the numbers of those, ascending."""
+"""Files of a work folder: rows as listed; those prepared for selecting that no reason leaves out; and the numbers of
+these, ascending."""
 NUMBER: Final = np.dtype("<i8")
 """The stored form of a document's number."""
 _END_BYTES: Final = 8
@@ -66,16 +67,16 @@ class Row(NamedTuple):
     """``sha1:`` and Base32, over the text in UTF-8; None where it is not known yet."""
     influence: float | None = None
     language: str | None = None
-    known: bool = False
-    """Whether influence and language are all that there is to know; else the record after the page may tell more."""
     scored: bool = False
     """Whether influence is that of a crawl log, null too."""
     reason: str | None = None
     """The reason why it is left out, where that is known already."""
     text_bytes: int = 0
     words: int = 0
+    link_share: float | None = None
+    """Share of the text's words that stand in links; None if the archive has no HTML of the page."""
     signature: str | None = None
-    """MinHash of the text, in hex."""
+    """Signature of the text (:mod:`crawl4llm.scoring.signatures`), in hex; None where texts are not compared."""
     signals: str = ""
     """What was said of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
 

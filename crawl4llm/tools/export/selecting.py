@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
@@ -31,13 +30,10 @@ KNOWN_TEXT, LANGUAGE, TOO_SHORT, TOO_LONG = "known_text", "language", "too_short
 _MOST_NAMED = 10
 _FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
-Hashes = NDArray[np.uint32]
-PERMUTATIONS, SHINGLE_WORDS = 128, 5
-_SEED, _SCHEME = 1, "affine32"
-_FEWER_MISSED = (0.1, 0.9)
-"""Weights of comparing two texts in vain, and of missing two that are alike. Those found are compared, so the former
-costs little; with datasketch's equal weights more than half of the texts just above 0.8 are missed.
-"""
+_ROOM: Final = 4
+"""Texts that the search for near duplicates has room for, for each one that there is: in a full table the later ones
+overwrite the earlier."""
+_LEAST_ROOM, _MOST_ROOM = 1 << 12, 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +54,7 @@ class Wanted:
     min_words: int | None = None
     max_words: int | None = None
     keep_duplicates: bool = False
-    near_duplicates: float | None = None
-    """Jaccard similarity from which on texts count as the same."""
+    keep_near_duplicates: bool = False
     known: str | None = None
     """Path of a file of known texts, which are left out."""
     shard_documents: int = 100_000
@@ -82,10 +77,15 @@ class Wanted:
         return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
 
     @property
-    def measures_text(self) -> bool:
-        """Whether texts must be read before any is written."""
-        files = {self.language_model, self.known}
-        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} | files != {None}
+    def compares_texts(self) -> bool:
+        """True if texts that are nearly those of others are left out. Equal ones are nearly equal too."""
+        return not (self.keep_duplicates or self.keep_near_duplicates)
+
+    def refuses(self, influence: float | None) -> str | None:
+        """Return the reason for which a page of this influence is left out, whatever the others are; else None."""
+        if influence is None:
+            return NO_INFLUENCE if self.selects_by_influence else None
+        return BELOW if self.min_influence is not None and influence < self.min_influence else None
 
     def settings(self) -> Mapping[str, Any]:
         """Return all of it, for the manifest, but known texts: what a file has counts, wherever it lies."""
@@ -122,18 +122,14 @@ class TableInMemory(Table):
             chosen.drop(self.words < wanted.min_words, TOO_SHORT)
         if wanted.max_words is not None:
             chosen.drop(self.words > wanted.max_words, TOO_LONG)
-        if wanted.selects_by_influence:
-            chosen.drop(np.isnan(self.influence), NO_INFLUENCE)
-        if wanted.min_influence is not None:
-            chosen.drop(self.influence < wanted.min_influence, BELOW)
         if oracle is not None:
             chosen.drop(self.influence < oracle, NOT_ORACLE)
         best_first = self.best_first
         if not wanted.keep_duplicates:
             chosen.keep_first(self.digests, best_first, DUPLICATE)
-        if wanted.near_duplicates is not None:
-            signatures = ((int(number), rows[int(number)].signature or "") for number in chosen.among(best_first))
-            found = np.fromiter(near_duplicates(signatures, wanted.near_duplicates), dtype=np.int64)
+        if wanted.compares_texts:
+            best = chosen.among(best_first)
+            found = np.fromiter(near_duplicates(rows, map(int, best), len(best)), dtype=np.int64)
             chosen.drop_numbers(found, NEAR_DUPLICATE)
         best = chosen.among(best_first)
         if wanted.top_share is not None:
@@ -178,16 +174,15 @@ class _Chosen:
 
 
 def unknown_language(languages: Iterable[str | None], wanted: Sequence[str]) -> str | None:
-    """Return an error message where languages are wanted and no document is of one, or of any; else None."""
+    """Return an error message if languages are wanted and no document is of one, or of any; else None."""
     held = set(languages)
     if not wanted or not held or any(matches(name, wanted) for name in held):
         return None
     known = sorted(filter(None, held))
     if not known:
-        told = "no page has a language here, its archive tells none"
-        return f"--language: {told}; give a --language-model, or export without --language"
+        return "--language: no page has a language that its archive says or its text shows; export without --language"
     listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
-    return f"--language {' '.join(wanted)}: no page is in it; the archives have {listed}"
+    return f"--language {' '.join(wanted)}: no page is in it; there are {listed}"
 
 
 def matches(language: str | None, wanted: Sequence[str]) -> bool:
@@ -212,41 +207,20 @@ def plan_shards(order: Integers, text_bytes: Integers, wanted: Wanted) -> Iterat
         start = end
 
 
-def signature_of(text: str) -> str:
-    """Return the MinHash of a text's runs of five words in lower case; of the whole text where it has fewer."""
-    # an extra
-    from datasketch import MinHash
+def near_duplicates(rows: Rows, numbers: Iterable[int], count: int) -> Iterator[int]:
+    """Yield the documents whose text is like that of one before which stays; ``numbers`` are ``count`` documents, in
+    the order in which they are preferred.
 
-    words = text.lower().split()
-    runs = range(max(len(words) - SHINGLE_WORDS + 1, 1))
-    shingles = {" ".join(words[start : start + SHINGLE_WORDS]) for start in runs}
-    minhash = MinHash(PERMUTATIONS, seed=_SEED, scheme=_SCHEME)
-    minhash.update_batch(shingle.encode("utf-8", "replace") for shingle in shingles)
-    hashes: Hashes = minhash.hashvalues
-    return hashes.astype("<u4").tobytes().hex()
-
-
-def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) -> Iterator[int]:
-    """Yield the numbers of texts that are as similar as that, or more, to one that came before and stays.
-
-    Similarity is the share of runs of words that two texts have in common (Jaccard), estimated from 128 hashes: its
-    standard error is 0.04 at 0.7. Locality-sensitive hashing finds the texts to compare, most but not all that qualify.
+    Texts are alike by :mod:`crawl4llm.scoring.signatures`, as in a crawl. Each is compared with the last 4,194,304 that
+    stay; that takes 350 bytes a document, and 370 MB at most.
     """
-    # an extra
-    from datasketch import MinHash, MinHashLSH
+    # exports that keep them need none of it
+    from crawl4llm.parts import NearDuplicates
 
-    staying = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, weights=_FEWER_MISSED)
-    permutations = MinHash(PERMUTATIONS, seed=_SEED, scheme=_SCHEME).permutations
-    values: dict[int, Hashes] = {}
-    for number, signature in signatures:
-        mine = np.frombuffer(bytes.fromhex(signature), "<u4").astype(np.uint32)
-        minhash = MinHash(seed=_SEED, hashvalues=mine, permutations=permutations, scheme=_SCHEME)
-        alike = (np.count_nonzero(values[other] == mine) for other in staying.query(minhash))
-        if any(same >= similarity * PERMUTATIONS for same in alike):
+    staying = NearDuplicates(min(max(_ROOM * count, _LEAST_ROOM), _MOST_ROOM))
+    for number in numbers:
+        if staying.add(number, bytes.fromhex(rows[number].signature or "")) is not None:
             yield number
-        else:
-            staying.insert(number, minhash)
-            values[number] = mine
 
 
 def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Executor = UNDIVIDED) -> float:

@@ -16,13 +16,11 @@ from crawl4llm.base.reductions import Database
 from crawl4llm.tools.evaluate.documents import Integers, as_array, fingerprints
 from crawl4llm.tools.export.rows import Row, Rows, fitting
 from crawl4llm.tools.export.selecting import (
-    BELOW,
     DUPLICATE,
     DUPLICATE_ID,
     INFLUENCE,
     LANGUAGE,
     NEAR_DUPLICATE,
-    NO_INFLUENCE,
     NOT_ORACLE,
     NOT_TOP,
     TOO_LONG,
@@ -93,33 +91,32 @@ class TableOnDisk:
             self._drop("words < ?", TOO_SHORT, wanted.min_words)
         if wanted.max_words is not None:
             self._drop("words > ?", TOO_LONG, wanted.max_words)
-        if wanted.selects_by_influence:
-            self._drop("influence IS NULL", NO_INFLUENCE)
-        if wanted.min_influence is not None:
-            self._drop("influence < ?", BELOW, wanted.min_influence)
         if oracle is not None:
             self._drop("influence < ?", NOT_ORACLE, oracle)
         if not wanted.keep_duplicates:
             self._keep_first("digest", _BEST, DUPLICATE)
-        if wanted.near_duplicates is not None:
-            best = self._db.rows(f"SELECT number {_KEPT} ORDER BY {_BEST}")
-            signatures = ((number, rows[number].signature or "") for (number,) in best)
-            found = np.fromiter(near_duplicates(signatures, wanted.near_duplicates), dtype=np.int64)
+        if wanted.compares_texts:
+            count = self._kept()
+            best = (number for (number,) in self._db.rows(f"SELECT number {_KEPT} ORDER BY {_BEST}"))
+            found = np.fromiter(near_duplicates(rows, best, count), dtype=np.int64)
             self._db.change("DELETE FROM found")
             self._db.add("found", {"number": found})
             self._drop("number IN (SELECT number FROM found)", NEAR_DUPLICATE)
         if wanted.top_share is not None:
-            ((count,),) = self._db.rows(f"SELECT count(*) {_KEPT}")
-            self._keep_best(math.ceil(Fraction(str(wanted.top_share)) * count))
+            self._keep_best(math.ceil(Fraction(str(wanted.top_share)) * self._kept()))
         if wanted.top is not None:
             self._keep_best(wanted.top)
-        ((count,),) = self._db.rows(f"SELECT count(*) {_KEPT}")
         reasons = self._db.rows("SELECT left_out, count(*) FROM documents WHERE left_out IS NOT NULL GROUP BY ALL")
-        return Selection(count, self._parts(wanted), Counter(dict(reasons)))
+        return Selection(self._kept(), self._parts(wanted), Counter(dict(reasons)))
 
     def close(self) -> None:
         """Remove the table."""
         self._db.close()
+
+    def _kept(self) -> int:
+        """Return how many documents have not been left out yet."""
+        ((count,),) = self._db.rows(f"SELECT count(*) {_KEPT}")
+        return int(count)
 
     def _drop(self, condition: str, reason: str, *values: object) -> None:
         self._db.change(f"UPDATE documents SET left_out = ? WHERE left_out IS NULL AND ({condition})", reason, *values)

@@ -16,9 +16,8 @@ from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard
-from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, as_text
-from crawl4llm.tools.export.rows import NUMBER, SPOOL, Row, Rows
+from crawl4llm.tools.export.rows import NUMBER, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.tokens import Tokenizer
 from crawl4llm.warc import OPEN_SUFFIX
@@ -28,9 +27,6 @@ PLAN: Final = "plan"
 """Name of the file in the work folder with the numbers of all documents, in the order of the export."""
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
 """Bounds to the languages that foreign archives can put into a manifest."""
-_FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
-_CHUNK: Final = 1 << 17
-"""Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
 
 
 class ShardFacts(NamedTuple):
@@ -60,13 +56,12 @@ class ShardWriter:
         self._file = file
         self._shard = open_shard(file, form, tokens=tokens)
         self._tokens = 0 if tokens else None
-        self._words = WordCount()
         self._languages: Counter[str] = Counter()
-        self._documents = self._text_bytes = 0
+        self._documents = self._words = self._text_bytes = 0
 
     def add(self, document: Document, text: bytes) -> None:
         """Write a document; ``text`` is its text in UTF-8."""
-        self._words.add(text)
+        self._words += document.words
         self._documents += 1
         self._text_bytes += len(text)
         if self._tokens is not None:
@@ -81,8 +76,7 @@ class ShardWriter:
         self._shard.finish()
         self._file.close()
         size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
-        words, tokens = self._words.total, self._tokens
-        return ShardFacts(name, self._documents, words, self._text_bytes, size, digest, languages, tokens)
+        return ShardFacts(name, self._documents, self._words, self._text_bytes, size, digest, languages, self._tokens)
 
 
 class Written(NamedTuple):
@@ -151,18 +145,14 @@ def _write(job: ShardJob, path: Path) -> Written:
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
                 text, encoded = as_text(reader.text(row))
-                if _has_html(row):
-                    row = judged(row, reader.said_in_html(row))  # noqa: PLW2901
             except PageError as error:
                 unfit[number] = TooLarge.reason if isinstance(error, TooLarge) else CorruptRecord.reason
                 continue
             if not text.strip():
                 unfit[number] = NO_TEXT
-            elif row.reason is not None:
-                unfit[number] = row.reason
             if unfit:
                 continue
-            document = _document(row, text, reader, names)
+            document = _document(row, text, names)
             if job.tokenizer is not None:
                 document = document._replace(tokens=job.tokenizer.count(text))
             shard.add(document, encoded)
@@ -173,51 +163,19 @@ def _write(job: ShardJob, path: Path) -> Written:
     return Written(None if unfit else facts, unfit)
 
 
-def _has_html(row: Row) -> bool:
-    """Return whether a page may have HTML that this export has not read: its text lies in a record of its own."""
-    assert row.text is not None
-    return row.text[0] > SPOOL and (row.text[0], row.text[1]) != (row.file, row.offset)
-
-
-def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Document:
-    influence, language = row.influence, row.language
-    if not row.known:
-        about = reader.about(row)
-        language = language or about.language
-        influence = influence if row.scored else about.influence
-    place = names[row.file], row.offset, row.length
-    return Document(row.id, text, row.url, row.date, language, influence, *place, row.digest, row.signals or None)
-
-
-class WordCount:
-    """A count of words: runs of bytes between blanks, as fastText reads them (``Dictionary::readWord``).
-
-    Counted in chunks by NumPy: that takes a tenth of what splitting each text takes.
-    """
-
-    def __init__(self) -> None:
-        self._texts: list[bytes] = []
-        self._waiting = 0
-        self._counted = 0
-
-    def add(self, text: bytes) -> None:
-        """Count a text in UTF-8."""
-        self._texts.append(text)
-        self._waiting += len(text)
-        if self._waiting >= _CHUNK:
-            self._count()
-
-    @property
-    def total(self) -> int:
-        """The words of all texts."""
-        self._count()
-        return self._counted
-
-    def _count(self) -> None:
-        data = np.frombuffer(b"\0".join((b"", *self._texts)), dtype=np.uint8)
-        blank = data - _FIRST_CONTROL < _CONTROLS
-        blank |= data == _SPACE
-        blank |= data == _NUL
-        self._counted += int(np.count_nonzero(blank[:-1] > blank[1:]))
-        self._texts.clear()
-        self._waiting = 0
+def _document(row: Row, text: str, names: Sequence[str]) -> Document:
+    return Document(
+        id=row.id,
+        text=text,
+        url=row.url,
+        date=row.date,
+        language=row.language,
+        influence=row.influence,
+        words=row.words,
+        link_share=row.link_share,
+        warc_file=names[row.file],
+        warc_offset=row.offset,
+        warc_length=row.length,
+        digest=row.digest,
+        opt_out_signals=row.signals or None,
+    )

@@ -143,7 +143,7 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     """Write where the domain's pages are, if there are any; returns how many there are."""
     if not crawl.state.archive.index_offset:
         return 0
-    found = (entry for entry in islice(cdxj.read(index), crawl.pages) if domain.holds(entry.url))
+    found = (entry for entry in islice(cdxj.read(index), crawl.archived) if domain.holds(entry.url))
     archived = 0
     if (first := next(found, None)) is None:
         return archived

@@ -34,10 +34,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         equation = str(crawl.balance)
         if crawl.state.crawl is not None:
             output = crawl.output(settings)
-            _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)
+            _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.archived)
             _check_lines(output / crawl_log.FAILURES, crawl.state.log.failures)
             if crawl.state.archive.index_offset:
-                _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.pages)
+                _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.archived)
             if crawl.state.archive.text_index_offset:
                 _check_archive(output / WARC, TEXT_INDEX_NAME, crawl.state.archive.texts)
     yield Fact("sound", value=True, shown="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -161,7 +161,7 @@ def _write_target(folder: Path, place: int, target: Target, tokenizer: Tokenizer
     """Write the held-out tokens of a target, behind an end token; return what the plan says of it."""
     parts: list[Tokens] = [np.array([tokenizer.end], np.uint16)]
     count = size = documents = 0
-    for text, tokens in zip(target.held_out, tokenizer.encode(target.held_out), strict=True):
+    for text, tokens in _encoded(target.held_out, tokenizer):
         if count + len(tokens) > _MOST_HELD_OUT and count:
             break
         parts.append(tokens)
@@ -170,6 +170,13 @@ def _write_target(folder: Path, place: int, target: Target, tokenizer: Tokenizer
     (folder / f"target-{place}.bin").write_bytes(data)
     told = {"name": target.name, "tokens": f"target-{place}.bin", "bytes": size, "texts": documents, "count": count}
     return {**told, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _encoded(texts: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[str, Tokens]]:
+    """Yield texts with their tokens; some at a time, as few may be wanted of many."""
+    left = iter(texts)
+    while some := list(islice(left, _AT_ONCE)):
+        yield from zip(some, tokenizer.encode(some), strict=True)
 
 
 class _Documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
+from crawl4llm.base.processes import interruptible
 from crawl4llm.tools._learnt import LARGEST, Learnt, Point, Results
 from crawl4llm.tools.trainlm.estimate import bits_per_byte
 from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
@@ -79,13 +81,13 @@ def _speed(speeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _estimates(folder: Path, plan: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, float]:
-    tokens = run_tokens(folder, run["order"], plan["tokens"])
-    return {
-        target["name"]: bits_per_byte(
-            tokens, np.fromfile(folder / target["tokens"], "<u2"), target["bytes"], plan["model"]["vocabulary"]
-        )
-        for target in plan["targets"]
-    }
+    tokens, vocabulary = run_tokens(folder, run["order"], plan["tokens"]), plan["model"]["vocabulary"]
+
+    def estimate(target: Mapping[str, Any]) -> float:
+        held_out = np.fromfile(folder / target["tokens"], "<u2")
+        return bits_per_byte(tokens, held_out, target["bytes"], vocabulary)
+
+    return {target["name"]: interruptible(partial(estimate, target)) for target in plan["targets"]}
 
 
 # -- comparisons -------------------------------------------------------------------------------------------------------

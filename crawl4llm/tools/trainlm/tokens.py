@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.installed import to_install
+from crawl4llm.base.processes import interruptible
 from crawl4llm.tools.trainlm.sizes import LARGEST_VOCABULARY
 
 Tokens = NDArray[np.uint16]
@@ -61,7 +62,7 @@ class Tokenizer:
         trainer = library.trainers.BpeTrainer(
             vocab_size=vocabulary - 1, initial_alphabet=sorted(alphabet), show_progress=False
         )
-        made.train_from_iterator(map(_encodable, texts), trainer)
+        interruptible(lambda: made.train_from_iterator(map(_encodable, texts), trainer))
         return cls(made.to_str().encode(), NAME)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.installed import to_install
+from crawl4llm.base.processes import python_command, sigint_blocked
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.whole_files import check_free, whole_folder
@@ -34,7 +35,11 @@ from crawl4llm.tools.trainlm.trainer import files as trainer
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_TRAINER: Final = "crawl4llm.tools.trainlm.trainer"
+_TRAIN: Final = (
+    "import sys; from crawl4llm.base.processes import end_with; end_with(int(sys.argv.pop(1)));"
+    f"from {trainer.__package__}.__main__ import main; sys.exit(main())"
+)
+"""Code of the trainer's process, which ends with this one, even if a second Ctrl-C or SIGKILL ends this one."""
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
 
@@ -164,9 +169,10 @@ def _train(out: Path, device: str) -> None:
     every, left = len(plan["jobs"]), len(trainer.missing_jobs(out, plan))
     if not left:
         return
-    command = [sys.executable, "-m", _TRAINER, str(out), "--device", device]
+    command = python_command(_TRAIN, str(os.getpid()), str(out), "--device", device)
     lines, last = Lines("training"), ""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with sigint_blocked():  # Ctrl-C is this process's to answer, and to end the trainer then
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         for line in process.stderr:

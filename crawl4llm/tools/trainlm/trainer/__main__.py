@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ def main() -> int:
     parser.add_argument("plan", type=Path, metavar="PLAN_DIR")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     args = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it at once, as SIGTERM does; the same command goes on
     if args.device != "auto":
         os.environ["JAX_PLATFORMS"] = args.device
     try:

@@ -1,0 +1,56 @@
+"""Links without the session ids that a server writes into them for clients that send no cookies: PHP's
+``session.use_trans_sid``, and URL rewriting of Java servlets (Jakarta Servlet 6.0, 7.1.3).
+
+The answer sets the id as a cookie, too. A parameter that has the name and the value of a cookie of the same answer is
+no part of a page's address: each answer to the crawler sets another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from crawl4llm.base.pages import HeaderFields, Link
+
+_COOKIE = re.compile(rb"\s*([\w.-]{1,64})=([\w,.-]{16,256})\s*(?:;|$)", re.ASCII)
+"""A name and a value that can be an id: PHP's has 22 characters or more, a servlet's usually 32."""
+_MOST_COOKIES: Final = 20
+_IN_PATH = re.compile(r";([a-z]{2,20})=([\w,.-]{16,256})(?=$|[/?;])", re.ASCII | re.IGNORECASE)
+
+
+def without_sessions(links: Sequence[Link], url: str, headers: HeaderFields) -> list[Link]:
+    """Return the links of a page, one for each target: those to its own host without the session that the answer
+    begins. ``url``: the page's; ``headers``: of the answer that brought it."""
+    sessions = _sessions(headers)
+    if not sessions:
+        return list(links)
+    host = urlsplit(url).netloc
+    found: dict[str, Link] = {}
+    for link in links:
+        own = "=" in link.url and urlsplit(link.url).netloc == host
+        target = _without(link.url, sessions) if own else link.url
+        found.setdefault(target, link if target == link.url else link._replace(url=target, key=target))
+    found.pop(url, None)
+    return list(found.values())
+
+
+def _sessions(headers: HeaderFields) -> Collection[tuple[str, str]]:
+    """Return names, in lower case, and values of the cookies of an answer that can be ids of sessions."""
+    cookies = [value for name, value in headers if name.lower() == b"set-cookie"][:_MOST_COOKIES]
+    found = (_COOKIE.match(cookie) for cookie in cookies)
+    return {(one[1].decode().lower(), one[2].decode()) for one in found if one is not None}
+
+
+def _without(url: str, sessions: Collection[tuple[str, str]]) -> str:
+    path, mark, query = url.partition("?")
+    path = _IN_PATH.sub(lambda one: "" if (one[1].lower(), one[2]) in sessions else one[0], path)
+    kept = [part for part in query.split("&") if _pair(part) not in sessions]
+    return f"{path}{mark}{'&'.join(kept)}" if kept and mark else path
+
+
+def _pair(parameter: str) -> tuple[str, str]:
+    name, _, value = parameter.partition("=")
+    return name.lower(), value

@@ -1,0 +1,68 @@
+"""Choosing a page's text: that of one extractor, unless the text of another shows that it is no good.
+
+Trafilatura keeps less boilerplate than resiliparse, but some pages defeat it. If a page has its paragraphs in ``div``
+elements, it may keep no more of a sentence than what follows a link. If it finds too little, it gives all texts of the
+page, navigation included, each in a line of its own. Three signs tell such pages. They need no words of any language,
+and no letter case. The limits were found on the half of trafilatura's evaluation set and of the Debian handbook that
+``python -m benchmarks.text`` does not report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+LEAST_SHARE: Final = 0.4
+"""Share of the other text's length, without white space, that a text has at least."""
+_LINES: Final = 2
+"""Lines that are looked at: the first ones that are long enough."""
+_SHORTEST_LINE: Final = 15
+"""Characters of a line that is looked for, at least: shorter ones are found by chance."""
+_LOOKED_FOR: Final = 40
+"""Characters of a line's beginning that are looked for."""
+_BEFORE: Final = 20
+"""Characters before it in the other text that are looked at."""
+_LEAST_LETTERS: Final = 3
+"""Letters that must be among these: a number or a bullet is no beginning of a sentence."""
+
+
+def better_text(text: str, other: str, *, is_whole_page: bool = False) -> str:
+    """Return ``text``, or ``other`` if ``text`` is much shorter or begins within a sentence.
+
+    ``is_whole_page``: ``text`` is all that the page has; then ``other`` is better unless it is blank.
+    """
+    if is_whole_page and other.strip():
+        return other
+    return other if _is_short(text, other) or _is_cut(text, other) else text
+
+
+def _is_short(text: str, other: str) -> bool:
+    return len(_squeezed(text)) < LEAST_SHARE * len(_squeezed(other))
+
+
+def _is_cut(text: str, other: str) -> bool:
+    """Return whether one of the first lines begins within a line of the other text, and the text lacks what stands
+    there before it."""
+    beginnings = (line[:_LOOKED_FOR] for line in _squeezed_lines(text) if len(line) >= _SHORTEST_LINE)
+    lines, whole = "\n".join(("", *_squeezed_lines(other))), _squeezed(text)
+    return any(_with_before(begin, lines) not in whole for begin in islice(beginnings, _LINES))
+
+
+def _with_before(begin: str, lines: str) -> str:
+    """Return the beginning of a line with what stands before it in another text. Return nothing if a line there begins
+    so, if no line has it, or if too few letters stand before it."""
+    at = -1 if f"\n{begin}" in lines else lines.find(begin)
+    if at < 0:
+        return ""
+    before = lines[max(lines.rfind("\n", 0, at) + 1, at - _BEFORE) : at]
+    return before + begin[:_SHORTEST_LINE] if sum(map(str.isalpha, before)) >= _LEAST_LETTERS else ""
+
+
+def _squeezed_lines(text: str) -> Iterator[str]:
+    return filter(None, map(_squeezed, text.splitlines()))
+
+
+def _squeezed(text: str) -> str:
+    """Return a text without its white space, of which extractors leave unlike amounts."""
+    return "".join(text.split())

@@ -1,0 +1,56 @@
+"""The lines of a text: how long they are, and how much of them are links. Navigation, lists of links and single words
+such as ``[edit]`` are told by it from running text, in any language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+_BYTES_A_WORD: Final = 6
+"""Bytes of UTF-8 that count as a word, a blank included: scripts without blanks have no other measure."""
+_SEPARATORS = re.compile("[|\u00b7\u2022\u00bb\u203a\t]")
+"""Signs between several links of one line, or between the cells of a table's row."""
+_WORD = re.compile(r"\w+")
+
+
+class Lines(NamedTuple):
+    """Figures of the lines of a text that are not blank."""
+
+    words: float
+    """Mean words a line, a word being six bytes."""
+    linked: float
+    """Share of the text that is in lines made of links alone, from 0 to 1."""
+
+    @property
+    def unlinked_words(self) -> float:
+        """Mean words a line outside of lines made of links."""
+        return self.words * (1 - self.linked)
+
+
+def lines_of(text: str, link_texts: Iterable[str]) -> Lines | None:
+    """Return figures of a text, by the texts of the links on its page; None for a blank text.
+
+    A line is made of links if it is the text of one, or several with separators between. Only letters and digits are
+    compared.
+    """
+    links = {_letters(one) for one in link_texts} - {""}
+    lines = count = linked = 0
+    for line in text.splitlines():
+        if size := len(" ".join(line.split()).encode("utf-8", "replace")):
+            lines, count = lines + 1, count + size
+            linked += size if _is_linked(line, links) else 0
+    return Lines(count / lines / _BYTES_A_WORD, linked / count) if lines else None
+
+
+def _is_linked(line: str, links: set[str]) -> bool:
+    pieces = list(_pieces(line))
+    return bool(pieces) and links.issuperset(pieces)
+
+
+def _pieces(line: str) -> Iterator[str]:
+    return filter(None, map(_letters, _SEPARATORS.split(line)))
+
+
+def _letters(text: str) -> str:
+    return "".join(_WORD.findall(text))
