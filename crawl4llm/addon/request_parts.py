@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ReadPage:
-    """What the parts may ask of a response."""
+    """A response, as the parts may ask about it."""
 
     url: str
     html: bytes | None
@@ -39,7 +39,7 @@ class ReadPage:
     headers: HeaderFields = ()
     """Of the response."""
     tree: HtmlTree | None = None
-    """The tree of the HTML, if a part goes by it."""
+    """Of the HTML, if a part looks at it."""
 
 
 class RequestParts:

@@ -134,7 +134,8 @@ class Sitemaps:
             counts["sitemaps/failed" if listing is None else "sitemaps/read"] += 1
             if listing is None:
                 continue
-            counts["links/language"] += listing.others
+            if listing.others:
+                counts["links/language"] += listing.others
             self._take(owner, url, listing.pages)
             new = [one for one in listing.maps if one not in seen] if level < _LEVELS else []
             seen.update(new)

@@ -301,13 +301,13 @@ def _read_links(fields: list[Any]) -> list[Link]:
         return []
     # Runs once for every crawled page, over some 30 links: no call for each link.
     if len(fields[0]) <= FULL_ID_POSITION:
-        links = [_new_tuple(Link, ("", link[0], "", False)) for link in fields]
+        links = [_new_tuple(Link, ("", link[0], "", False, "", "")) for link in fields]
     else:
         links = [
-            _new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE))
+            _new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE, "", ""))
             for url, _, anchor, flag, _, key in fields
         ]
-    urls, keys, anchors, _ = zip(*links, strict=True)
+    urls, keys, anchors, *_ = zip(*links, strict=True)
     if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
         raise TypeError("a field is not a string")
     return links

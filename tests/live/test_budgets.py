@@ -47,7 +47,8 @@ def tell_what_is_set_aside(job: Path, output: Path, url: str, waiting: int) -> N
         found = list(crawl.set_aside())
     by_scope = Counter(scope for scope, _ in found)
     assert by_scope.total() == waiting
-    assert by_scope.keys() <= {owner, f"{url.removeprefix('http://')}/", f"{url.removeprefix('http://')}/m/"}
+    host = url.removeprefix("http://")
+    assert by_scope.keys() <= {owner, f"{host}/", f"{host}/m/", f"{host}/m/#"}
     scope, entry = found[0]
     told = scrapy("explain", entry.key, "--run", str(output), "-s", f"JOBDIR={job}", "-s", "SCORER=length")
     assert told.returncode == 0, told.stderr

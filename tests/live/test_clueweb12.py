@@ -129,7 +129,8 @@ def test_nothing_is_there_twice(crawled: Crawled) -> None:
 
 def test_it_is_the_live_profile_but_for_the_rules() -> None:
     changed = {name for name, value in vars(clueweb12).items() if name.isupper() and value != getattr(live, name, None)}
-    assert changed == {"SCOPE_SKIPPED_TYPES", "BODY_LIMIT", "WARC_MAX_BYTES"}
+    of_links = {"SKIPPED_LINK_TYPES", "NOINDEX", "CRAWL_LANGUAGES"}
+    assert changed == {"SCOPE_SKIPPED_TYPES", "BODY_LIMIT", "WARC_MAX_BYTES", *of_links}
     assert clueweb12.DOWNLOAD_MAXSIZE == clueweb12.BODY_LIMIT == MOST
     assert round(5.54e12 / 33_447, -6) - 1_000_000 == clueweb12.WARC_MAX_BYTES
 

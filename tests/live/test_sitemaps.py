@@ -20,6 +20,7 @@ from scrapy.utils.test import get_crawler
 from crawl4llm.live import sitemaps
 from crawl4llm.live.sitemap_files import Listing
 from crawl4llm.live.sitemaps import Sitemaps
+from crawl4llm.parts import Parts
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 
 MOST, DELAY = 12, 0.1
@@ -159,6 +160,7 @@ def test_a_sitemap_whose_reading_fails_ends_no_other_of_its_owner(
     crawl: Any = SimpleNamespace(
         counters=SimpleNamespace(counts=counts),
         scope=SimpleNamespace(may_list=lambda *_: True),
+        parts=Parts(),
         follow=lambda page: followed.extend(link.key for link in page.links),
         wake=lambda: None,
     )

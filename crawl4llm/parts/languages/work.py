@@ -1,8 +1,8 @@
 """Leaves translations alone whose language CRAWL_LANGUAGES does not have.
 
-What counts is what pages say: ``hreflang`` of their links, and the alternates that their heads name, themselves among
-them. Of a page that says nothing all is crawled. A page in another language leads within its owner to its translations
-alone: what else it links to there is in its language too, and seldom says so.
+Pages say it: by ``hreflang`` of their links, and by the alternates that their heads name, themselves among them. A page
+that says nothing is crawled, and so is all that it links to. A page in another language leads within its owner to its
+translations alone: other links lead to pages in its language, and seldom say so.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Languages(Part):
         return kept
 
     def wants(self, languages: Collection[str]) -> bool:
-        """Tags that are none, and ``x-default``, say nothing against a page."""
+        """A malformed tag says nothing against a page, nor does ``x-default``."""
         return any(not _TAG.fullmatch(tag) or self._has(tag) for tag in map(_hyphened, languages))
 
     def _has(self, tag: str) -> bool:

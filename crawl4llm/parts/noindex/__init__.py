@@ -15,10 +15,9 @@ class Settings:
     """Its settings."""
 
     noindex: str = fixed(COUNT, one_of(COUNT, ARCHIVE, DROP))
-    """What becomes of pages with `noindex`, which are never exported: they are pages like others (`count`); they are
-    archived, and do not count to `CRAWL_MAX_PAGES` (`archive`); they are dropped as `noindex` (`drop`). Their links are
-    followed in any case, unless they say `nofollow` too ([opt-outs.md](opt-outs.md#noindex)). The live profile has
-    `drop`."""
+    """Pages that say `noindex`, and that no export has, are pages like others (`count`), are archived without counting
+    to `CRAWL_MAX_PAGES` (`archive`), or are dropped as `noindex` (`drop`). Their links are followed in any case, unless
+    they say `nofollow` too ([opt-outs.md](opt-outs.md#noindex)). The live profile has `drop`."""
 
 
 DECLARED: Final = Declaration(
