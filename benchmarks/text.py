@@ -173,11 +173,11 @@ def main() -> None:
         rows.append([name, with_text / len(extracted), characters, score, *times])
     columns = ("", "pages with text", "median characters", "mean score", "mean ms a page", "median", "99th percentile")
     both = [number for number in range(len(keys)) if all(pages[number].characters for pages in ordered.values())]
-    of_all = {name: [pages[number] for number in both] for name, pages in ordered.items()}
+    texts_of_all = {name: [pages[number] for number in both] for name, pages in ordered.items()}
     result.tables += [
         Table(f"{len(keys):,} HTML pages", columns, rows),
         compare("All pages", ordered),
-        compare("Pages of which all find text", of_all),
+        compare("Pages of which all find text", texts_of_all),
         left_overs(ordered),
     ]
     publish(result, args)

@@ -108,7 +108,8 @@ def _links(_: Path) -> Reader:
 
 def _heads(_: Path) -> Reader:
     from crawl4llm.base.html_tree import HtmlTree
-    from crawl4llm.base.page_heads import page_head
+    from crawl4llm.base.page_heads import page_head, with_cookies
+    from crawl4llm.base.software_marks import MOST_MARKS
     from crawl4llm.base.urls import normalise_url
     from crawl4llm.optouts.html_meta import said_in_html, said_in_tree
     from crawl4llm.optouts.said import as_text, from_text
@@ -116,11 +117,13 @@ def _heads(_: Path) -> Reader:
     def read(data: bytes) -> None:
         tree = HtmlTree(data)
         said = said_in_tree(tree, _CRAWLER)
-        head = page_head(tree, _PAGE)
+        head = with_cookies(page_head(tree, _PAGE), [(b"Set-Cookie", data)])
         for url in filter(None, (head.canonical, *(url for _, url in head.alternates))):
             assert normalise_url(url) == url, head
         assert len(head.generator) <= 200
         assert "\n" not in head.generator, head
+        assert len(head.marks) <= 2 * MOST_MARKS, head
+        assert all(mark.root.startswith("/") for mark in head.marks if mark.root), head
         assert said_in_html(data, _CRAWLER) == said, "the quick question loses nothing"
         from_text(as_text(said))
 
@@ -165,12 +168,15 @@ def _charset_seeds() -> list[bytes]:
 
 def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
+    from crawl4llm.base.software_marks import Mark
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
     from crawl4llm.parts.aliases.patterns import holds, removals, split_url
+    from crawl4llm.parts.site_rules import LISTS
+    from crawl4llm.parts.site_rules.work import RulesOfSites, software_of
     from crawl4llm.parts.url_traps.rules import RULES, Traps
     from crawl4llm.warc.page_records import urlkey
 
-    traps = Traps(tuple(RULES))
+    traps, rules = Traps(tuple(RULES)), RulesOfSites(software_of(LISTS))
 
     def read(data: bytes) -> None:
         url = _text(data)
@@ -186,6 +192,10 @@ def _urls(_: Path) -> Reader:
             for one in removals(split):
                 assert len(one.form) < len(split.form), one
                 assert holds(one.by_name, split.words), one
+        rules.sites.learn(key, (Mark("mediawiki", "generator"), Mark("mediawiki", "assets", "/w/")))
+        rules.rule_of(url), rules.rule_of(key)
+        assert len(rules.sites.stored) <= 1, rules.sites.stored
+        rules.sites.stored.clear()
 
     return Reader(read)
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +178,7 @@ def marks_of_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[Mark]:
 
 def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -> Iterator[Mark]:
     """Yield marks by scripts, styles, images and forms of the page's own host, one of each software."""
-    seen = set()
+    seen, own = set(), _host_and_path(url)[0]
     for node in islice(page.css("script[src], link[href], img[src], form[action]"), _MOST_ASSETS):
         attributes = node.attributes
         reference = attributes.get("src") or attributes.get("href") or attributes.get("action") or ""
@@ -188,11 +187,18 @@ def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -
         name = str(found.lastgroup)
         if name in seen or (target := resolve(reference)) is None:
             continue
-        own, other = urlsplit(url), urlsplit(target)
-        place = _ASSETS.search(f"{other.path}?{other.query}")
-        if own.netloc == other.netloc and place is not None and place.lastgroup == name:
-            seen.add(name)
-            yield Mark(name, ASSETS, other.path[: place.start(name)])
+        host, path = _host_and_path(target)
+        place = _ASSETS.search(path)
+        if place is None or place.lastgroup != name or host != own or "?" in path[: place.start(name)]:
+            continue
+        seen.add(name)
+        yield Mark(name, ASSETS, path[: place.start(name)])
+
+
+def _host_and_path(url: str) -> tuple[str, str]:
+    """Return the host of a normalised URL, with its port, and path and query, which begin with a slash."""
+    host, _, path = url.partition("://")[2].partition("/")
+    return host, f"/{path}"
 
 
 def _any_of(kind: str, *, before: str = "") -> re.Pattern[str]:

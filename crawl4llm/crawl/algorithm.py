@@ -193,7 +193,7 @@ class Algorithm:
         for leads in self._leads:
             links = leads(rated, links)
         entry = replace(leased, key=page.key, url=page.url)
-        influence = rated.influence if rated.is_counted else rated.worth
+        influence = rated.influence if rated.is_counted and not rated.is_vain else rated.worth
         return CrawledPage(entry, influence, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:

@@ -47,7 +47,7 @@ def _both(html: str) -> str:
     document = _prepared().bare_extraction(html, **_RECIPE)
     if document is None:
         return _resiliparse(html)
-    text = normalize("NFC", document.text)  # as trafilatura's extract() does
+    text = normalize("NFC", document.text).strip()  # as trafilatura's extract() does
     return better_text(text, _resiliparse(html), is_whole_page=_is_whole_page(document.body))
 
 

@@ -75,6 +75,7 @@ def test_pages_tell_their_software(html: str) -> None:
         '<p>wp-content/ and load.php?</p><a href="/wp-content/">x</a>',
         '<script src="/not-wp-content/x.js"></script>',
         "<script>var a = '/wp-content/'</script>",
+        '<script src="/x.js?url=/wp-content/y"></script>',
         '<img src="http://[broken/wp-content/x.png">',
         f'<img src="/{"a" * 2000}/wp-content/x.png">',
     ],

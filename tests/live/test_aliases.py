@@ -100,7 +100,7 @@ def check_what_was_asked(sites: list[OwnerSite]) -> None:
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A finished crawl, killed once on its way, and the hosts of the sites."""
     folder = tmp_path_factory.mktemp("aliases")
-    given = {**SETTINGS, "JOBDIR": folder / "job", "NOINDEX_PAGES": "archive"}
+    given = {**SETTINGS, "JOBDIR": folder / "job", "NOINDEX": "archive"}
     with serve_owners(3) as sites:
         seeds = serve_pages(sites)
         process = start_live(seeds, folder / "run", **{**given, "DOWNLOAD_DELAY": 0.1})

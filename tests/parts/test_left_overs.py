@@ -109,7 +109,7 @@ def test_a_live_crawl_lowers_a_list_of_links(tmp_path: Path) -> None:
             "/": html(f"{ARTICLE}<p><a href='/menu'>menu</a></p>"),
             "/menu": html(f"<ul>{MENU}</ul>"),
         }
-        settings = {"DELAY_FACTOR": 0, "CRAWL_MAX_PAGES": 2, "SCORER": "length"}
+        settings: dict[str, Any] = {"DELAY_FACTOR": 0, "CRAWL_MAX_PAGES": 2, "SCORER": "length"}
         result = crawl_live([f"{site.url}/"], tmp_path / "run", **settings)
         assert result.returncode == 0, result.stderr
         other = crawl_live([f"{site.url}/"], tmp_path / "off", **settings, LOWER_LEFT_OVERS=False)

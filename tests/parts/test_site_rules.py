@@ -408,6 +408,14 @@ def test_what_is_noted_of_a_host_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
+    "url", ["", "http://", "http://[::1/a?b", "https://a.example?x=/", "a b", "http:///x", "x://y"]
+)
+def test_odd_urls_are_taken(url: str) -> None:
+    rules = learnt((url, marks("mediawiki", GENERATOR, ELEMENT)))
+    assert rules.rule_of(url) is None
+
+
+@pytest.mark.parametrize(
     "value", [None, {}, [[]], [["a", "/", 1, 0, 1]], [["a", "b", 1, 0, True]], [["a", "/", -1, 0, True]]]
 )
 def test_a_damaged_row_is_known(value: object) -> None:

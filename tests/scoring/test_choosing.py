@@ -61,6 +61,10 @@ def test_other_pages_have_trafilaturas_text() -> None:
     page = "<html><body><article>" + "".join(f"<p>{text}</p>" for text in SENTENCES) + "</article></body></html>"
     both, alone = (extract_text(page.encode(), EXTRACTORS[name]) for name in ("both", "trafilatura"))
     assert both == alone == WHOLE
+    table = (
+        f"<article>{''.join(f'<p>{text}</p>' for text in SENTENCES)}<table><tr><td>e\u0301</td><td> </td></tr></table>"
+    )
+    assert extract_text(table.encode(), EXTRACTORS["both"]) == extract_text(table.encode(), EXTRACTORS["trafilatura"])
 
 
 def test_a_text_that_is_much_shorter_is_not_taken() -> None:

@@ -58,12 +58,12 @@ class Aliases(Part):
         found: list[Link] = []
         for link in links:
             key = link.key or ""
-            led = without(key, patterns) if hashed(key) % _TESTED and owner_of(key) == owner else key
-            if led == key:
+            is_ours = key and hashed(key) % _TESTED and owner_of(key) == owner
+            if not is_ours or (plain := without(key, patterns)) == key:
                 found.append(link)
-            elif led != page.key:
+            elif plain != page.key:
                 self.counts["links/alias/followed"] += 1
-                found.append(link._replace(url=led, key=led))
+                found.append(link._replace(url=plain, key=plain))
         return found
 
     def admits(self, candidate: Candidate) -> Refusal | None:

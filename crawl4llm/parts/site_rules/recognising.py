@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from crawl4llm.base.software_marks import Mark
@@ -89,8 +88,8 @@ def _host_of(url: str) -> str:
 
 
 def _folder(url: str) -> str:
-    path = urlsplit(url).path[:_LONGEST_ROOT]
-    return path[: path.rfind("/") + 1] or "/"
+    path = "/" + url.partition("://")[2].partition("/")[2].partition("?")[0][:_LONGEST_ROOT]
+    return path[: path.rfind("/") + 1]
 
 
 def _common(one: str, other: str) -> str:
