@@ -318,7 +318,7 @@ def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: Budgeted) -> N
     frontier.part.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), Rated(0.9))
     assert (len(frontier.gate), frontier.gate.set_aside) == (2, 2)
     assert frontier.lease_all() == keys[2:4]
-    for worthless in (Rated(0.9, has_new_text=False), Rated(0.9, noindex=True), Rated(None)):
+    for worthless in (Rated(0.9, has_new_text=False), Rated(0.9, is_counted=False), Rated(None)):
         frontier.part.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), worthless)
     assert frontier.lease_all() == []
     assert frontier.gate.set_aside == 2
