@@ -193,8 +193,7 @@ class Algorithm:
         for leads in self._leads:
             links = leads(rated, links)
         entry = replace(leased, key=page.key, url=page.url)
-        influence = rated.influence if rated.is_counted and not rated.is_vain else rated.worth
-        return CrawledPage(entry, influence, links, rated.novel, rated.classes, rated.dropped is None)
+        return CrawledPage(entry, rated.worth, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""
