@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
 
 _TESTED: Final = 20
-"""One of so many documents with a pattern is fetched all the same, to test the pattern."""
+"""One of so many documents with a pattern is fetched to test the pattern."""
 
 
 class Aliases(Part):

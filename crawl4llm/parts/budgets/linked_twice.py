@@ -21,8 +21,8 @@ _MOST_RECENT: Final = 100_000
 
 class LinkedTwice:
     """The last 400,000 to 800,000 documents that were added, in two filters of 1 MB: when the younger is full the older
-    is forgotten. It may have a few more, never fewer. What it says depends on nothing but what was added, in its
-    order."""
+    is forgotten. It may have a few more, never fewer. Its answers depend on nothing but the documents that were
+    added, in their order."""
 
     def __init__(self) -> None:
         self._young, self._old = bytearray(_BITS // 8), bytearray(_BITS // 8)

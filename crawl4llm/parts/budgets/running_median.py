@@ -32,7 +32,7 @@ class RunningMedian:
         self._count(bin_, 1)
 
     def is_below(self, number: float) -> bool:
-        """Return whether a number is above the median; none is where there is none."""
+        """Return whether a number is above the median; False before the first number."""
         return bool(self._bins) and _bin_of(number) > self._bins[self._place]
 
     def save(self) -> list[list[int]]:
