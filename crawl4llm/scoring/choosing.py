@@ -15,6 +15,10 @@ from typing import Final
 
 LEAST_SHARE: Final = 0.4
 """Share of the other text's length, without white space, that a text has at least."""
+_LITTLE: Final = 100
+"""Characters of a text that is next to nothing, without white space: a title, a date."""
+_MORE: Final = 4
+"""How many times as long the text with comments is, at least."""
 _LINES: Final = 2
 """Lines that are looked at: the first ones that are long enough."""
 _SHORTEST_LINE: Final = 15
@@ -35,6 +39,13 @@ def better_text(text: str, other: str, *, is_whole_page: bool = False) -> str:
     if is_whole_page and other.strip():
         return other
     return other if _is_short(text, other) or _is_cut(text, other) else text
+
+
+def is_little(text: str, *, beside: str | None = None) -> bool:
+    """Return whether a text is next to nothing; ``beside``: next to the text with the page's comments. The posts of
+    some forums are marked up as comments, and are all that their pages have."""
+    size = len(_squeezed(text))
+    return size < _LITTLE and (beside is None or _MORE * size < len(_squeezed(beside)))
 
 
 def _is_short(text: str, other: str) -> bool:

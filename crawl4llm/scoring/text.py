@@ -11,7 +11,7 @@ from typing import Any, Final
 from unicodedata import normalize
 
 from crawl4llm.base.html_bounds import bounded
-from crawl4llm.scoring.choosing import better_text
+from crawl4llm.scoring.choosing import better_text, is_little
 
 Extractor = Callable[[str], str]
 
@@ -37,18 +37,22 @@ def _trafilatura(html: str) -> str:
     return _prepared().extract(html, **_RECIPE) or ""
 
 
-def _resiliparse(html: str) -> str:
+def _resiliparse(html: str, *, comments: bool = False) -> str:
     from resiliparse.extract.html2text import extract_plain_text  # few crawls need it
 
-    return str(extract_plain_text(html, main_content=True, alt_texts=False, comments=False))
+    return str(extract_plain_text(html, main_content=True, alt_texts=False, comments=comments))
 
 
 def _both(html: str) -> str:
     document = _prepared().bare_extraction(html, **_RECIPE)
-    if document is None:
-        return _resiliparse(html)
-    text = normalize("NFC", document.text).strip()  # as trafilatura's extract() does
-    return better_text(text, _resiliparse(html), is_whole_page=_is_whole_page(document.body))
+    text = other = _resiliparse(html)
+    if document is not None:
+        own = normalize("NFC", document.text).strip()  # as trafilatura's extract() does
+        text = better_text(own, other, is_whole_page=_is_whole_page(document.body))
+    if not is_little(text):
+        return text
+    comments = _resiliparse(html, comments=True)
+    return comments if is_little(text, beside=comments) else text
 
 
 def _is_whole_page(body: Any) -> bool:
@@ -61,7 +65,7 @@ EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": 
 """By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024); ``both`` takes trafilatura's text,
 and resiliparse's if trafilatura's is no good (:mod:`crawl4llm.scoring.choosing`)."""
 _PACKAGES: Final = {"both": ("trafilatura", "resiliparse")}
-_BOTH_RULE: Final = 1
+_BOTH_RULE: Final = 2
 """Number of the rule of ``both``. A change of the rule raises it, so that the score cache does not mix scores."""
 
 

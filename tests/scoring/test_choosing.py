@@ -52,6 +52,21 @@ def test_a_page_of_which_trafilatura_gives_all_has_its_main_text_alone() -> None
     assert "Some text, of which nothing stands in a paragraph, and little in all." in text
 
 
+def test_posts_that_are_marked_up_as_comments_are_the_text_of_a_page_that_has_no_other() -> None:
+    posts = "".join(f'<div class="comment"><div class="comment__text"><p>{text}</p></div></div>' for text in SENTENCES)
+    forum = f"<html><body><h1>How are pages read?</h1><div class='comments'>{posts}</div></body></html>".encode()
+    for name in ("trafilatura", "resiliparse"):
+        assert SENTENCES[0] not in extract_text(forum, EXTRACTORS[name]), "else there is nothing to mend"
+    assert all(text in extract_text(forum, EXTRACTORS["both"]) for text in SENTENCES)
+
+
+def test_comments_are_no_part_of_a_text_that_is_one() -> None:
+    article = "".join(f"<p>{text}</p>" for text in SENTENCES)
+    posts = "".join(f'<div class="comment"><p>Post {number}: {SENTENCES[0]}</p></div>' for number in range(40))
+    page = f"<html><body><article>{article}</article><div class='comments'>{posts}</div></body></html>".encode()
+    assert "Post 7" not in extract_text(page, EXTRACTORS["both"])
+
+
 def test_a_text_of_all_of_the_page_is_better_than_none() -> None:
     assert better_text(WHOLE, " \n", is_whole_page=True) == WHOLE
     assert better_text(WHOLE, "A text.", is_whole_page=True) == "A text."
@@ -129,4 +144,4 @@ def test_the_score_cache_tells_extractors_and_their_versions_apart() -> None:
     assert len({tuple(one) for one in found}) == len(EXTRACTORS)
     trafilatura, resiliparse, both = found
     assert both[1:3] == [trafilatura[1], resiliparse[1]]
-    assert both[3:] == [1]
+    assert both[3:] == [2]
