@@ -16,7 +16,7 @@ def _ranges(value: Any) -> tuple[str, ...]:
     """Take language ranges, divided by commas, or a sequence of them."""
     given = tuple(dict.fromkeys(word.lower() for word in words(value)))
     if wrong := next((one for one in given if not _RANGE.fullmatch(one)), None):
-        raise ValueError(f"has {wrong!r}; languages are written like en or pt-BR")
+        raise ValueError(f"has {wrong!r}; a language must be written like en or pt-BR")
     return given
 
 
