@@ -60,13 +60,13 @@ def _commits(_: Path) -> Reader:
             parts[0] = packed(json.dumps(told).encode())
         object_ = sizes.pack(len(parts[0]), len(parts[1]), len(changes)) + parts[0] + mail + parts[1] + changes
         commit = journal.decode(storage, 0, 1, object_)
-        pages, _ = shapes.read(storage, "commit", commit.lines, shapes.LINES)
+        pages, _, dropped = shapes.read(storage, "commit", commit.lines, shapes.LINES)
         for section in commit.sections.values():
             content = shapes.read(storage, "commit", section, shapes.MAIL)
             with storage.reading("commit"):
                 journal.redirects_in(content)
                 for place in links_in(content):
-                    pages[place]
+                    dropped[~place] if place < 0 else pages[place]
         with storage.reading("commit"):
             for _, _, value in records(commit.changes):
                 if isinstance(value, Edit):
@@ -84,7 +84,7 @@ def _commit_seeds() -> list[bytes]:
     table = next(iter(TABLES))
     changes = encoded([(table, b"key", b"value", None), (table, b"kez", None, None), ("state", b"s", b"a,b", b"a,c")])
     head = [1, 2, 0, None, [1, 0], None, [[1, 5]]]
-    parts = [json.dumps(one).encode() for one in (head, [[_PAGE], [_FAILURE]], _MAIL)]
+    parts = [json.dumps(one).encode() for one in (head, [[_PAGE], [_FAILURE], []], _MAIL)]
     return [b"\n".join([*parts, changes])]
 
 

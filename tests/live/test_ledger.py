@@ -28,6 +28,7 @@ SETTINGS = {
     "RETRY_WAITS": "0.1,0.1,0.1",
     "COMMIT_INTERVAL_PAGES": 3,
     "WARC_REVISITS": 100,
+    "NOINDEX": "count",  # the export leaves it out
 }
 PAGES = 18
 """Of the site that has a tdmrep.json. They are asked for in the order of their names."""

@@ -144,7 +144,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A live crawl that fetches and marks what may not be trained on."""
     output = tmp_path_factory.mktemp("live") / "run"
     with serve_pages(web()) as site:
-        done = crawl_live([f"{site}/"], output, OPT_OUT_FETCH=1, TEXT_EXTRACTOR="resiliparse", CRAWL_MAX_PAGES=500)
+        settings = {"OPT_OUT_FETCH": 1, "NOINDEX": "count", "TEXT_EXTRACTOR": "resiliparse", "CRAWL_MAX_PAGES": 500}
+        done = crawl_live([f"{site}/"], output, **settings)
     assert done.returncode == 0, done.stderr[-3000:]
     return output
 

@@ -36,6 +36,7 @@ from warc_helpers import (
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import Bomb, CorruptRecord, InputError, MissingRecord, PageError
+from crawl4llm.base.page_heads import NO_HEAD
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR
 from crawl4llm.frontier import Outcome
@@ -109,6 +110,7 @@ def test_a_page(opened: Callable[..., WarcCorpus]) -> None:
             Link(url_of(2), url_of(2), "to page-2.html", False),
             Link("https://else.example/", None, "to https://else.example/", False),
         ],
+        head=NO_HEAD,
     )
 
 
@@ -230,9 +232,17 @@ def test_our_own_archive(tmp_path: Path) -> None:
             pages[0].date,
             pages[0].html,
             outlinks=[Link(url_of(2), url_of(2), f"to {url_of(2)}", False)],
+            head=NO_HEAD,
         ),
         PageRecord(url_of(2), url_of(2), "2022-08-01T12:00:00Z", text=pages[1].text),
-        PageRecord("ftp://site.example/3", "ftp://site.example/3", "2022-08-01T12:00:00Z", html_of(3), outlinks=[]),
+        PageRecord(
+            "ftp://site.example/3",
+            "ftp://site.example/3",
+            "2022-08-01T12:00:00Z",
+            html_of(3),
+            outlinks=[],
+            head=NO_HEAD,
+        ),
     ]
 
 

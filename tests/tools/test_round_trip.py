@@ -14,6 +14,7 @@ from live_helpers import SCORER, Crawled, crawl_live, crawled_once, moved, text_
 
 from crawl4llm.base.errors import InputError, MissingRecord, NoHtml, NoPage
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from settings import live as live_profile
 from simulate.warcs.corpus import WarcCorpus
 
 
@@ -27,10 +28,15 @@ def corpus(crawled: Crawled, tmp_path: Path) -> WarcCorpus:
     return WarcCorpus(crawled.output, tmp_path / "index")
 
 
+OF_LIVE = ("NEAR_DUPLICATES", "NEAR_DUPLICATES_WORTHLESS", "NOINDEX", "SKIPPED_LINK_TYPES", "CRAWL_LANGUAGES")
+OF_LIVE += ("SITE_RULES", "URL_ALIAS_PAIRS", "URL_WORTHLESS_PAGES", "TEXT_EXTRACTOR", "LOWER_LEFT_OVERS")
+"""Settings of the live profile by which a crawl and its replay choose."""
+
+
 def replay(crawled: Crawled, corpus: Path, output: Path, **settings: object) -> list[dict[str, Any]]:
     """The log of a simulation on an archive, from the seeds of the crawl."""
     given = {"SCORER": SCORER, "SCORING_WORKERS": 1, "CORPUS": corpus, "OUTPUT_DIR": output, "CRAWL_BATCH_SIZE": 5}
-    given["NEAR_DUPLICATES"] = "follow"  # as the live profile has it
+    given |= {name: getattr(live_profile, name) for name in OF_LIVE}
     options = [part for name, value in {**given, **settings}.items() for part in ("-s", f"{name}={value}")]
     shutil.copy(Path(__file__).parents[2] / "scrapy.cfg", output.parent)  # its index shall lie there
     result = scrapy("crawl", "influence", "-a", f"seeds={crawled.output / 'seeds.txt'}", *options, cwd=output.parent)
@@ -160,7 +166,7 @@ def test_every_page_that_was_crawled_is_held(crawled: Crawled, corpus: WarcCorpu
     for line in log:
         page = corpus.page(line["id"])
         assert (page.key, page.url, page.hops) == (line["id"], line["url"], ())
-        assert corpus.text(line["id"]) == extract_text(corpus.html(line["id"]), EXTRACTORS["trafilatura"])
+        assert corpus.text(line["id"]) == extract_text(corpus.html(line["id"]), EXTRACTORS["both"])
 
 
 def test_redirects_are_followed_when_they_are_fetched(crawled: Crawled, corpus: WarcCorpus) -> None:
