@@ -7,8 +7,9 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 from addon_site import Answer
@@ -46,8 +47,9 @@ def test_links_of_strangers_cost_a_site_little(tmp_path: Path) -> None:
     number = 100
     dead = [f"http://nowhere-{link}.{CLEAN}/" for link in range(50)]
     dead += [f"http://{CLEAN}:{port}/" for port in range(2, 52)]
-    pages = {f"/{page}": text_page(page, [f"/{page + 1}"]).body for page in range(number)}
-    web = FewPages({CLEAN: {"/": pages["/0"], **pages}, STRANGE: {"/": text_page(7, dead).body}})
+    names = [f"/{first}{second}" for first, second in product(ascii_lowercase, repeat=2)]  # numbers have one budget
+    pages = {names[page]: text_page(page, [names[page + 1]]).body for page in range(number)}
+    web = FewPages({CLEAN: {"/": pages[names[0]], **pages}, STRANGE: {"/": text_page(7, dead).body}})
     settings = {**CONTINUOUS, "URL_BUDGET": None, "JOBDIR": tmp_path / "job", "CLOSESPIDER_TIMEOUT": 300}
     with running(LocalWeb(tmp_path / "web", web)) as local:
         settings |= {"DNS_HOSTS": local.hosts_file, "CRAWL_MAX_PAGES": number + 1}
