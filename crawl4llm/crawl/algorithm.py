@@ -193,7 +193,8 @@ class Algorithm:
         for leads in self._leads:
             links = leads(rated, links)
         entry = replace(leased, key=page.key, url=page.url)
-        return CrawledPage(entry, rated.worth, links, rated.novel, rated.classes, rated.dropped is None)
+        influence = rated.influence if rated.is_counted and not rated.is_vain else rated.worth  # as of nearly all pages
+        return CrawledPage(entry, influence, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""

@@ -136,7 +136,7 @@ def test_a_page_that_says_several_languages_of_itself_is_crawled() -> None:
 
 @pytest.mark.parametrize("given", ["e n", "en_GB", "englishlanguage", "*", "en-"])
 def test_languages_that_are_none_are_refused(given: str) -> None:
-    with pytest.raises(InputError, match=r"CRAWL_LANGUAGES .*are written like en or pt-BR"):
+    with pytest.raises(InputError, match=r"CRAWL_LANGUAGES .*a language must be written like en or pt-BR"):
         read_options(Settings({"CRAWL_LANGUAGES": given}))
 
 
