@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from crawl4llm.base.pages import HeaderFields, Link
+    from crawl4llm.base.html_tree import HtmlLink
+    from crawl4llm.base.pages import HeaderFields
 
 _COOKIE = re.compile(rb"\s*([\w.-]{1,64})=([\w,.-]{16,256})\s*(?:;|$)", re.ASCII)
 """A name and a value that can be an id: PHP's has 22 characters or more, a servlet's usually 32."""
@@ -21,18 +22,18 @@ _MOST_COOKIES: Final = 20
 _IN_PATH = re.compile(r";([a-z]{2,20})=([\w,.-]{16,256})(?=$|[/?;])", re.ASCII | re.IGNORECASE)
 
 
-def without_sessions(links: Sequence[Link], url: str, headers: HeaderFields) -> list[Link]:
+def without_sessions(links: Sequence[HtmlLink], url: str, headers: HeaderFields) -> Sequence[HtmlLink]:
     """Return the links of a page, one for each target: those to its own host without the session that the answer
     begins. ``url``: the page's; ``headers``: of the answer that brought it."""
     sessions = _sessions(headers)
     if not sessions:
-        return list(links)
+        return links
     host = urlsplit(url).netloc
-    found: dict[str, Link] = {}
+    found: dict[str, HtmlLink] = {}
     for link in links:
         own = "=" in link.url and urlsplit(link.url).netloc == host
         target = _without(link.url, sessions) if own else link.url
-        found.setdefault(target, link if target == link.url else link._replace(url=target, key=target))
+        found.setdefault(target, link._replace(url=target))
     found.pop(url, None)
     return list(found.values())
 

@@ -105,8 +105,9 @@ def _read(rater: PageRater, page: SentPage, rate: _Rate | None, opt_outs: OfPage
         return Unread(str(error), error.reason, error.wanted)
     tree = HtmlTree(html.data)
     said = said_in_tree(tree, opt_outs.crawler)
-    links = [link[:] for link in html_links(tree, page.url, html.charset)]
-    head = page_head(tree, page.url, html.charset)[:]
+    headers = Fields(page.head).pairs()
+    links = [link[:] for link in without_sessions(html_links(tree, page.url, html.charset), page.url, headers)]
+    head = with_cookies(page_head(tree, page.url, html.charset), headers)[:]
     texts = link_texts(tree) if rater.lines else None
     del tree  # a large one is not to stand beside the extractor's
     is_kept = not decide(said, fetch_opted_out=opt_outs.fetched).forbids(Action.ARCHIVE)
@@ -168,9 +169,8 @@ class Reader:
         if isinstance(found, Unread):
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
         page.rating, page.said = page.rating or found.rating, found.said
-        links = [Link(link[0], *link) for link in found.links]
-        page.outlinks = without_sessions(links, page.key, page.captures[-1].headers)
-        page.head = with_cookies(PageHead(*found.head), page.captures[-1].headers)
+        page.outlinks = [Link(link[0], *link) for link in found.links]
+        page.head = PageHead(*found.head)
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

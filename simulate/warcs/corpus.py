@@ -16,8 +16,9 @@ from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
 from crawl4llm.base.known_sets import fingerprint
-from crawl4llm.base.page_heads import page_head
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.page_heads import page_head, with_cookies
+from crawl4llm.base.pages import HeaderFields, Link, PageRecord
+from crawl4llm.base.session_links import without_sessions
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.optouts import as_text, from_text, is_noindex, said_in_tree
 from crawl4llm.warc import (
@@ -113,9 +114,9 @@ class WarcCorpus:
                 html = self._html(number, stored)
                 page.html, tree = html.data, HtmlTree(html.data)
                 said += said_in_tree(tree, "")
-                page.head = page_head(tree, key, html.charset)
+                page.head = with_cookies(page_head(tree, key, html.charset), _headers(stored))
                 if page.outlinks is None:
-                    page.outlinks = self._resolved(html_links(tree, key, html.charset), key)
+                    page.outlinks = self._html_links(tree, key, html, stored)
         page.opt_outs, page.noindex = as_text(said) if said else "", is_noindex(said)
         return page
 
@@ -156,7 +157,7 @@ class WarcCorpus:
         stored = self._content(number, at)
         with reading(stored.at):
             html = self._html(number, stored)
-            return self._resolved(html_links(HtmlTree(html.data), at, html.charset), at)
+            return self._html_links(HtmlTree(html.data), at, html, stored)
 
     def inlinks(self, key: str) -> list[Link]:
         """Return an empty list: WARC files do not record inlinks."""
@@ -330,6 +331,11 @@ class WarcCorpus:
             return None
         return self._resolved(_wat_links(self._reader.read(wat, place.offset, place.length), key), key)
 
+    def _html_links(self, tree: HtmlTree, key: str, html: Html, stored: StoredRecord) -> list[Link]:
+        """Return the links of a page as a live crawl follows them."""
+        links = html_links(tree, key, html.charset)
+        return self._resolved(without_sessions(links, key, _headers(stored)), key)
+
     def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, *link[1:]) for link, target in resolved if target != key]
@@ -337,6 +343,11 @@ class WarcCorpus:
 
 def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:
     return root / file, points_path(index, file)
+
+
+def _headers(stored: StoredRecord) -> HeaderFields:
+    """Return the fields of the HTTP head in a record; none if it has no such head."""
+    return stored.http.fields.pairs() if stored.http else ()
 
 
 def _text(stored: StoredRecord) -> str:
