@@ -12,6 +12,9 @@ Mutate = Callable[[bytes, random.Random], bytes | None]
 """Changes an input so that it stays one of its kind; None if this input has none that can be changed so."""
 LONGEST: Final = 1 << 14
 """Bytes of an input, unless a target says otherwise."""
+PAGE: Final = "http://site.example/folder/page.html?q=1"
+CRAWLER: Final = "crawl4llm"
+"""The page that inputs are of, and who reads it."""
 
 
 class Reader(NamedTuple):
@@ -21,6 +24,11 @@ class Reader(NamedTuple):
     """Reads an input. An AssertionError says that a promise of the reader's docstring is broken."""
     allowed: tuple[type[Exception], ...] = ()
     """The errors that the docstring names; any other is a finding."""
+
+
+def text_of(data: bytes) -> str:
+    """Return an input as text."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.fuzz import archives, folders, jobdirs, storages, web
+from benchmarks.fuzz import archives, folders, jobdirs, pages, storages, web
 from benchmarks.fuzz.target import Target
 
 TARGETS: Final[dict[str, Target]] = {
-    target.name: target for module in (web, archives, folders, jobdirs, storages) for target in module.TARGETS
+    target.name: target for module in (pages, web, archives, folders, jobdirs, storages) for target in module.TARGETS
 }
