@@ -27,7 +27,7 @@ _ENDED_WELL = {0, 130, -2}
 _SECONDS = 3600
 _FLUSHED = 6
 """Seconds after which lighttpd has written its log."""
-_OVER = 1.02
+_OVER, _UNDER_WAY = 1.02, 20
 """Crawls are stopped a little later than they are judged, as requests under way are not logged yet."""
 
 
@@ -52,7 +52,7 @@ def run(state: Path, crawl: Crawl, folder: Path) -> list[Asked]:
     options = {
         "DNS_HOSTS": folder / "hosts",
         "USER_AGENT": f"{agent} (+mailto:benchmark@example.org)",
-        "STOP_AFTER": int(_OVER * crawl.requests),
+        "STOP_AFTER": int(_OVER * crawl.requests) + _UNDER_WAY,
         "DOWNLOAD_DELAY": crawl.delay,
     }
     spider = [crawl.crawler, "-a", f"seeds={folder / 'seeds.txt'}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import io
 import json
@@ -185,9 +184,9 @@ def run_pass(
 
 def _answers(task: Question[Any], keys: Sequence[str], workers: Raters[PageRater]) -> list[Any]:
     if task.scores is None:
-        return asyncio.run(workers.run(task.of_page, keys))
+        return workers.run_all(task.of_page, keys)
     known = task.scores.find(keys)
-    answers: list[Any] = asyncio.run(workers.run(task.of_page, list(zip(keys, known, strict=True))))
+    answers: list[Any] = workers.run_all(task.of_page, list(zip(keys, known, strict=True)))
     new = [place for place, rating in enumerate(known) if rating is None]
     task.scores.add([keys[place] for place in new], [answers[place] for place in new])
     return answers

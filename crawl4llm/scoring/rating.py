@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -13,6 +15,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
+from crawl4llm.base.terminal import interrupt_held_back
 from crawl4llm.scoring.lines import Lines, lines_of
 from crawl4llm.scoring.scorer import Scorer
 from crawl4llm.scoring.signatures import signature_of
@@ -169,6 +172,23 @@ class Raters(Generic[R]):
     async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Return a task's result for each page, in the order of ``pages``."""
         return rate_all(self.rater, task, pages)
+
+    def run_all(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """Do the same for code that no event loop runs. Ctrl-C raises KeyboardInterrupt while pages are rated.
+
+        An event loop that Ctrl-C interrupts while it is made or closed leaves an error of its own on the terminal.
+        """
+        with ExitStack() as held_back:
+            held_back.enter_context(interrupt_held_back())
+
+            async def run() -> list[T | Rating]:
+                held_back.pop_all().close()
+                try:
+                    return await self.run(task, pages)
+                finally:
+                    held_back.enter_context(interrupt_held_back())
+
+            return asyncio.run(run())
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Do the same for a few pages, in one process."""

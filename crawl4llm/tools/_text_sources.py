@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 import hashlib
 import logging
@@ -129,7 +128,7 @@ class Sources:
         with PageWorkers(taker, self._options.workers) as workers:
             workers.start()
             while some := list(islice(keys, _PAGES_AT_ONCE)):
-                for text in asyncio.run(workers.run(text_to_learn, some)):
+                for text in workers.run_all(text_to_learn, some):
                     if isinstance(text, str):
                         source.counts["texts"] += 1
                         yield text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import glob
 import re
 import shutil
@@ -150,7 +149,7 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
             for key in some:
                 sink.add_url(key)
             counts["urls"] += len(some)
-            for record in asyncio.run(workers.run(partial(_take_text, near=near), some)) if texts else ():
+            for record in workers.run_all(partial(_take_text, near=near), some) if texts else ():
                 if isinstance(record, bytes):
                     sink.add_record(record)
                     counts["texts" if record else "blank texts"] += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -271,7 +270,7 @@ class Preparing:
             workers.start()
             for start in range(done, share.size, BLOCK):
                 numbers = to_prepare[start : start + BLOCK].tolist()
-                answers = asyncio.run(workers.run(prepare, numbers))
+                answers = workers.run_all(prepare, numbers)
                 saved = [_save(preparer, *answer, texts, share.spool) for answer in zip(numbers, answers, strict=True)]
                 texts.sync()
                 writer.append(saved)

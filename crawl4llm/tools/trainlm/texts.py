@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -120,7 +119,7 @@ class RunPages:
 def _taken(workers: PageWorkers[TextTaker], pages: Sequence[tuple[str | None, int]]) -> Iterator[PageText]:
     """Yield the texts of some pages, given by key and number of fetches."""
     keys = [key for key, _ in pages if key is not None]
-    texts = iter(asyncio.run(workers.run(text_to_learn, keys)))
+    texts = iter(workers.run_all(text_to_learn, keys))
     for key, fetched in pages:
         text = None if key is None else next(texts)
         if isinstance(text, str):
