@@ -82,9 +82,3 @@ TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "redirected": REDIRECTED,
 def is_reason(outcome: str, reason: str) -> bool:
     """Return whether a table of TABLES has the reason."""
     return reason in TABLES[outcome] or (outcome == "failed" and re.fullmatch(r"http_\d{3}", reason) is not None)
-
-
-def reference() -> str:
-    """Return the tables, as one in Markdown."""
-    rows = [f"| `{table}/{reason}` | {why} |" for table, reasons in TABLES.items() for reason, why in reasons.items()]
-    return "\n".join(["| key | why |", "|-|-|", *rows]) + "\n"

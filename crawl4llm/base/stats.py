@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from crawl4llm.base.reasons import reference as reasons_reference
-
 PREFIX = "crawl4llm/"
 
 KEYS: dict[str, str] = {
@@ -14,7 +12,7 @@ KEYS: dict[str, str] = {
     "pages/visited": "documents ever discovered, seeds included (V of Algorithm 1)",
     "pages/fetched": "documents looked up to get there; a policy that looks ahead fetches all it visits. Live: "
     "requests for documents that went out, redirects and retries included",
-    "requests/<purpose>": "live: requests that went out, by what they were for: `document`, `redirect`, `retry`, "
+    "requests/<purpose>": "live: requests that went out, by purpose: `document`, `redirect`, `retry`, "
     "`robots.txt`, `tdmrep.json`, `sitemap` or `other`; all together are what servers saw",
     "unsent/<reason>": "live: requests of which nothing went out, as the look-up of the host or the connection failed",
     "pages/no_text": "scored pages without any text; their influence score is 0",
@@ -27,11 +25,11 @@ KEYS: dict[str, str] = {
     "parked/unanswered": "live: documents that wait because their sites have not answered yet",
     "owners/parked": "live: owners that are parked, since they ask for a Crawl-delay above CRAWL_DELAY_CAP",
     "given_up/<reason>": "live: sites that were given up; for `dns` hosts",
-    "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",
+    "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them again",
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
-    "failed/<reason>": "documents that could not be had, by [reason](#reasons)",
-    "dropped/<reason>": "documents that were not wanted, by reason",
-    "redirected/<reason>": "documents that ended with a redirect to another owner, by what became of its target",
+    "failed/<reason>": "documents that failed, by [reason](troubleshooting.md#failed-documents)",
+    "dropped/<reason>": "documents that a rule left out, by [reason](troubleshooting.md#dropped-documents)",
+    "redirected/<reason>": "documents that ended with a redirect to another owner: the target was `queued` or `visited`",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "scores/cached": "influence scores that SCORE_CACHE had, since the crawl was begun or resumed",
@@ -44,7 +42,7 @@ KEYS: dict[str, str] = {
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "sitemaps/read": "live: sitemaps that were read",
-    "sitemaps/failed": "live: sitemaps that could not be had, or were none",
+    "sitemaps/failed": "live: files that failed, or were no sitemaps",
     "sitemaps/passed_over": "live: sitemaps that were not asked for: many waited, or they lie out of the crawl's scope",
     "simulation/seconds": "virtual seconds that the fetches took, where owners wait (SIMULATION_OWNER_DELAY)",
     "seeds/given": "seeds that were given or drawn",
@@ -61,7 +59,5 @@ KEYS: dict[str, str] = {
 
 
 def reference() -> str:
-    """Return the reference of statistics and reasons, as Markdown tables."""
-    rows = ["| key | meaning |", "|-|-|"]
-    rows += [f"| `{PREFIX}{key}` | {meaning} |" for key, meaning in KEYS.items()]
-    return "\n".join(rows) + f"\n\n## Reasons\n\n{reasons_reference()}"
+    """Return the reference of statistics, as a Markdown table."""
+    return "\n".join(["|key|meaning|", "|-|-|", *(f"|`{PREFIX}{key}`|{meaning}|" for key, meaning in KEYS.items())]) + "\n"

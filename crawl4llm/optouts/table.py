@@ -133,7 +133,7 @@ TABLE: Final = (
     ),
     Row(
         *(ROBOTS, "noindex", _PAGE, _EXPORT, _EXPORT, ROBOTS_META),
-        "kept out of what others look pages up in, as a data set is; says nothing of copies and links",
+        "kept out of indexes, and so of data sets; says nothing of copies and links",
     ),
     Row(*(ROBOTS, "nofollow", _PAGE, _EXPAND, _EXPAND, ROBOTS_META), "links are not to be followed; nothing else"),
     Row(*(ROBOTS, "none", _PAGE, _EXPAND | _EXPORT, _EXPAND | _EXPORT, ROBOTS_META), "noindex and nofollow"),
@@ -144,7 +144,7 @@ TABLE: Final = (
     Row(*(ROBOTS, "noai", _PAGE, _ENDS, _EXPORT, NO_AI), "not to be in data sets for training"),
     Row(*(ROBOTS, "noimageai", _PAGE, _NOTHING, _NOTHING, NO_AI), "about images, which are not fetched"),
     Row(*(TDM_RESERVATION, "1", (*_PAGE, TDMREP), _ALL, _EXPORT, TDM_REP), "rights to text and data mining reserved"),
-    Row(*(TDM_POLICY, ANY, (*_PAGE, TDMREP), _NOTHING, _NOTHING, TDM_REP), "where a licence may be had; recorded"),
+    Row(*(TDM_POLICY, ANY, (*_PAGE, TDMREP), _NOTHING, _NOTHING, TDM_REP), "where to get a licence; recorded"),
     Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "where terms stand; recorded, not read"),
 )
 """All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are not: they lift nothing."""
@@ -198,22 +198,22 @@ many purposes (Amazonbot, Applebot): who shuts these out may mean something else
 def reference() -> str:
     """Return the tables of signals and of training crawlers in Markdown."""
     rows = [
-        "| signal | value | where | fetch | archive | score, learn | expand | export | `OPT_OUT_FETCH = 1` forbids |",
+        "|signal|value|where|fetch|archive|score, learn|expand|export|`OPT_OUT_FETCH = 1` forbids|",
         "|-|-|-|-|-|-|-|-|-|",
     ]
     for row in TABLE:
         before, after = (any((place in KNOWN_BEFORE) is known for place in row.places) for known in (True, False))
         fetch = Action.FETCH in row.forbids and before
-        cells = [("no" if not after else "no, where known before") if fetch else ""]
-        cells += ["no" if action in row.forbids else "" for action in Action if action is not Action.FETCH]
-        fetched = ", ".join(f"{action.value}" for action in Action if action in row.forbids_fetched)
-        rows.append(f"| `{row.signal}` | `{row.value}` | {', '.join(row.places)} | {' | '.join(cells)} | {fetched} |")
-    rows += ["", "| signal | value | why | specification |", "|-|-|-|-|"]
+        cells = [("no" if not after else "no, if known before") if fetch else "yes"]
+        cells += ["no" if action in row.forbids else "yes" for action in Action if action is not Action.FETCH]
+        fetched = ", ".join(f"{action.value}" for action in Action if action in row.forbids_fetched) or "-"
+        rows.append(f"|`{row.signal}`|`{row.value}`|{', '.join(row.places)}|{'|'.join(cells)}|{fetched}|")
+    rows += ["", "|signal|value|why|specification|", "|-|-|-|-|"]
     rows += [
-        f"| `{row.signal}` | `{row.value}` | {row.why} | [{row.specification.title}]({row.specification.url}), "
-        f"{row.specification.version} |"
-        for row in TABLE
+        f"|`{row.signal}`|`{row.value}`|{row.why}|[{row.specification.title}]({row.specification.url})|" for row in TABLE
     ]
-    rows += ["", f"Training crawlers, as of {TRAINING_CRAWLERS_DATE}:", "", "| name | source | |", "|-|-|-|"]
-    rows += [f"| `{one.name}` | <{one.source}> | {one.note} |" for one in TRAINING_CRAWLERS]
+    versions = dict.fromkeys(f"{row.specification.title}: {row.specification.version}" for row in TABLE)
+    rows += ["", "Versions by which they are read:", "", *(f"- {version}" for version in versions)]
+    rows += ["", f"Training crawlers, as of {TRAINING_CRAWLERS_DATE}:", "", "|name and source|note|", "|-|-|"]
+    rows += [f"|[`{one.name}`]({one.source})|{one.note}|" for one in TRAINING_CRAWLERS]
     return "\n".join(rows) + "\n"

@@ -1,7 +1,7 @@
 """Follows the links that CRAWL_SCOPE and SCOPE_* let it follow.
 
 The rules for URLs are written here and not taken from courlan, whose checks take 14 microseconds a link, and whose
-normal forms are others than RFC 3986's: docs/scope.md has the figures.
+normal forms are others than RFC 3986's: benchmarks/notes-live.md has the figures.
 """
 
 from __future__ import annotations

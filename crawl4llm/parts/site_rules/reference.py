@@ -16,10 +16,10 @@ def site_rules_reference() -> str:
 
 
 def _section(name: str) -> Iterator[str]:
-    yield from ("", f"### `{name}`", "", "| software | recognised by |", "|-|-|")
+    yield from ("", f"### `{name}`", "", "|software|recognised by|", "|-|-|")
     software = software_of([name])
-    yield from (f"| {of.title} | {_marks(of.name)} |" for of in software)
-    yield from ("", "| rule | what it drops | expression | source |", "|-|-|-|-|")
+    yield from (f"|{of.title}|{_marks(of.name)}|" for of in software)
+    yield from ("", "|rule and source|drops|expression|", "|-|-|-|")
     for of in software:
         yield from _rows(of)
 
@@ -31,13 +31,13 @@ def _marks(name: str) -> str:
 
 def _rows(of: Software) -> Iterator[str]:
     for rule in of.rules:
-        yield f"| `{of.name}.{rule.name}` | {rule.why} | {_code(rule.pattern)} | {_link(rule.source or of.source)} |"
+        yield f"|{_link(f'{of.name}.{rule.name}', rule.source or of.source)}|{rule.why}|{_code(rule.pattern)}|"
 
 
 def _code(pattern: str) -> str:
     return "`" + pattern.replace("|", "\\|") + "`"
 
 
-def _link(source: str) -> str:
+def _link(rule: str, source: str) -> str:
     url, _, note = source.partition(" ")
-    return f"<{url}>{' ' * bool(note)}{note}"
+    return f"[`{rule}`]({url}){' ' * bool(note)}{note}"
