@@ -22,7 +22,7 @@ class LiveOptions:
     looked up once for each wait; a robots.txt that fails is asked for once more."""
     crawl_delay_cap: float = option(300.0, seconds)
     """Live crawls in continuous order: seconds of the longest `Crawl-delay` that is waited for; owners who ask for more
-    are [parked](live.md#parked-owners)."""
+    are [parked](operating.md#parked-owners)."""
     crawl_wait: float = option(300.0, seconds)
     """The same: seconds until the crawl ends where all is parked (`only_parked`), where only sites are left that never
     answered (`unanswered`), or where there is no network (`no_network`)."""
@@ -33,17 +33,17 @@ class LiveOptions:
     again when the crawl is resumed."""
     network_allowed: tuple[str, ...] = option((), networks)
     """Live crawls: private networks that may be asked, such as `127.0.0.1/32`, divided by commas. Empty: none
-    ([live.md](live.md#network-safety))."""
+    ([Network safety](security.md#network-safety))."""
     body_limit: int = option(1 << 20, whole(0))
     """Live crawls: bytes of a body that are taken, as they come over the wire. The page is cut there, and archived with
     `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages
-    ([live.md](live.md#what-is-taken-of-an-answer))."""
+    ([Answers](fetching.md#answers))."""
     sitemaps: int = option(0, whole(0))
     """Live crawls: URLs that are taken of an owner from sitemaps that robots.txt names, at most; 0: these are not read
-    ([live.md](live.md#sitemaps))."""
+    ([Sitemaps](fetching.md#sitemaps))."""
     dns_hosts: str | None = option(None, optional_text)
     """Live crawls: a file written like `/etc/hosts`. Its hosts have the addresses that it says, and no other hosts have
-    any: for [webs to try a crawl on](live.md#a-web-to-try-it-on)."""
+    any: for [webs to try a crawl on](first-live-crawl.md#a-local-test-web)."""
     opt_out_fetch: bool = option(False, flag)
     """Live crawls: whether pages are fetched and archived that may not be trained on; they are marked and never
     exported ([opt-outs.md](opt-outs.md))."""

@@ -35,7 +35,7 @@ TEXT_EXTRACTOR = "both"
 LOWER_LEFT_OVERS = True
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
-# to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
+# to the next, or more (docs/politeness.md). No more of the whole web than this machine scores. Owners that never answer
 # keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.
 CRAWL_BATCH_SIZE = 0
 ROBOTSTXT_OBEY = True
@@ -57,7 +57,7 @@ SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
 NOINDEX = "drop"
 CRAWL_LANGUAGES = "en"
 
-# An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
+# An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/operating.md, Budgets).
 URL_BUDGET = 10
 
 # With JOBDIR: what a commit changes of the store is in memory until then, some 70 KB a page.

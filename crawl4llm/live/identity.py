@@ -13,7 +13,7 @@ from crawl4llm.optouts import product_token
 _CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
 """A URL or mail address, of a host with a dot in its name."""
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
-_ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/live.md"
+_ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/fetching.md"
 
 
 def user_agent(settings: BaseSettings) -> str:

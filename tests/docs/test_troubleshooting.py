@@ -30,7 +30,7 @@ def section(title: str) -> str:
 
 def rows(title: str) -> set[str]:
     """What stands as code in the first cells of a section's table."""
-    cells = [line.split("|")[1] for line in section(title).splitlines() if line.startswith("| ")]
+    cells = [line.split("|")[1] for line in section(title).splitlines() if line.startswith("|")]
     return {name for cell in cells for name in re.findall("`([^`]+)`", cell)}
 
 
@@ -89,7 +89,7 @@ def test_each_other_reason_is_there() -> None:
 
 def test_each_exit_status_is_there() -> None:
     found = {0, USAGE, INTERRUPTED, *statuses()}
-    shown = {int(number) for number in re.findall(r"(?m)^\| (\d+) \|", section("Exit statuses"))}
+    shown = {int(number) for number in re.findall(r"(?m)^\|(\d+)\|", section("Exit statuses"))}
     assert shown == found
 
 

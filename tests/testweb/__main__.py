@@ -1,4 +1,4 @@
-"""A web to try a crawl on, by hand: ``python -m tests.testweb --help``; docs/live.md has the whole of it."""
+"""A web to try a crawl on, by hand: ``python -m tests.testweb --help``; docs/first-live-crawl.md has its options."""
 
 from __future__ import annotations
 

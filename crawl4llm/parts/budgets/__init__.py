@@ -16,7 +16,7 @@ class Settings:
 
     url_budget: int = fixed(0, whole(0))
     """Fetches with which each owner and each URL prefix starts; more must be earned by good pages
-    ([live.md](live.md#budgets)). 0: any number."""
+    ([Budgets](operating.md#budgets)). 0: any number."""
 
 
 DECLARED: Final = Declaration(

@@ -22,7 +22,7 @@ class Settings:
 
     skipped_link_types: tuple[str, ...] = fixed((), some_of(*COUNTS))
     """Types of links that are not followed, by their `rel`, divided by commas: `nofollow` (to the owner of the page),
-    `nofollow_elsewhere` (to other owners), `ugc`, `sponsored` ([scope.md](scope.md#what-links-say)). Empty: none. The
+    `nofollow_elsewhere` (to other owners), `ugc`, `sponsored` ([Link types](scope.md#link-types)). Empty: none. The
     live profile has `nofollow,ugc,sponsored`."""
 
 
