@@ -57,7 +57,8 @@ SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
 NOINDEX = "drop"
 CRAWL_LANGUAGES = "en"
 
-# An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/operating.md, Budgets).
+# An owner, or a URL prefix, that has given nothing good in that many fetches gets no more requests (docs/operating.md,
+# Budgets).
 URL_BUDGET = 10
 
 # With JOBDIR: what a commit changes of the store is in memory until then, some 70 KB a page.

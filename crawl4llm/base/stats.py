@@ -29,7 +29,8 @@ KEYS: dict[str, str] = {
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
     "failed/<reason>": "documents that failed, by [reason](troubleshooting.md#failed-documents)",
     "dropped/<reason>": "documents that a rule left out, by [reason](troubleshooting.md#dropped-documents)",
-    "redirected/<reason>": "documents that ended with a redirect to another owner: the target was `queued` or `visited`",
+    "redirected/<reason>": "documents that ended with a redirect to another owner: "
+    "its target was `queued` or `visited`",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "scores/cached": "influence scores that SCORE_CACHE had, since the crawl was begun or resumed",
@@ -60,4 +61,5 @@ KEYS: dict[str, str] = {
 
 def reference() -> str:
     """Return the reference of statistics, as a Markdown table."""
-    return "\n".join(["|key|meaning|", "|-|-|", *(f"|`{PREFIX}{key}`|{meaning}|" for key, meaning in KEYS.items())]) + "\n"
+    rows = "".join(f"|`{PREFIX}{key}`|{meaning}|\n" for key, meaning in KEYS.items())
+    return f"|key|meaning|\n|-|-|\n{rows}"

@@ -52,8 +52,8 @@ and with the [add-on](addon.md). One on the command line that does not hold brin
 _STATS = """# Statistics
 
 For operators, and for programs that watch a crawl: all counts of a crawl, in Scrapy's stats and in
-`OUTPUT_DIR/stats.json`. [Troubleshooting](troubleshooting.md) has the reasons of failures and drops. This page is written
-from `crawl4llm/base/stats.py` by `python -m crawl4llm.commands.reference`.
+`OUTPUT_DIR/stats.json`. [Troubleshooting](troubleshooting.md) has the reasons of failures and drops. This page is
+written from `crawl4llm/base/stats.py` by `python -m crawl4llm.commands.reference`.
 
 """
 

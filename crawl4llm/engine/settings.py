@@ -43,7 +43,9 @@ TABLE: Final = (
     Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
     Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
     Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
-    Holds("USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say who runs the crawl](fetching.md#identity)"),
+    Holds(
+        "USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say whose crawl it is](fetching.md#identity)"
+    ),
     Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
     Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
     Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN", NO, YES, YES),

@@ -210,7 +210,8 @@ def reference() -> str:
         rows.append(f"|`{row.signal}`|`{row.value}`|{', '.join(row.places)}|{'|'.join(cells)}|{fetched}|")
     rows += ["", "|signal|value|why|specification|", "|-|-|-|-|"]
     rows += [
-        f"|`{row.signal}`|`{row.value}`|{row.why}|[{row.specification.title}]({row.specification.url})|" for row in TABLE
+        f"|`{row.signal}`|`{row.value}`|{row.why}|[{row.specification.title}]({row.specification.url})|"
+        for row in TABLE
     ]
     versions = dict.fromkeys(f"{row.specification.title}: {row.specification.version}" for row in TABLE)
     rows += ["", "Versions by which they are read:", "", *(f"- {version}" for version in versions)]

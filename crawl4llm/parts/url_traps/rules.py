@@ -1,7 +1,8 @@
 """Named rules for URLs that lead into a trap: endless pages that a site makes of few, by calendars, filters, sessions.
 
 A rule looks at the URL alone, so that a document is dropped before it is asked for. The rules are such that they drop
-next to nothing of the honest web (benchmarks/notes-live.md has the figures); mazes that no rule knows are left to others.
+next to nothing of the honest web (benchmarks/notes-live.md has the figures); mazes that no rule knows are left to
+others.
 """
 
 from __future__ import annotations
