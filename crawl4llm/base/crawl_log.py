@@ -73,7 +73,7 @@ class FailureLine(TypedDict):
     outcome: str
     """``failed``: it could not be had; ``dropped``: it was not wanted; ``redirected``: see RedirectLine."""
     reason: str
-    """Why, in a word: docs/stats.md lists them."""
+    """Why, in a word: docs/troubleshooting.md lists them."""
     depth: int
     """As in the crawl log; so is ``parent``."""
     parent: str | None
