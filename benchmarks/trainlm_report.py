@@ -70,8 +70,8 @@ def _section(measured: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the page shows: the table of the largest model, and a picture of all."""
     name, table = list(measured["tables"].items())[-1]
     yield "Loss in bits a byte of held-out texts of two targets, less is better: mean ± standard deviation of three"
-    yield "sets of crawl seeds. `select 5x` keeps the best pages of a random crawl with five times the tokens. Definitions,"
-    yield "the smaller model and all comparisons are in [the notes](../benchmarks/notes-trainlm.md)."
+    yield "sets of crawl seeds. `select 5x` keeps the best pages of a random crawl with five times the tokens."
+    yield "Definitions, the smaller model and all comparisons are in [the notes](../benchmarks/notes-trainlm.md)."
     yield ""
     yield from _table(name, table, spread=False)
     yield ""
