@@ -21,6 +21,7 @@ _COLOURS: Final = ("#0b5fa5", "#b3470a")
 _COMPARED: Final = (("select 5x", "prose"), ("random", "prose"), ("indegree", "prose"))
 _TICKS: Final = (200, 500, 1000, 2000)
 _BASE: Final = ("influence", "prose")
+_SHOWN: Final = ("influence", "link", "select 5x", "indegree", "random")
 
 Arms = dict[tuple[str, str], list[Learnt]]
 """By policy and scorer, a run for each set of seeds."""
@@ -67,15 +68,31 @@ def _mean(runs: Sequence[Learnt], target: str) -> float:
 
 
 def _section(measured: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the page shows: the table of the largest model, and a picture of all."""
+    """Yield what the page shows: a picture, and what it shows of the largest model."""
     name, table = list(measured["tables"].items())[-1]
-    yield "Loss in bits a byte of held-out texts of two targets, less is better: mean ± standard deviation of three"
-    yield "sets of crawl seeds. `select 5x` keeps the best pages of a random crawl with five times the tokens."
-    yield "Definitions, the smaller model and all comparisons are in [the notes](../benchmarks/notes-trainlm.md)."
-    yield ""
-    yield from _table(name, table, spread=False)
-    yield ""
     yield "![Loss by policy, with error bars, for both models and targets](images/paper-learnt.svg)"
+    yield ""
+    yield "Bits a byte of held-out texts, less is better, with the standard deviation over three sets of crawl seeds."
+    yield f"With model `{name}` and {table['about']['tokens']:,} tokens:"
+    yield ""
+    yield "| | pages | fetched | loss |"
+    yield "|-|-|-|-|"
+    arms = arms_of(table)
+    for arm in sorted(((policy, "prose") for policy in _SHOWN), key=lambda arm: _all_losses(arms[arm], table)):
+        pages, fetched = _seen(arms[arm])
+        yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {_all_losses(arms[arm], table):.3f} |"
+    yield ""
+    yield "Loss: mean of both targets. [All numbers](../benchmarks/notes-trainlm.md), with definitions."
+
+
+def _all_losses(runs: Sequence[Learnt], table: Mapping[str, Any]) -> float:
+    return statistics.fmean(_mean(runs, target) for target in table["targets"])
+
+
+def _seen(runs: Sequence[Learnt]) -> tuple[float, float]:
+    """Return the mean numbers of pages crawled and fetched."""
+    last = [run.points[-1] for run in runs]
+    return statistics.fmean(one.pages for one in last), statistics.fmean(one.fetched for one in last)
 
 
 def _notes(measured: Mapping[str, Any]) -> Iterator[str]:
@@ -86,7 +103,7 @@ def _notes(measured: Mapping[str, Any]) -> Iterator[str]:
     yield from _head(measured)
     for name, table in measured["tables"].items():
         yield ""
-        yield from _table(name, table, spread=True)
+        yield from _table(name, table)
         yield ""
         yield from (" ".join(_findings(arms_of(table), target)) for target in table["targets"])
         yield _correlation(table)
@@ -110,24 +127,21 @@ def _head(measured: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {note}." for note in about["notes"])
 
 
-def _table(name: str, table: Mapping[str, Any], *, spread: bool) -> Iterator[str]:
+def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
     arms, targets = arms_of(table), table["targets"]
     about = table["about"]
     vocabulary = f"{about['model']['vocabulary']:,} tokens of vocabulary"
     yield f"**Model `{name}`, {vocabulary}, trained on {about['tokens']:,} tokens:**"
     yield ""
-    yield f"| | pages | fetched | {' | '.join(targets)} |{' spread of training seeds |' if spread else ''}"
-    yield f"|-|-|-|{'-|' * (len(targets) + spread)}"
-    for arm in sorted(arms, key=lambda arm: sum(_mean(arms[arm], target) for target in targets)):
+    yield f"| | pages | fetched | {' | '.join(targets)} | spread of training seeds |"
+    yield f"|-|-|-|{'-|' * len(targets)}-|"
+    for arm in sorted(arms, key=lambda arm: _all_losses(arms[arm], table)):
         runs = arms[arm]
-        pages, fetched = (
-            statistics.fmean(getattr(run.points[-1], field) for run in runs) for field in ("pages", "fetched")
-        )
+        pages, fetched = _seen(runs)
         losses = [_losses(runs, target) for target in targets]
         cells = [f"{statistics.fmean(some):.3f}±{statistics.stdev(some):.3f}" for some in losses]
-        if spread:
-            cells.append(f"{statistics.fmean(run.points[-1].spread(aim) for run in runs for aim in targets):.3f}")
-        yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {' | '.join(cells)} |"
+        spread = statistics.fmean(run.points[-1].spread(target) for run in runs for target in targets)
+        yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {' | '.join(cells)} | {spread:.3f} |"
 
 
 def _findings(arms: Arms, target: str) -> Iterator[str]:
