@@ -72,7 +72,8 @@ def _section(measured: Mapping[str, Any]) -> Iterator[str]:
     name, table = list(measured["tables"].items())[-1]
     yield "![Loss by policy, with error bars, for both models and targets](images/paper-learnt.svg)"
     yield ""
-    yield "Bits a byte of held-out texts, less is better, with the standard deviation over three sets of crawl seeds."
+    yield "Bits a byte of held-out texts (pages of six hosts, Debian's documentation), less is better, with the"
+    yield "standard deviation over three sets of crawl seeds."
     yield f"With model `{name}` and {table['about']['tokens']:,} tokens:"
     yield ""
     yield "| | pages | fetched | loss |"
