@@ -5,7 +5,8 @@
 Without a stage it does all of them. ``--prepare`` crawls ../shared/clueweb22-real in memory by each policy and scorer,
 from three sets of seeds, and writes a plan for each model; ``--train`` does the trainings, on the CPU in some hours, on
 a GPU in minutes (a plan may also be trained elsewhere, as ``scrapy trainlm --plan`` says); ``--take`` writes what was
-measured to benchmarks/measured/trainlm.json; ``--report`` makes the section of docs/paper.md and its pictures of that.
+measured to benchmarks/measured/trainlm.json; ``--report`` makes a section of docs/paper.md, its pictures and the notes
+benchmarks/notes-trainlm.md of that.
 
 No crawl may enter the six hosts of the first target, which BLOCKLISTS names. The second target comes from Debian's
 documentation packages, if apt-get can download them.

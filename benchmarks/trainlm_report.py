@@ -1,4 +1,4 @@
-"""The section of docs/paper.md on what models learn, and its pictures, made of benchmarks/measured/trainlm.json."""
+"""What models learn, of benchmarks/measured/trainlm.json: a section of docs/paper.md, its pictures, and notes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,33 @@ from crawl4llm.tools.trainlm.results import fetches_for
 
 MEASURED: Final = PROJECT / "benchmarks/measured/trainlm.json"
 PAGE, IMAGES = PROJECT / "docs/paper.md", PROJECT / "docs/images"
+NOTES: Final = PROJECT / "benchmarks/notes-trainlm.md"
 BEGIN, END = "<!-- begin: python -m benchmarks.trainlm --report -->", "<!-- end -->"
 _COLOURS: Final = ("#0b5fa5", "#b3470a")
 _COMPARED: Final = (("select 5x", "prose"), ("random", "prose"), ("indegree", "prose"))
 _TICKS: Final = (200, 500, 1000, 2000)
 _BASE: Final = ("influence", "prose")
+_SHOWN: Final = ("influence", "link", "select 5x", "indegree", "random")
 
 Arms = dict[tuple[str, str], list[Learnt]]
 """By policy and scorer, a run for each set of seeds."""
 
 
 def report() -> str:
-    """Write the section and its pictures; return the section."""
+    """Write the section, the notes and the pictures; return the section."""
     measured = json.loads(MEASURED.read_text())
-    section = "\n".join(_section(measured))
-    page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{after}")
+    for path, content in texts(measured).items():
+        path.write_text(content)
     _draw(measured)
-    return section
+    return "\n".join(_section(measured))
+
+
+def texts(measured: Mapping[str, Any]) -> dict[Path, str]:
+    """Return what docs/paper.md and the notes should say."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    section, notes = ("\n".join(some) for some in (_section(measured), _notes(measured)))
+    return {PAGE: f"{before}{BEGIN}\n\n{section}\n\n{END}{after}", NOTES: f"{notes}\n"}
 
 
 def arms_of(table: Mapping[str, Any]) -> Arms:
@@ -61,57 +68,91 @@ def _mean(runs: Sequence[Learnt], target: str) -> float:
 
 
 def _section(measured: Mapping[str, Any]) -> Iterator[str]:
-    about = measured["about"]
-    yield from (
-        "The first target is pages with an influence over 0.5 of six hosts, which a seed has drawn. `BLOCKLISTS` keeps",
-        f"these hosts out of all crawls: {', '.join(about['hosts'])}. The second one is English pages of Debian's",
-        "documentation packages. Loss is in bits a byte of held-out texts: the mean over three sets of crawl seeds ±",
-        "their standard deviation, each the mean of three training seeds. `select 2x` crawls at random until it has",
-        "twice the tokens, and keeps the pages of the best influence; `select 1x` keeps all. Scorers beside `prose`:",
-        "`target` was trained on halves of the targets that no model is measured on; `reference` prefers what `prose`",
-        "calls bad, as a control.",
-    )
-    yield from (f"\n{note}." for note in about["notes"])
+    """Yield what the page shows: a picture, and what it shows of the largest model."""
+    name, table = list(measured["tables"].items())[-1]
+    yield "![Loss by policy, with error bars, for both models and targets](images/paper-learnt.svg)"
+    yield ""
+    yield "Bits a byte of held-out texts (pages of six hosts, Debian's documentation), less is better, with the"
+    yield "standard deviation over three sets of crawl seeds."
+    yield f"With model `{name}` and {table['about']['tokens']:,} tokens:"
+    yield ""
+    yield "| | pages | fetched | loss |"
+    yield "|-|-|-|-|"
+    arms = arms_of(table)
+    for arm in sorted(((policy, "prose") for policy in _SHOWN), key=lambda arm: _all_losses(arms[arm], table)):
+        pages, fetched = _seen(arms[arm])
+        yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {_all_losses(arms[arm], table):.3f} |"
+    yield ""
+    yield "Loss: mean of both targets. [All numbers](../benchmarks/notes-trainlm.md), with definitions."
+
+
+def _all_losses(runs: Sequence[Learnt], table: Mapping[str, Any]) -> float:
+    return statistics.fmean(_mean(runs, target) for target in table["targets"])
+
+
+def _seen(runs: Sequence[Learnt]) -> tuple[float, float]:
+    """Return the mean numbers of pages crawled and fetched."""
+    last = [run.points[-1] for run in runs]
+    return statistics.fmean(one.pages for one in last), statistics.fmean(one.fetched for one in last)
+
+
+def _notes(measured: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that was measured."""
+    page = "[The paper in pictures](../docs/paper.md#what-a-model-learns)"
+    yield f"# What models learnt from crawls\n\nAll numbers behind a section of {page}. Written by"
+    yield "`python -m benchmarks.trainlm --report`.\n"
+    yield from _head(measured)
     for name, table in measured["tables"].items():
         yield ""
         yield from _table(name, table)
+        yield ""
+        yield from (" ".join(_findings(arms_of(table), target)) for target in table["targets"])
+        yield _correlation(table)
+        yield _speed(table)
     yield ""
-    yield "![Loss by policy, with error bars, for both models and targets](images/paper-learnt.svg)"
-    yield ""
-    yield "![Loss by documents fetched, for influence and indegree](images/paper-learnt-curve.svg)"
+    yield "![Loss by documents fetched, for influence and indegree](../docs/images/paper-learnt-curve.svg)"
+
+
+def _head(measured: Mapping[str, Any]) -> Iterator[str]:
+    about = measured["about"]
+    yield from (
+        "- **Six hosts**: pages with an influence over 0.5 of six hosts that a seed has drawn. `BLOCKLISTS` keeps them",
+        f"  out of all crawls: {', '.join(about['hosts'])}.",
+        "- **Debian**: English pages of Debian's documentation packages.",
+        "- **Loss** is in bits a byte of held-out texts; less is better. It is the mean ± standard deviation of three",
+        "  sets of crawl seeds, each the mean of three training seeds.",
+        "- **`select 5x`** crawls at random until it has five times the tokens. It keeps the pages of best influence.",
+        "- **Scorers beside `prose`**: `target` was trained on halves of the targets that no model is measured on.",
+        "  `reference` prefers what `prose` calls bad, as a control.",
+    )
+    yield from (f"- {note}." for note in about["notes"])
 
 
 def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
     arms, targets = arms_of(table), table["targets"]
     about = table["about"]
-    yield f"**{about['model']['vocabulary']:,} tokens of vocabulary, model `{name}`, T = {about['tokens']:,} tokens:**"
+    vocabulary = f"{about['model']['vocabulary']:,} tokens of vocabulary"
+    yield f"**Model `{name}`, {vocabulary}, trained on {about['tokens']:,} tokens:**"
     yield ""
     yield f"| | pages | fetched | {' | '.join(targets)} | spread of training seeds |"
     yield f"|-|-|-|{'-|' * len(targets)}-|"
-    for arm in sorted(arms, key=lambda arm: sum(_mean(arms[arm], target) for target in targets)):
+    for arm in sorted(arms, key=lambda arm: _all_losses(arms[arm], table)):
         runs = arms[arm]
-        pages, fetched = (
-            statistics.fmean(getattr(run.points[-1], field) for run in runs) for field in ("pages", "fetched")
-        )
+        pages, fetched = _seen(runs)
         losses = [_losses(runs, target) for target in targets]
         cells = [f"{statistics.fmean(some):.3f}±{statistics.stdev(some):.3f}" for some in losses]
         spread = statistics.fmean(run.points[-1].spread(target) for run in runs for target in targets)
         yield f"| {_title(arm)} | {pages:,.0f} | {fetched:,.0f} | {' | '.join(cells)} | {spread:.3f} |"
-    yield ""
-    for target in targets:
-        yield " ".join(_findings(arms, target))
-    yield _correlation(table)
-    yield _speed(table)
 
 
 def _findings(arms: Arms, target: str) -> Iterator[str]:
     """Yield what a table says of influence, whatever it is."""
     ranked = sorted((arm for arm in arms if arm[1] == "prose"), key=lambda arm: _mean(arms[arm], target))
     place = ranked.index(_BASE) + 1
-    yield f"- {target}: among the {len(ranked)} ways with the scorer `prose`, `influence` is number {place}."
+    yield f"- **{target}**: by loss `influence` is number {place} of the {len(ranked)} ways with the scorer `prose`."
     others = [arm for arm in (*ranked[:2], *_COMPARED) if arm != _BASE]
     differences = [f"{_difference(arms, arm, target)} to {_title(arm)}" for arm in dict.fromkeys(others)]
-    yield f"Its loss minus another's, paired by crawl seeds, with the standard error: {'; '.join(differences)}."
+    yield f"Its loss minus another's, paired by crawl seeds, ± standard error: {'; '.join(differences)}."
     yield from _needed(arms, target)
 
 
@@ -126,14 +167,14 @@ def _needed(arms: Arms, target: str) -> Iterator[str]:
         return
     one, other = _mean_curve(arms[_BASE], target), _mean_curve(arms["indegree", "prose"], target)
     loss = other.points[-1].mean(target)
-    for what in ("fetched", "pages"):
+    shares = []
+    for what, name in (("pages", "pages crawled"), ("fetched", "documents fetched")):
         needed = fetches_for(_by(one, what), target, loss)
-        last = getattr(other.points[-1], what)
-        name = "documents fetched" if what == "fetched" else "pages crawled"
         if needed is None:
             yield f"It does not reach the loss of `indegree` ({loss:.3f})."
             return
-        yield f"For the loss of `indegree` ({loss:.3f}) it needs {needed / last:.0%} of the {name}."
+        shares.append(f"{needed / getattr(other.points[-1], what):.0%} of the {name}")
+    yield f"It reaches the loss of `indegree` ({loss:.3f}) with {' and '.join(shares)}."
 
 
 def _mean_curve(runs: Sequence[Learnt], target: str) -> Learnt:

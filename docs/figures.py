@@ -1,4 +1,4 @@
-"""Draws the figures of docs/paper.md from crawls of the demo web: ``make figures``."""
+"""Draws the figures of docs/paper.md from crawls of the demo web, and writes their numbers there: ``make figures``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from crawl4llm import OpenedRun, simulate
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES, PAGE = Path(__file__).parent / "images", Path(__file__).parent / "paper.md"
+BEGIN, END = "<!-- begin: python docs/figures.py -->", "<!-- end -->"
 PAGES, STEP = 4000, 20
 POLICIES = {"influence": "#0b5fa5", "link": "#b3470a", "indegree": "#5a3d8a", "random": "#5f5f5f"}
 """Colours that differ for all kinds of sight, each dark enough for text on white."""
@@ -62,6 +63,20 @@ def draw(runs: dict[str, OpenedRun]) -> None:
     save(figure, "paper-scores.svg")
 
 
+def tell(runs: dict[str, OpenedRun]) -> str:
+    """Write the crawls' means into the page; return the sentence."""
+    means = {policy: column(run, "influence").mean() for policy, run in runs.items()}
+    listed = [f"{mean:.3f} with `{policy}`" for policy, mean in sorted(means.items(), key=lambda item: -item[1])]
+    fetched = int(column(runs["influence"], "fetched")[-1])
+    told = (
+        f"After {PAGES:,} pages the mean influence is {', '.join(listed[:-1])} and {listed[-1]}.\n"
+        f"`influence` has fetched {fetched:,} documents by then."
+    )
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{rest.partition(END)[2]}")
+    return told
+
+
 def main() -> None:
     """Crawl the demo web by each policy, and draw."""
     mpl.rcParams.update({"svg.hashsalt": "crawl4llm", "svg.fonttype": "path", "font.size": 10})
@@ -72,9 +87,7 @@ def main() -> None:
             for policy in POLICIES
         }
         draw(runs)
-        for policy, run in runs.items():
-            last = run.crawl_log().slice(PAGES - 1, 1).to_pylist()[0]
-            print(f"{policy:10} mean influence {column(run, 'influence').mean():.3f}, fetched {last['fetched']:,}")
+        print(tell(runs))
 
 
 if __name__ == "__main__":

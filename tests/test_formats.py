@@ -122,6 +122,6 @@ def test_another_number_is_told_with_both_and_what_makes_it_anew(files: Path, na
 
 
 def test_the_docs_have_each_number() -> None:
-    table = (PROJECT / "docs/architecture.md").read_text().partition("## File formats")[2]
+    table = (PROJECT / "CONTRIBUTING.md").read_text().partition("## File formats")[2]
     for name, (number, _, _) in CASES.items():
         assert re.search(rf"^\| .*`{Path(name).name}`.* \| {number} \|", table, re.MULTILINE), name

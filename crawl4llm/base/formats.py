@@ -1,4 +1,4 @@
-"""The numbers of file formats: docs/architecture.md lists them. A file of another number is refused in one line."""
+"""The numbers of file formats: CONTRIBUTING.md lists them. A file of another number is refused in one line."""
 
 from __future__ import annotations
 

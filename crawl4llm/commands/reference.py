@@ -154,8 +154,8 @@ def _crawl_log() -> str:
     for title, lines in kinds.items():
         text += f"## {title}\n\n"
         for line in lines:
-            rows = "".join(f"| `{name}` | `{kind}` | {says} |\n" for name, kind, says in _attributes(line))
-            text += _plain(f"{inspect.getdoc(line)}\n\n| field | type | |\n|-|-|-|\n{rows}\n")
+            rows = "".join(f"- `{name}` (`{kind}`){says and f': {says}'}\n" for name, kind, says in _attributes(line))
+            text += _plain(f"{inspect.getdoc(line)}\n\n{rows}\n")
     return text.rstrip() + "\n"
 
 

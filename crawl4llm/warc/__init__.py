@@ -6,8 +6,8 @@ Written: ``archive`` is what a crawl sees of it; ``writer`` keeps pages in numbe
 
 Read: ``cdxj`` reads indexes; ``reader`` opens any file and is the only way to a record; ``records`` parses heads;
 ``gzip``, ``zstd`` and ``plain`` find records in files; ``payload`` undoes codings and charsets. warcio and FastWARC
-stop at damage, where ours loses no record but the one that it hits: ``docs/warc-files.md`` has a table of what each
-makes of damaged files.
+stop at damage, where ours loses no record but the one that it hits: ``benchmarks/notes-damaged-files.md`` has a table
+of what each makes of damaged files.
 """
 
 import lazy_loader

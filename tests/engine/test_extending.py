@@ -22,7 +22,10 @@ from scrapy.utils.misc import load_object
 
 from crawl4llm import open_run
 
-CODE = [block.text for block in blocks(PROJECT / "docs/extending.md", "python")]
+CODE = [
+    *(block.text for block in blocks(PROJECT / "docs/extending.md", "python")),
+    *(path.read_text() for path in (PROJECT / "docs/examples").glob("*.py")),
+]
 PAGES, N = 40, 25
 LINK = '<p><a href="/page-{0}">page {0}</a></p>'
 SIMULATION, LIVE = ("crawl4llm.engine.components.SimulationComponents", "crawl4llm.engine.components.LiveComponents")
@@ -33,7 +36,7 @@ ONLOOKERS = {
 
 
 def code_with(text: str) -> str:
-    """The one block of the guide that has a text."""
+    """The one block or example of the guide that has a text."""
     (found,) = [block for block in CODE if text in block]
     return found
 

@@ -1,4 +1,4 @@
-"""What this project, warcio and FastWARC read of files that are damaged or unusual: the table of docs/warc-files.md.
+"""What this project, warcio and FastWARC read of files that are damaged or unusual.
 
     PYTHONPATH=tests/helpers python tests/helpers/damaged_files.py
 
@@ -149,7 +149,7 @@ def result(read: Callable[[Path], Iterator[bytes]], path: Path) -> str:
 
 
 def table() -> str:
-    """The table as docs/warc-files.md has it."""
+    """The table as benchmarks/notes-damaged-files.md has it."""
     lines = [
         f"| file of four pages | warcio {version('warcio')} | FastWARC {version('FastWARC')} | crawl4llm |",
         "|-|-|-|-|",
