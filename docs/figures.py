@@ -1,7 +1,9 @@
-"""Draws the figures of docs/paper.md from crawls of the demo web: ``make figures``."""
+"""Draws the figures of README and docs/paper.md from crawls of the demo web, and writes benchmarks/measured/demo.json:
+``make figures``."""
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.marked import MEASURED
+from benchmarks.results import Result, Table, add_output, publish
 from crawl4llm import OpenedRun, simulate
 
 IMAGES = Path(__file__).parent / "images"
@@ -62,8 +66,23 @@ def draw(runs: dict[str, OpenedRun]) -> None:
     save(figure, "paper-scores.svg")
 
 
+def measured(runs: dict[str, OpenedRun]) -> Result:
+    """Return the mean influence of some crawls, by policy, and what they fetched."""
+    rows: list[list[str | float | None]] = []
+    means = {policy: float(column(run, "influence").mean()) for policy, run in runs.items()}
+    for policy, run in runs.items():
+        last = run.crawl_log().slice(PAGES - 1, 1).to_pylist()[0]
+        rows.append([policy, means[policy], last["fetched"], means[policy] / means["random"]])
+    table = Table(f"After {PAGES:,} pages", ["", "mean influence", "pages fetched", "of random"], rows)
+    return Result("demo", ["the demo web: 20,000 generated pages of 500 hosts, 100 random seeds, n = 100"], [table])
+
+
 def main() -> None:
-    """Crawl the demo web by each policy, and draw."""
+    """Crawl the demo web by each policy, draw, and write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_output(parser)
+    parser.set_defaults(out=MEASURED)
+    args = parser.parse_args()
     mpl.rcParams.update({"svg.hashsalt": "crawl4llm", "svg.fonttype": "path", "font.size": 10})
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,9 +91,7 @@ def main() -> None:
             for policy in POLICIES
         }
         draw(runs)
-        for policy, run in runs.items():
-            last = run.crawl_log().slice(PAGES - 1, 1).to_pylist()[0]
-            print(f"{policy:10} mean influence {column(run, 'influence').mean():.3f}, fetched {last['fetched']:,}")
+        publish(measured(runs), args)
 
 
 if __name__ == "__main__":
