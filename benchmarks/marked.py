@@ -1,10 +1,11 @@
 """Figures in the docs that stand between markers, and the files of benchmarks/measured that they come from.
 
 A marked figure is ``<!--=simulation.n100.archive-off.cpu-peer-->0.17<!--/-->``: a measured file, a table, a row and a
-column. Each part may be cut after a word, if it still names one only: ``n100`` stands for
-``n100-6-500-pages-crawled-10-800-visited-n-100``. ``NAME.WHAT`` is a figure with a limit, ``NAME.date`` and
-``NAME.commit`` say when and of what it was measured. The number that stands there says how it is written: how many
-decimals, whether as a percentage, whether with its spread. ``python -m benchmarks.report`` writes them all.
+column. Each part may be cut after a word, ``n100-6-500-pages-crawled`` to ``n100``; if it then stands for several, the
+one with most parts whole is meant. ``NAME.WHAT`` is a figure with a limit, ``NAME.limits`` and ``NAME.missed`` count
+these, ``NAME.date`` and ``NAME.commit`` say when and of what it was measured. The number that stands there says how it
+is written: how many decimals, whether as a percentage, whether with its spread. ``python -m benchmarks.report`` writes
+them all.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def known(folder: Path = MEASURED) -> dict[tuple[str, ...], Cell]:
     for result, machine in results(folder):
         name = result.benchmark
         found |= {(name, "date"): str(machine["date"])[:10], (name, "commit"): machine["commit"]}
+        found |= {(name, "limits"): float(len(result.figures))}
+        found |= {(name, "missed"): float(sum(not figure.met for figure in result.figures))}
         found |= {(name, _slug(figure.what)): figure.value for figure in result.figures}
         for table in result.tables:
             for first, *cells in table.rows:
@@ -71,8 +74,8 @@ def _find(name: str, figures: Mapping[tuple[str, ...], Cell]) -> Cell:
     if parts in figures:
         return figures[parts]
     cut = [whole for whole in figures if len(whole) == len(parts) and all(map(_begins, whole, parts))]
-    exact = [whole for whole in cut if whole[-1] == parts[-1]]
-    cut = exact or cut
+    same = {whole: sum(map(str.__eq__, whole, parts)) for whole in cut}
+    cut = [whole for whole in cut if same[whole] == max(same.values())]
     if len(cut) != 1:
         these = f"{len(cut)}, such as {' and '.join('.'.join(whole) for whole in cut[:2])}" if cut else "none"
         raise UnknownFigure(f"{name} names {these}; benchmarks/measured has the tables")

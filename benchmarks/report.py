@@ -43,6 +43,9 @@ extracts, scores and archives; "plain" only extracts, in its callback; "empty" d
     "scaling": "What a page costs in a larger web, and the durable frontier with many URLs.",
     "demo": "Crawls of the demo web by four policies, as [the paper in pictures](../../docs/paper.md) draws them.",
     "websoftware": "What a live crawl brings home of real software ([real software](../../docs/real-software.md)).",
+    "websoftware_first": """\
+The same texts and links before the PHP sites of the test web were repaired, which had leaked session ids to each
+other: crawl4llm without site rules, and plain Scrapy, breadth first, as it is and with Nutch's URL filter.""",
     "mazes": "Fetches that mazes take of a crawl, and what keeping out of them costs.",
     "waiting": "What it costs that registrable domains make a crawl wait.",
     "cluster": "What several workers cost, and whether they leave what one process leaves.",

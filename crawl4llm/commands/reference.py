@@ -59,17 +59,17 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 
 _COMMANDS = """# Commands
 
-For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
-also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
-commands. This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same.
+`crawl4llm` has the same commands. Each takes Scrapy's own options too, above all `-s NAME=VALUE` for a
+[setting](settings.md). This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
 
-`scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
+`scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls
+([simulation and live crawl](simulation-and-live.md)).
 
-Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus,
-and need its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give
-pages of the corpus to spiders of your own. The live profile refuses them, because they would ask the web past
-robots.txt and the crawl's waits; the archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is
-refused.
+Of Scrapy's own commands, `fetch`, `view` and `shell` take the id or URL of a document of the corpus. A URL needs the
+corpus's index (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give pages of the
+corpus to spiders of your own. The live profile refuses these commands: they would ignore robots.txt and politeness
+delays. `scrapy bench` is refused.
 """
 
 _CRAWL_LOG = """# The crawl log
@@ -120,16 +120,22 @@ def _commands() -> str:
         text += f"\n## scrapy {module.name}\n\n`scrapy {module.name} {command.syntax()}`\n\n{command.long_desc()}\n"
         for group in parser._action_groups:
             if group.title != "Global Options" and (group._group_actions or group.description):
-                says = f"\n{_cell(group.description)}\n" if group.description else ""
-                rows = "".join(f"| {_option(action)} | {_help(parser, action)} |\n" for action in group._group_actions)
-                text += says + (f"\n| option | what |\n|-|-|\n{rows}" if rows else "")
+                says = _subcommand(_cell(group.description)) if group.description else ""
+                rows = "".join(f"- {_option(action)}: {_help(parser, action)}\n" for action in group._group_actions)
+                text += says + (f"\n{rows}" if rows else "")
     return text
+
+
+def _subcommand(description: str) -> str:
+    """Return the heading and the text of a subcommand, whose description is "USAGE: TEXT"."""
+    usage, _, says = description.partition(": ")
+    return f"\n### {usage}\n\n{says[:1].upper()}{says[1:]}\n" if usage.startswith("scrapy ") else f"\n{description}\n"
 
 
 def _option(action: argparse.Action) -> str:
     names = ", ".join(action.option_strings) or str(action.dest)
     value = "" if action.nargs == 0 else action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
-    return f"`{names} {value}`".replace(" `", "`").replace("|", "\\|")
+    return f"`{names} {value}`".replace(" `", "`")
 
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
