@@ -29,12 +29,11 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 _SETTINGS = """# Settings
 
 For everybody who runs a crawl: all settings, with their defaults.
-Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
-when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
-slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
-brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
-[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
-`crawl4llm/engine/settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
+Set them in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
+when a crawl starts. A wrong value, a misspelt name (`MAX_PAGES`) or a removed one ends it with one line. A setting for
+crawls of another kind, such as `DNS_HOSTS` in a simulation, brings a warning if it stands on the command line.
+This page is written from `crawl4llm/options.py`, `crawl4llm/engine/settings.py` and `settings/` by `python -m
+crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 
@@ -43,8 +42,8 @@ The profiles of this project set some to other values than the defaults:
 _SCRAPYS = """
 ## Scrapy's own settings
 
-Those that Scrapy documents for requests, downloads and depth, and whether they hold in a simulation, in a live crawl,
-and with the [add-on](addon.md). One on the command line that does not hold brings a warning. The profiles in
+Whether Scrapy's settings for requests, downloads and depth hold in a simulation, in a live crawl, and with the
+[add-on](addon.md). One that does not hold brings a warning if it stands on the command line. The profiles in
 `settings/` set some to other values than Scrapy's defaults.
 
 """
