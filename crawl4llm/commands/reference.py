@@ -81,8 +81,8 @@ may end in a part of a line. `crawl4llm.open_run` gives them as [tables](python.
 
 _API = """# Python API
 
-For programs and notebooks: all that `crawl4llm` exports. What is not here may change. [python.md](python.md) is the
-guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
+For programs and notebooks: all that `crawl4llm` exports. What is not here may change.
+[Crawls in Python and in notebooks](python.md) is the guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
 """
 
 _WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
@@ -97,6 +97,17 @@ def _profiles() -> str:
         own = [f"`{name} = {given[name]!r}`" for name in defaults if given.get(name, defaults[name]) != defaults[name]]
         lines.append(f"- `{profile}`: {', '.join(own)}\n")
     return "".join(lines)
+
+
+def _titled(text: str) -> str:
+    """Return a text whose links to pages have the title of the page or section, where they had the page's name."""
+
+    def title(link: re.Match[str]) -> str:
+        headings = re.findall(r"^#+ (.+)$", (DOCS / link[1]).read_text(encoding="utf-8"), re.MULTILINE)
+        named = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"): heading for heading in headings}
+        return f"[{named.get(link[3], headings[0])}]({link[2]})"
+
+    return re.sub(r"\[([\w-]+\.md)\]\((\1(?:#([\w-]+))?)\)", title, text)
 
 
 def _behind_prose(page: str, tables: str) -> str:
@@ -212,7 +223,9 @@ def _plain(text: str) -> str:
 def pages() -> dict[Path, str]:
     """Return each reference page and what it should say."""
     return {
-        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}",
+        DOCS / "settings.md": _titled(
+            f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}"
+        ),
         DOCS / "stats.md": _STATS + stats.reference(),
         DOCS / "commands.md": _COMMANDS + _commands(),
         DOCS / "crawl-log.md": _CRAWL_LOG + _crawl_log(),
