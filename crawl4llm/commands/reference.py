@@ -82,7 +82,8 @@ may end in a part of a line. `crawl4llm.open_run` gives them as [tables](python.
 _API = """# Python API
 
 For programs and notebooks: all that `crawl4llm` exports. What is not here may change.
-[Crawls in Python and in notebooks](python.md) is the guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
+[Crawls in Python and in notebooks](python.md) is the guide. This page is written from docstrings by `python -m
+crawl4llm.commands.reference`.
 """
 
 _WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
