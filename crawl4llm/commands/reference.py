@@ -60,7 +60,8 @@ _COMMANDS = """# Commands
 
 For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same.
 `crawl4llm` has the same commands. Each takes Scrapy's own options too, above all `-s NAME=VALUE` for a
-[setting](settings.md). This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+[setting](settings.md). Those that print tables take [`--json`](json.md). This page is written from
+`crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
 
 `scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls
 ([simulation and live crawl](simulation-and-live.md)).
@@ -132,7 +133,8 @@ def _commands() -> str:
         for group in parser._action_groups:
             if group.title != "Global Options" and (group._group_actions or group.description):
                 says = _subcommand(_cell(group.description)) if group.description else ""
-                rows = "".join(f"- {_option(action)}: {_help(parser, action)}\n" for action in group._group_actions)
+                told = [action for action in group._group_actions if "--json" not in action.option_strings]
+                rows = "".join(f"- {_option(action)}: {_help(parser, action)}\n" for action in told)
                 text += says + (f"\n{rows}" if rows else "")
     return text
 
