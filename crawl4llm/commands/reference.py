@@ -42,7 +42,7 @@ The profiles of this project set some to other values than the defaults:
 _SCRAPYS = """
 ## Scrapy's own settings
 
-Whether Scrapy's settings for requests, downloads and depth hold in a simulation, in a live crawl, and with the
+The table says if Scrapy's settings for requests, downloads and depth hold in a simulation, in a live crawl and with the
 [add-on](addon.md). One that does not hold brings a warning if it stands on the command line. The profiles in
 `settings/` set some to other values than Scrapy's defaults.
 
