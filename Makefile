@@ -39,7 +39,7 @@ check: lint
 audit: .venv/.test
 	.ci/audit
 
-# JSON goes to build/bench; `python -m benchmarks.report --take build/bench` makes docs/performance.md of it.
+# JSON goes to build/bench; `python -m benchmarks.report --take build/bench` brings it into README and docs.
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -67,9 +67,10 @@ docs: .venv/.docs
 docs-check: docs .venv/.test
 	$(BIN)/python -m pytest -q tests/docs $(ARGS)
 
-# The figures of docs/paper.md and the notebook, made anew.
+# The pictures of README and docs/paper.md, their figures in benchmarks/measured/demo.json, and the notebook.
 figures: .venv/.docs
-	$(BIN)/python docs/figures.py
+	$(BIN)/python -m docs.figures
+	$(BIN)/python -m benchmarks.report
 	rm -rf docs/notebooks/crawls
 	$(BIN)/jupyter-execute --inplace docs/notebooks/policy.ipynb
 	rm -rf docs/notebooks/crawls

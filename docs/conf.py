@@ -14,7 +14,10 @@ REPOSITORY = "https://github.com/crawl4llm/crawl4llm/blob/main/"
 project = "crawl4llm"
 html_title = "crawl4llm"
 html_theme = "furo"
-extensions = ["myst_nb"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+extensions = ["myst_nb", "sphinx_copybutton"]
+smartquotes = False  # it would print the option --out as a dash and a word
 exclude_patterns = ["**.ipynb_checkpoints"]
 nb_execution_mode = "off"
 myst_heading_anchors = 4
@@ -27,12 +30,12 @@ def _navigation(text: str) -> str:
     trees, named = [], {"index"}
     for section in text.split("\n## ")[1:]:
         caption, _, rest = section.partition("\n")
-        pages = [page for page, _ in re.findall(r"\]\(([\w/-]+)\.(md|ipynb)\)", rest)]
-        named.update(pages)
-        trees.append((caption, pages))
+        links = re.findall(r"^- \[(.+?)\]\(([\w/-]+)\.(?:md|ipynb)\)", rest, re.MULTILINE)
+        named.update(page for _, page in links)
+        trees.append((caption, [f"{title} <{page}>" for title, page in links]))
     left = sorted({path.stem for path in HERE.glob("*.md")} - named)
     return "".join(
-        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(pages)}\n```\n"
+        f"\n```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {caption}\n\n{chr(10).join(pages)}\n```\n"
         for caption, pages in [*trees, ("More", left)]
         if pages
     )

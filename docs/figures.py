@@ -1,7 +1,9 @@
-"""Draws the figures of docs/paper.md from crawls of the demo web, and writes their numbers there: ``make figures``."""
+"""Draws the figures of README and docs/paper.md from crawls of the demo web, and writes benchmarks/measured/demo.json:
+``make figures``."""
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -10,10 +12,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.marked import MEASURED
+from benchmarks.results import Result, Table, add_output, publish
 from crawl4llm import OpenedRun, simulate
 
-IMAGES, PAGE = Path(__file__).parent / "images", Path(__file__).parent / "paper.md"
-BEGIN, END = "<!-- begin: python docs/figures.py -->", "<!-- end -->"
+IMAGES = Path(__file__).parent / "images"
 PAGES, STEP = 4000, 20
 POLICIES = {"influence": "#0b5fa5", "link": "#b3470a", "indegree": "#5a3d8a", "random": "#5f5f5f"}
 """Colours that differ for all kinds of sight, each dark enough for text on white."""
@@ -63,22 +66,23 @@ def draw(runs: dict[str, OpenedRun]) -> None:
     save(figure, "paper-scores.svg")
 
 
-def tell(runs: dict[str, OpenedRun]) -> str:
-    """Write the crawls' means into the page; return the sentence."""
-    means = {policy: column(run, "influence").mean() for policy, run in runs.items()}
-    listed = [f"{mean:.3f} with `{policy}`" for policy, mean in sorted(means.items(), key=lambda item: -item[1])]
-    fetched = int(column(runs["influence"], "fetched")[-1])
-    told = (
-        f"After {PAGES:,} pages the mean influence is {', '.join(listed[:-1])} and {listed[-1]}.\n"
-        f"`influence` has fetched {fetched:,} documents by then."
-    )
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{rest.partition(END)[2]}")
-    return told
+def measured(runs: dict[str, OpenedRun]) -> Result:
+    """Return the mean influence of some crawls, by policy, and what they fetched."""
+    rows: list[list[str | float | None]] = []
+    means = {policy: float(column(run, "influence").mean()) for policy, run in runs.items()}
+    for policy, run in runs.items():
+        last = run.crawl_log().slice(PAGES - 1, 1).to_pylist()[0]
+        rows.append([policy, means[policy], last["fetched"], means[policy] / means["random"]])
+    table = Table(f"After {PAGES:,} pages", ["", "mean influence", "pages fetched", "of random"], rows)
+    return Result("demo", ["the demo web: 20,000 generated pages of 500 hosts, 100 random seeds, n = 100"], [table])
 
 
 def main() -> None:
-    """Crawl the demo web by each policy, and draw."""
+    """Crawl the demo web by each policy, draw, and write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_output(parser)
+    parser.set_defaults(out=MEASURED)
+    args = parser.parse_args()
     mpl.rcParams.update({"svg.hashsalt": "crawl4llm", "svg.fonttype": "path", "font.size": 10})
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +91,7 @@ def main() -> None:
             for policy in POLICIES
         }
         draw(runs)
-        print(tell(runs))
+        publish(measured(runs), args)
 
 
 if __name__ == "__main__":

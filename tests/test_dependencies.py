@@ -19,7 +19,7 @@ else:
     tomllib = pytest.importorskip("tomli", reason="Python 3.10 has no TOML parser")
 
 PROJECT = Path(__file__).resolve().parents[1]
-_ROW = re.compile(r"^\| ([\w.-]+) \| ([\d.]+) \| ((?:CVE|PYSEC|GHSA)-\S.*) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\|([\w.-]+)\|([\d.]+)\|((?:CVE|PYSEC|GHSA)-\S.*)\|$", re.MULTILINE)
 
 
 def requirements() -> list[Requirement]:

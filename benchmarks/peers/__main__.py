@@ -1,6 +1,6 @@
 """Run all public test suites that are below a folder: ``python -m benchmarks.peers FOLDER [--only NAME,...]``.
 
-Prints a line for each suite, and each case that differs without a reason in docs/peers.md. The exit status is 1 if
+Prints a line for each suite, and each case that differs without a reason in README.md here. The exit status is 1 if
 there is such a case, or no suite.
 """
 
@@ -40,7 +40,7 @@ def main() -> int:
                 print(f"  {case}")
             results.append(result)
     if not results:
-        print(f"{args.folder} has none of the suites of docs/peers.md", file=sys.stderr)
+        print(f"{args.folder} has none of the suites of README.md here", file=sys.stderr)
     return int(not results or any(result.failed for result in results))
 
 

@@ -23,7 +23,7 @@ _COMMENT = re.compile(rf"({_LITERAL})|//[^\n]*")
 _NO_LINKS = re.compile(
     r"<(?:div|form|frame|iframe|img|p|source|video)\b[^>]*(?:action|data-url|href|src)\s*=", re.IGNORECASE
 )
-"""Elements that refer to something, and do not link here; docs/peers.md has why."""
+"""Elements that refer to something, and do not link here; README.md here has why."""
 _OF_THE_USER: Final = {"http://example.org/other/page.html", "https://example.com/p?a=1&b=2"}
 """URLs made by a function that is given to Scrapy's extractor, or by ``canonicalize=True``."""
 

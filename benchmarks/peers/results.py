@@ -11,5 +11,5 @@ class Result(NamedTuple):
     suite: str
     passed: int
     known: int
-    """Cases that differ, and of which docs/peers.md says why."""
+    """Cases that differ, and of which README.md here says why."""
     failed: list[str]

@@ -26,7 +26,7 @@ KNOWN: Final = {
     "testRSSFormat": "an item without a link has no page: guid is passed over",
     "testPartialSitemapsAllowed": "a URL that is cut short may be another",
 }
-"""Differences that remain on purpose, by test; docs/peers.md has them with their reasons."""
+"""Differences that remain on purpose, by test; README.md here has them with their reasons."""
 _FOLDER: Final = "crawler-commons/src/test/java/crawlercommons/sitemaps"
 _TESTS: Final = ("SiteMapParserTest.java", "SiteMapParserExtensionTest.java")
 _METHOD = re.compile(r"\n    @Test\s+public void (\w+)\(.*?(?=\n    (?:@Test|private|/\*\*|protected)|\Z)", re.DOTALL)

@@ -38,7 +38,7 @@ KNOWN: Final[tuple[Callable[[Case], bool], ...]] = (
     lambda case: host_of(case.here or "") == f"{host_of(case.expected or '')}.",
     lambda case: case.expected == normalise_url(case.given.replace("ß", "ss")),
 )
-"""The differences that docs/peers.md has, in its order."""
+"""The differences that README.md here has, in its order."""
 
 
 def run(folder: Path) -> list[Result]:

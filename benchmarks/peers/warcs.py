@@ -25,7 +25,7 @@ KNOWN: Final = {
     "example-trunc.warc": "a record whose length is wrong is damage",
     "broken name": "a blank ends no name",
 }
-"""Differences that remain on purpose, by file or case; docs/peers.md has them with their reasons."""
+"""Differences that remain on purpose, by file or case; README.md here has them with their reasons."""
 _WARCIO, _JWARC = Path("warcio/test"), Path("jwarc/test/org/netpreserve/jwarc")
 _NAMES: Final = {"arc_header": "filedesc"}
 """Kinds of records as warcio names them, and as this project does."""

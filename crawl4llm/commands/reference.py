@@ -29,12 +29,11 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 _SETTINGS = """# Settings
 
 For everybody who runs a crawl: all settings, with their defaults.
-Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
-when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
-slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
-brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
-[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
-`crawl4llm/engine/settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
+Set them in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
+when a crawl starts. A wrong value, a misspelt name (`MAX_PAGES`) or a removed one ends it with one line. A setting for
+crawls of another kind, such as `DNS_HOSTS` in a simulation, brings a warning if it stands on the command line.
+This page is written from `crawl4llm/options.py`, `crawl4llm/engine/settings.py` and `settings/` by `python -m
+crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 
@@ -43,8 +42,8 @@ The profiles of this project set some to other values than the defaults:
 _SCRAPYS = """
 ## Scrapy's own settings
 
-Those that Scrapy documents for requests, downloads and depth, and whether they hold in a simulation, in a live crawl,
-and with the [add-on](addon.md). One on the command line that does not hold brings a warning. The profiles in
+The table says if Scrapy's settings for requests, downloads and depth hold in a simulation, in a live crawl and with the
+[add-on](addon.md). One that does not hold brings a warning if it stands on the command line. The profiles in
 `settings/` set some to other values than Scrapy's defaults.
 
 """
@@ -59,17 +58,18 @@ written from `crawl4llm/base/stats.py` by `python -m crawl4llm.commands.referenc
 
 _COMMANDS = """# Commands
 
-For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
-also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
-commands. This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same.
+`crawl4llm` has the same commands. Each takes Scrapy's own options too, above all `-s NAME=VALUE` for a
+[setting](settings.md). Those that print tables take [`--json`](json.md). This page is written from
+`crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
 
-`scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
+`scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls
+([simulation and live crawl](simulation-and-live.md)).
 
-Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus,
-and need its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give
-pages of the corpus to spiders of your own. The live profile refuses them, because they would ask the web past
-robots.txt and the crawl's waits; the archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is
-refused.
+Of Scrapy's own commands, `fetch`, `view` and `shell` take the id or URL of a document of the corpus. A URL needs the
+corpus's index (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give pages of the
+corpus to spiders of your own. The live profile refuses these commands: they would ignore robots.txt and politeness
+delays. `scrapy bench` is refused.
 """
 
 _CRAWL_LOG = """# The crawl log
@@ -82,8 +82,9 @@ may end in a part of a line. `crawl4llm.open_run` gives them as [tables](python.
 
 _API = """# Python API
 
-For programs and notebooks: all that `crawl4llm` exports. What is not here may change. [python.md](python.md) is the
-guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
+For programs and notebooks: all that `crawl4llm` exports. What is not here may change.
+[Crawls in Python and in notebooks](python.md) is the guide. This page is written from docstrings by `python -m
+crawl4llm.commands.reference`.
 """
 
 _WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
@@ -98,6 +99,17 @@ def _profiles() -> str:
         own = [f"`{name} = {given[name]!r}`" for name in defaults if given.get(name, defaults[name]) != defaults[name]]
         lines.append(f"- `{profile}`: {', '.join(own)}\n")
     return "".join(lines)
+
+
+def _titled(text: str) -> str:
+    """Return a text whose links to pages have the title of the page or section, where they had the page's name."""
+
+    def title(link: re.Match[str]) -> str:
+        headings = re.findall(r"^#+ (.+)$", (DOCS / link[1]).read_text(encoding="utf-8"), re.MULTILINE)
+        named = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"): heading for heading in headings}
+        return f"[{named.get(link[3], headings[0])}]({link[2]})"
+
+    return re.sub(r"\[([\w-]+\.md)\]\((\1(?:#([\w-]+))?)\)", title, text)
 
 
 def _behind_prose(page: str, tables: str) -> str:
@@ -120,16 +132,23 @@ def _commands() -> str:
         text += f"\n## scrapy {module.name}\n\n`scrapy {module.name} {command.syntax()}`\n\n{command.long_desc()}\n"
         for group in parser._action_groups:
             if group.title != "Global Options" and (group._group_actions or group.description):
-                says = f"\n{_cell(group.description)}\n" if group.description else ""
-                rows = "".join(f"| {_option(action)} | {_help(parser, action)} |\n" for action in group._group_actions)
-                text += says + (f"\n| option | what |\n|-|-|\n{rows}" if rows else "")
+                says = _subcommand(_cell(group.description)) if group.description else ""
+                told = [action for action in group._group_actions if "--json" not in action.option_strings]
+                rows = "".join(f"- {_option(action)}: {_help(parser, action)}\n" for action in told)
+                text += says + (f"\n{rows}" if rows else "")
     return text
+
+
+def _subcommand(description: str) -> str:
+    """Return the heading and the text of a subcommand, whose description is "USAGE: TEXT"."""
+    usage, _, says = description.partition(": ")
+    return f"\n### {usage}\n\n{says[:1].upper()}{says[1:]}\n" if usage.startswith("scrapy ") else f"\n{description}\n"
 
 
 def _option(action: argparse.Action) -> str:
     names = ", ".join(action.option_strings) or str(action.dest)
     value = "" if action.nargs == 0 else action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
-    return f"`{names} {value}`".replace(" `", "`").replace("|", "\\|")
+    return f"`{names} {value}`".replace(" `", "`")
 
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
@@ -207,7 +226,9 @@ def _plain(text: str) -> str:
 def pages() -> dict[Path, str]:
     """Return each reference page and what it should say."""
     return {
-        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}",
+        DOCS / "settings.md": _titled(
+            f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}"
+        ),
         DOCS / "stats.md": _STATS + stats.reference(),
         DOCS / "commands.md": _COMMANDS + _commands(),
         DOCS / "crawl-log.md": _CRAWL_LOG + _crawl_log(),

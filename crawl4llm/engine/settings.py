@@ -274,8 +274,8 @@ def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> 
 
 def reference() -> str:
     """Return the table as Markdown."""
-    lines = ["| Scrapy's setting | simulation | live | add-on | |", "|-|-|-|-|-|"]
+    lines = ["|Scrapy's setting|simulation|live|add-on||", "|-|-|-|-|-|"]
     for row in TABLE:
         names = ", ".join(f"`{name}`" for name in row.names.split())
-        lines.append(f"| {names} | {row.simulation} | {row.live} | {row.addon} | {row.remark} |")
+        lines.append(f"|{names}|{row.simulation}|{row.live}|{row.addon}|{row.remark}|")
     return "\n".join(lines) + "\n"

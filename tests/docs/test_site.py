@@ -18,6 +18,12 @@ from selenium_axe_python import Axe
 SITE = PROJECT / "build" / "docs"
 FOREIGN = "return performance.getEntriesByType('resource').map(e => e.name).filter(name => !name.startsWith('file:'))"
 WIDER = "return document.documentElement.scrollWidth - window.innerWidth"
+OVERFLOWING = """
+return [...document.querySelectorAll('article pre, article .table-wrapper, article img')]
+  .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.trim().slice(0, 80))"""
+TITLES = """
+return [...document.querySelectorAll(`${arguments[0]} a.internal`)]
+  .map(one => [one.pathname, one.textContent.trim()])"""
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,3 +63,30 @@ def test_pages_fit_a_phone_and_ask_nobody(chromium: Chrome) -> None:
         chromium.get(page.as_uri())
         assert chromium.execute_script(FOREIGN) == [], page.name
         assert chromium.execute_script(WIDER) <= 0, page.name
+
+
+def test_pages_fit_a_window_of_1280_pixels(chromium: Chrome) -> None:
+    """Neither the page nor a table or a block of code in it scrolls sideways."""
+    chromium.set_window_size(1280, 900)
+    found = set()
+    for page in pages():
+        chromium.get(page.as_uri())
+        assert chromium.execute_script(WIDER) <= 0, page.name
+        found |= {f"{page.name}: {text}" for text in chromium.execute_script(OVERFLOWING)}
+    assert not found, "\n".join(sorted(found))
+
+
+def test_options_keep_their_dashes_and_code_can_be_copied(chromium: Chrome) -> None:
+    chromium.get((SITE / "commands.html").as_uri())
+    text = chromium.find_element("tag name", "body").text
+    assert "--out DIR" in text
+    assert "\u2013out" not in text
+    chromium.get((SITE / "install.html").as_uri())
+    assert chromium.find_elements("css selector", "div.highlight button.copybtn")
+
+
+def test_the_sidebar_has_the_titles_of_the_index(chromium: Chrome) -> None:
+    chromium.get((SITE / "index.html").as_uri())
+    sidebar, index = (chromium.execute_script(TITLES, where) for where in (".sidebar-tree", "article section ul"))
+    assert sidebar == index
+    assert len(index) > 40

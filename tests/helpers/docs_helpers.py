@@ -110,6 +110,7 @@ def run(folder: Path, commands: str) -> str:
     """Run commands in a shell, as somebody would who copied them; return what they print. Fails where one does."""
     path = f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PYTHONPATH": str(PROJECT), "PATH": path}
+    env |= {"HF_HOME": f"{folder}/huggingface", "HF_HUB_OFFLINE": "1"}
     env.pop("SCRAPY_PROJECT", None)
     for asked, held in _SMALLER.items():
         commands = commands.replace(asked, held)
