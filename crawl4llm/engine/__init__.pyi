@@ -11,5 +11,11 @@ from .settings import (
     unheeded as unheeded,
 )
 from .software import SOFTWARE as SOFTWARE
-from .summary import begun_again as begun_again, mostly_failed as mostly_failed, opening as opening, summary as summary
+from .summary import (
+    Again as Again,
+    begun_again as begun_again,
+    mostly_failed as mostly_failed,
+    opening as opening,
+    summary as summary,
+)
 from .webs import OURS as OURS, prepare as prepare, web_class as web_class
