@@ -49,8 +49,8 @@ def claim_output_dir(path: str | None, *, worker: bool = False) -> Path:
 
 
 def check_output_dir(output: Path, *, worker: bool = False, named_by: str = "OUTPUT_DIR") -> None:
-    """Raise InputError if a directory, which ``named_by`` names, holds a crawl, or anything else that a crawl would write
-    over."""
+    """Raise InputError if a directory, which ``named_by`` names, holds a crawl, or anything else that a crawl would
+    write over."""
     taken = [name for name in WRITTEN if os.path.lexists(output / name)]
     if worker and (taken == [SCRATCH] or _is_of_worker(output, taken)):
         return

@@ -1,6 +1,19 @@
 from . import settings as settings
+from .before import (
+    JOB as JOB,
+    Faults as Faults,
+    check_disk as check_disk,
+    check_start as check_start,
+    take_extractor as take_extractor,
+)
 from .dry_run import DryRun as DryRun
 from .logs import log_in_json as log_in_json
+from .profiles import (
+    LIVE as LIVE,
+    SIMULATION as SIMULATION,
+    profile_for as profile_for,
+    with_addons as with_addons,
+)
 from .run import Run as Run
 from .settings import (
     asks_for_log as asks_for_log,
