@@ -144,7 +144,7 @@ def _out(out: Path, options: Options, digests: dict[str, str]) -> None:
         job.close()
         if different := job.differing(digests):
             raise InputError(
-                f"--out {out} holds another crawl, of another {' and '.join(different)}; give another folder"
+                f"--out {out} holds another crawl (other {' and '.join(sorted(different))}); give another folder"
             )
     else:
         check_output_dir(out, named_by="--out")

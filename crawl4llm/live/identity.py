@@ -7,6 +7,7 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import parse_url
 from crawl4llm.optouts import product_token
@@ -17,7 +18,9 @@ _WHOLE_CONTACT = re.compile(
     r"https?://[^\s/()]+\.[^\s/().][^\s()]*|mailto:[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]+", re.IGNORECASE
 )
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
-_ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/live.md"
+_ADVICE: Final = (
+    f"set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see `{docs('fetching')}`"
+)
 
 
 def user_agent(settings: BaseSettings) -> str:
