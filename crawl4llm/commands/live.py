@@ -176,6 +176,9 @@ More: `crawl4llm docs first-live-crawl`, `crawl4llm docs politeness`, `crawl4llm
         yield Fact("profile", self.profile)
         yield Fact("output", str(out), f"{out}{', where the crawl goes on' if begun else ''}")
         asked = f"seeds: {len(seeds.keys):,}; their registrable domains: {len(owners):,}; their sites: {hosts:,}"
+        given = seeds.counts["seeds/given"]
+        if given > len(seeds.keys):
+            asked = f"{asked} ({given - len(seeds.keys):,} seeds more are malformed, unknown or given twice)"
         rows = ((owner, count, _some(sorted(sites[owner]))) for owner, count in owners.most_common(_SHOWN))
         yield Rows("domains", ("registrable_domain", "seeds", "sites"), rows, asked)
         if len(owners) > _SHOWN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,13 @@ def check_start(
     Return the options, and the seeds if they are there. A setting that is wrong is set to its default here, so that
     others are looked at too.
     """
+    with _unlogged():
+        return _check_start(settings, seeds, corpus, out, faults)
+
+
+def _check_start(
+    settings: BaseSettings, seeds: Path | Sequence[str] | None, corpus: Corpus | None, out: Path, faults: Faults
+) -> tuple[Options, Seeds | None]:
     with faults.noted():
         check_values(settings)
     for name, fault in wrong_settings(settings).items():
@@ -90,6 +98,17 @@ def check_start(
     with faults.noted():
         _out(out, options, digests)
     return options, found
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Log nothing: the crawl, which looks at the same things, will."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _options(settings: BaseSettings, faults: Faults) -> Options:
