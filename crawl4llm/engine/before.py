@@ -79,9 +79,15 @@ def _check_start(
             raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     with faults.noted():
         digests |= _scorer(settings, options)
+    there = False
+    with faults.noted():
+        _check_place(out)
+        there = True
     web: Web | None = None
     with faults.noted():
         prepared = with_addons(settings)
+        if not there:
+            prepared.set("JOBDIR", None, priority="cmdline")
         web = web_class(prepared)(prepared)
     with faults.noted():
         policy = load_policy(options.url_policy)
@@ -95,8 +101,9 @@ def _check_start(
         elif seeds and corpus is not None:
             found = read_seeds(seeds, corpus)
             digests["seeds_digest"] = found.digest
-    with faults.noted():
-        _out(out, options, digests)
+    if there:
+        with faults.noted():
+            _refuse_another(out, options, digests)
     return options, found
 
 
@@ -151,13 +158,17 @@ def take_extractor(settings: BaseSettings) -> str | None:
     return rules.extractor
 
 
-def _out(out: Path, options: Options, digests: dict[str, str]) -> None:
-    """Raise InputError if the output folder cannot be written, is on a full disk, or has another crawl."""
+def _check_place(out: Path) -> None:
+    """Raise InputError if the output folder cannot be written."""
     there = next(path for path in (out, *out.absolute().parents) if os.path.lexists(path))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise InputError(
             f"--out {out} cannot be written: {there} is {'not writable' if there.is_dir() else 'no folder'}"
         )
+
+
+def _refuse_another(out: Path, options: Options, digests: dict[str, str]) -> None:
+    """Raise InputError if the output folder has another crawl."""
     if (out / JOB).exists():
         job = Job(out / JOB, options, look=True)
         job.close()
