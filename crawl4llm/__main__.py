@@ -40,6 +40,16 @@ __pycache__/
 }
 
 
+_COMMANDS: Final = {
+    "live": "crawl the live web, politely",
+    "simulate": "crawl a corpus, as if it were the web",
+    "docs": "show a page of the documentation",
+    "report": "report what a live crawl sent to whom",
+    "export": "export archived pages as text for pretraining",
+}
+"""Scrapy's, of which the help speaks."""
+
+
 def main() -> int:
     """Run the command; return its exit status. All but ``init`` are Scrapy's, with those of this project."""
     end_when_interrupted()
@@ -52,12 +62,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         "crawl4llm",
         description="Focused crawls for LLM pretraining, with Scrapy.",
-        epilog="Every other command is one of scrapy's: `crawl4llm crawl influence` is `scrapy crawl influence`. In a "
-        "project, `crawl4llm list` and `crawl4llm COMMAND --help` tell more.",
+        epilog="`crawl4llm COMMAND --help` tells more. Every command but init is one of scrapy's too: `crawl4llm crawl "
+        "influence` is `scrapy crawl influence`. `scrapy -h` lists them all.",
     )
     parser.add_argument("--version", action="version", version=f"crawl4llm {__version__}")
     actions = parser.add_subparsers(metavar="COMMAND", required=True)
     init = actions.add_parser("init", help="make a project to crawl in", description="Make a project to crawl in.")
+    for name, what in _COMMANDS.items():
+        actions.add_parser(name, help=what)
     init.add_argument("folder", metavar="DIR", type=Path, help="where; a new or empty folder")
     return print_lines(make_project(parser.parse_args().folder))
 

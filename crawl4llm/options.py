@@ -263,24 +263,38 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
     return own or None
 
 
+def wrong_settings(settings: BaseSettings) -> dict[str, str]:
+    """Return what is wrong with settings of the project, by their names."""
+    return _checked(settings)[1]
+
+
+def _checked(settings: BaseSettings) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of settings that are given, by the names of options, and what is wrong with others."""
+    values: dict[str, Any] = {}
+    wrong = {
+        name: f"setting {name} went: {instead}; leave it out"
+        for name, instead in WENT.items()
+        if settings.get(name) is not None
+    }
+    for entry in fields(Options):
+        name = setting_name(entry)
+        value = settings.get(name)
+        try:
+            if value is not None:
+                values[entry.name] = entry.metadata["check"](value)
+        except ValueError as error:
+            wrong[name] = f"{name} = {entry.metadata['shown'](value)!r:.300} {error}"
+    return values, wrong
+
+
 def read_options(settings: BaseSettings) -> Options:
     """Check all settings of the project. Raises InputError that names the first wrong one.
 
     Label and extractor that are not set are those of the rules beside SCORER_MODEL, if it has any.
     """
-    for name, instead in WENT.items():
-        if settings.get(name) is not None:
-            raise InputError(f"setting {name} went: {instead}; leave it out")
-    values: dict[str, Any] = {}
-    for entry in fields(Options):
-        name = setting_name(entry)
-        value = settings.get(name)
-        if value is None:
-            continue
-        try:
-            values[entry.name] = entry.metadata["check"](value)
-        except ValueError as error:
-            raise InputError(f"{name} = {entry.metadata['shown'](value)!r:.300} {error}") from None
+    values, wrong = _checked(settings)
+    for fault in wrong.values():
+        raise InputError(fault)
     options = Options(**values)
     return follow_rules(replace(options, own_settings=own_settings(settings, options)), values)
 

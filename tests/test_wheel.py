@@ -25,11 +25,14 @@ COMMANDS = {
     "archive",
     "corpus",
     "crawl",
+    "docs",
     "evaluate",
     "explain",
     "export",
     "frontier",
+    "live",
     "report",
+    "simulate",
     "trainlm",
     "trainscorer",
 }
@@ -43,7 +46,7 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built from a copy: a build leaves files where it is made."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("crawl4llm", "simulate", "settings", ".ci"):
+    for name in ("crawl4llm", "simulate", "settings", "docs", ".ci"):
         shutil.copytree(PROJECT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
@@ -82,10 +85,11 @@ def run(environment: Path, cwd: Path, *command: object, **env: str) -> subproces
     )
 
 
-def test_the_wheel_has_the_code_and_the_profiles(wheel: Path) -> None:
+def test_the_wheel_has_the_code_the_profiles_and_the_pages(wheel: Path) -> None:
     folders = (PROJECT / "crawl4llm", PROJECT / "simulate")
     code = {str(path.relative_to(PROJECT)) for top in folders for path in top.rglob("*") if path.is_file()}
     profiles = {f"crawl4llm/profiles/{path.name}": path.read_bytes() for path in (PROJECT / "settings").glob("*.py")}
+    profiles |= {f"crawl4llm/docs/{path.name}": path.read_bytes() for path in (PROJECT / "docs").glob("*.md")}
     with ZipFile(wheel) as file:
         names = {name for name in file.namelist() if ".dist-info/" not in name}
         (metadata,) = (file.read(name).decode() for name in file.namelist() if name.endswith("/METADATA"))
@@ -123,5 +127,22 @@ def test_how_to_install_an_extra(environment: Path, tmp_path: Path) -> None:
     said = run(environment, tmp_path, "python", "-c", says).stdout.splitlines()
     assert said == [
         "pip install 'duckdb>=1.1' 'Jinja2>=3.1.6' 'matplotlib>=3.8' 'scipy>=1.11'",
-        "pip install 'crawl4llm[other]'",
+        "pip install 'PATH-OF-THE-WHEEL[other]'",
     ]
+
+
+def test_without_a_project(environment: Path, demo_web: Web, tmp_path: Path) -> None:
+    """The commands that need none, in an empty folder."""
+    listed = run(environment, tmp_path, "crawl4llm", "docs")
+    assert {path.stem for path in (PROJECT / "docs").glob("*.md")} <= set(
+        re.findall(r"^(\S+) ", listed.stdout, re.MULTILINE)
+    )
+    assert run(environment, tmp_path, "crawl4llm", "docs", "scope").stdout == (PROJECT / "docs/scope.md").read_text()
+    told = error_of(run(environment, tmp_path, "crawl4llm", "docs", "scop"))
+    assert told == "there is no page 'scop'; did you mean scope?"
+    simulate = ("crawl4llm", "simulate", str(demo_web.corpus), "--scorer", str(demo_web.model), "--pages", "60")
+    crawled = run(environment, tmp_path, *simulate, "--out", "out")
+    assert crawled.returncode == 0, crawled.stderr
+    assert len(crawl_log(tmp_path / "out")) == 60
+    live = run(environment, tmp_path, "crawl4llm", "live", "https://example.org/", "-s", "SCORER=length", "--dry-run")
+    assert error_of(live).startswith("--contact is missing")

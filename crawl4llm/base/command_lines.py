@@ -73,6 +73,11 @@ def usage(*words: str) -> str:
     return " ".join([_name(), *words]).rstrip()
 
 
+def docs(topic: str) -> str:
+    """Return the command that shows a page of the documentation, by the page's name without ``.md``."""
+    return f"crawl4llm docs {topic}"
+
+
 def quoted(words: Iterable[object]) -> list[str]:
     """Return words as a shell takes them."""
     return [shlex.quote(str(word)) for word in words]

@@ -8,18 +8,26 @@ from __future__ import annotations
 import re
 import sys
 from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
 from types import TracebackType
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.terminal import complain
 
 
 def to_install(extra: str) -> str:
     """Return the command that installs the packages of an extra, e.g. ``pip install 'pyarrow>=17'``.
 
-    It names the extra itself where the metadata are missing, or of a version that did not have it.
+    If the metadata are missing, or of a version that did not have it, it names the extra of the checkout or wheel.
     """
     wanted = [package for package, marker in _requirements() if re.search(rf"extra == .{re.escape(extra)}\W", marker)]
-    return f"pip install {' '.join(map(repr, wanted or [f'crawl4llm[{extra}]']))}"
+    return f"pip install {' '.join(map(repr, wanted or [f'{_origin()}[{extra}]']))}"
+
+
+def _origin() -> str:
+    """Return what pip can install crawl4llm from, as no index has it: the checkout that runs, or words for a wheel."""
+    checkout = Path(__file__).resolve().parents[2]
+    return str(checkout) if (checkout / "pyproject.toml").is_file() else "PATH-OF-THE-WHEEL"
 
 
 def tell_missing_packages() -> None:
@@ -32,8 +40,8 @@ def tell_missing_packages() -> None:
             before(kind, error, traceback)
         else:
             complain(
-                f"a package is not installed that crawl4llm needs: pip install {package!r} (docs/install.md says for "
-                "which Pythons it has wheels, and what builds it elsewhere)"
+                f"a package is not installed that crawl4llm needs: pip install {package!r} (for which Pythons it has "
+                f"wheels, and what builds it elsewhere: {docs('install')})"
             )
 
     sys.excepthook = tell

@@ -48,8 +48,9 @@ def claim_output_dir(path: str | None, *, worker: bool = False) -> Path:
     return output
 
 
-def check_output_dir(output: Path, *, worker: bool = False) -> None:
-    """Raise InputError if a directory holds a crawl, or anything else that a crawl would write over."""
+def check_output_dir(output: Path, *, worker: bool = False, named_by: str = "OUTPUT_DIR") -> None:
+    """Raise InputError if a directory, which ``named_by`` names, holds a crawl, or anything else that a crawl would
+    write over."""
     taken = [name for name in WRITTEN if os.path.lexists(output / name)]
     if worker and (taken == [SCRATCH] or _is_of_worker(output, taken)):
         return
@@ -57,10 +58,10 @@ def check_output_dir(output: Path, *, worker: bool = False) -> None:
         return  # of a process that was killed before it had begun
     if taken and taken[0] in _OF_A_CRAWL:
         raise InputError(
-            f"OUTPUT_DIR {output} holds another crawl ({taken[0]}); give another directory, or remove that crawl"
+            f"{named_by} {output} holds another crawl ({taken[0]}); give another directory, or remove that crawl"
         )
     if taken:
-        raise InputError(f"OUTPUT_DIR {output} holds {taken[0]}, which a crawl would write; give another directory")
+        raise InputError(f"{named_by} {output} holds {taken[0]}, which a crawl would write; give another directory")
 
 
 def check_worker_of(output: Path, stored_crawl: str) -> None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.tables import Part, json_lines, text_lines
 
@@ -42,7 +43,7 @@ def add_json_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 def add_tasks_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add ``--tasks``, the number of tasks that EXECUTOR runs."""
-    told = "divide the work into N tasks, which run where EXECUTOR says (docs/offline-jobs.md)"
+    told = f"divide the work into N tasks, which run where EXECUTOR says ({docs('offline-jobs')})"
     parser.add_argument("--tasks", type=positive_integer, metavar="N", help=told)
 
 

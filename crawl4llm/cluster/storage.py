@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 from crawl4llm.base.compression import inflate, plausible, zstd
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import from_json, to_json
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.cluster_options import storage_url
 from crawl4llm.frontier import StoreError
@@ -53,7 +54,7 @@ class Storage:
         try:
             from obstore import exceptions  # obstore is an extra
         except ImportError:
-            raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
+            raise InputError(f"STORAGE needs the package obstore: {to_install('cluster')}") from None
         with as_input_error(f"STORAGE {url!r:.300}", StorageError, "{} {}", ValueError):
             storage_url(url)
         self.url = url

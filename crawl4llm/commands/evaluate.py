@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.command_lines import usage
+from crawl4llm.base.command_lines import docs, usage
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer, print_lines
@@ -33,7 +33,7 @@ class Command(ScrapyCommand):
         return (
             f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR or storage. The corpus is scored once, and the scores "
             "are kept. A contest crawls webs by policies, all from the same seeds, and ranks them by what they find "
-            "(docs/contest.md)."
+            f"({docs('contest')})."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ class Command(ScrapyCommand):
         parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
         random = "look at K random documents instead of the whole corpus, and give confidence intervals"
         parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
-        trained = "also show what models have learnt from the runs: results of scrapy trainlm (docs/trainlm.md)"
+        trained = f"also show what models have learnt from the runs: results of scrapy trainlm ({docs('trainlm')})"
         parser.add_argument("--trained", metavar="DIR|FILE", help=trained)
         topic = "also evaluate similarity to a topic: pages with a word of it"
         parser.add_argument("--topic", metavar="WORDS", help=topic)

@@ -56,7 +56,8 @@ class Command(ScrapyCommand):
             help="share of the texts to test on (default: %(default)s)",
         )
         parser.add_argument("--seed", type=_seed, default=default.seed, metavar="N", help="default: %(default)s")
-        parser.add_argument("--rate", type=_rate, default=default.rate, help="learning rate (default: %(default)s)")
+        rate = "learning rate (default: %(default)s)"
+        parser.add_argument("--rate", type=_rate, default=default.rate, metavar="NUMBER", help=rate)
         for name, value, meaning in (
             ("--epochs", default.epochs, "times each text is learned"),
             ("--dim", default.dim, "numbers for each word"),

@@ -122,7 +122,7 @@ class FetchedWeb:
         else:
             return
         raise InputError(
-            f"URL_POLICY {self.options.url_policy} {why}, and this crawl cannot; choose another, such as parent_first"
+            f"URL_POLICY {self.options.url_policy} {why}, and this crawl cannot; choose another, such as link"
         )
 
     def open(self, others: Collection[str] = ()) -> PageRater:

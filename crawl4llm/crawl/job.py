@@ -107,6 +107,12 @@ class Job:
                 f"{self._options.crawl_max_pages:,}, which is less: there is nothing to do, and nothing was changed"
             )
 
+    def differing(self, digests: Mapping[str, str]) -> list[str]:
+        """Return what of some inputs is not that of the crawl that was begun, as the user gives it; nothing if none
+        was."""
+        begun = {} if self._dir.job is None else self._dir.job["digests"]
+        return [DIGESTS[name] for name, digest in digests.items() if begun.get(name, digest) != digest]
+
     @property
     def is_new(self) -> bool:
         """Whether the crawl was not begun before."""

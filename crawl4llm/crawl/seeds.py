@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
 import string
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError, MissingRecord, as_input_error
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.run_folder import LIVE
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,11 @@ class Seeds:
     keys: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def digest(self) -> str:
+        """The digest of the keys, which decides whether a resumed crawl is the same one."""
+        return f"sha256:{hashlib.sha256(json.dumps(self.keys).encode()).hexdigest()}"
+
 
 def sample_seeds(corpus: Corpus, n: int, seed: int) -> Seeds:
     """Draw ``n`` random documents of a corpus, or all of a smaller one."""
@@ -36,15 +44,17 @@ def sample_seeds(corpus: Corpus, n: int, seed: int) -> Seeds:
     return Seeds(keys, Counter({"seeds/given": len(keys)}))
 
 
-def read_seeds(path: Path, corpus: Corpus) -> Seeds:
-    """Read a seeds file: one document key or URL a line, ``#`` comments, gzip by its name's ending.
+def read_seeds(given: Path | Sequence[str], corpus: Corpus) -> Seeds:
+    """Read a seeds file: one document key or URL a line, ``#`` comments, gzip by its name's ending. Or take them from a
+    list.
 
     Seeds the corpus does not hold, malformed and repeated ones are counted and passed over. Raises InputError where
     the file cannot be read or leaves no seed.
     """
     seeds = Seeds()
     known: set[str] = set()
-    for number, line in _lines(path):
+    named, lines = (f"seeds file {given}", _lines(given)) if isinstance(given, Path) else ("seeds", enumerate(given, 1))
+    for number, line in lines:
         seeds.counts["seeds/given"] += 1
         key = _key(line, corpus)
         if key is None:
@@ -58,11 +68,12 @@ def read_seeds(path: Path, corpus: Corpus) -> Seeds:
             seeds.keys.append(key)
             continue
         seeds.counts[f"seeds/{fault}"] += 1
-        logger.debug("%s:%d: %s seed %s", path, number, fault, line)
+        logger.debug("%s:%d: %s seed %s", given if isinstance(given, Path) else named, number, fault, line)
     if not seeds.keys:
-        raise InputError(f"seeds file {path}: no usable seed ({_tally(seeds.counts)}); give ids or URLs of the corpus")
+        wanted = "http or https URLs" if corpus.name == LIVE else "ids or URLs of the corpus"
+        raise InputError(f"{named}: no usable seed ({_tally(seeds.counts)}); give {wanted}")
     if seeds.counts["seeds/given"] > len(seeds.keys):
-        logger.warning("Seeds file %s: not all can be used: %s", path, _tally(seeds.counts))
+        logger.warning("%s: not all can be used: %s", named[0].upper() + named[1:], _tally(seeds.counts))
     return seeds
 
 

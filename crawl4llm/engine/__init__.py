@@ -7,6 +7,7 @@
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
 - ``series``, ``metrics``, ``logs``: what a crawl tells the dashboard, Prometheus, and whoever reads or collects logs.
 - ``settings``: settings of Scrapy's, and of ours, that do not hold in a crawl; those of a past run.
+- ``profiles``: the settings of ``crawl4llm live`` and ``simulate``; ``before``: what is wrong before a crawl.
 - ``dry_run``: estimates what a crawl would take from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.

@@ -1,6 +1,19 @@
 from . import settings as settings
+from .before import (
+    JOB as JOB,
+    Faults as Faults,
+    check_disk as check_disk,
+    check_start as check_start,
+    take_extractor as take_extractor,
+)
 from .dry_run import DryRun as DryRun
 from .logs import log_in_json as log_in_json
+from .profiles import (
+    LIVE as LIVE,
+    SIMULATION as SIMULATION,
+    profile_for as profile_for,
+    with_addons as with_addons,
+)
 from .run import Run as Run
 from .settings import (
     asks_for_log as asks_for_log,
@@ -11,5 +24,11 @@ from .settings import (
     unheeded as unheeded,
 )
 from .software import SOFTWARE as SOFTWARE
-from .summary import begun_again as begun_again, mostly_failed as mostly_failed, opening as opening, summary as summary
+from .summary import (
+    Again as Again,
+    begun_again as begun_again,
+    mostly_failed as mostly_failed,
+    opening as opening,
+    summary as summary,
+)
 from .webs import OURS as OURS, prepare as prepare, web_class as web_class

@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -34,10 +34,13 @@ class DryRun:
     where the real crawl would.
     """
 
-    def __init__(self, settings: BaseSettings, seeds_file: str | None, folder: Path) -> None:
+    def __init__(self, settings: BaseSettings, seeds: str | Sequence[str] | None, folder: Path) -> None:
         self.options = read_options(settings)
         if web_class(settings).profile != "simulation":
-            raise InputError("DRY_RUN measures simulations; leave it out of a live crawl")
+            raise InputError(
+                "DRY_RUN measures simulations only; for a live crawl, `crawl4llm live SEEDS --contact URL --dry-run` "
+                "prints what it would ask of whom"
+            )
         jobdir = settings.get("JOBDIR")
         job = Job(Path(jobdir), self.options, look=True) if jobdir else None
         if self.options.output_dir is not None and (job is None or job.is_new):
@@ -53,7 +56,7 @@ class DryRun:
             "SCORE_CACHE": "",
         }
         short.setdict(values, priority="cmdline")
-        self.run = Run(short, seeds_file)
+        self.run = Run(short, seeds)
         try:
             if job is not None:
                 job.check(read_json(self.run.output / SETTINGS))

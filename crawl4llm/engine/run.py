@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import platform
 import resource
@@ -61,14 +59,14 @@ logger = logging.getLogger(__name__)
 class Run:
     """Opens all parts of a crawl in the order that makes bad input fail first and cheapest.
 
-    ``seeds_file`` is None for random seeds. Worker processes are forked here: before the reactor runs, they share the
-    model that was loaded. Raises InputError.
+    ``seeds``: a file of seeds, or seeds; None for random ones. Worker processes are
+    forked here: before the reactor runs, they share the model that was loaded. Raises InputError.
     """
 
     job: Job | None
     """Its durable state, if JOBDIR is set."""
 
-    def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
+    def __init__(self, settings: BaseSettings, seeds: str | Sequence[str] | None = None) -> None:
         with ExitStack() as opened:
             _check_names(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
@@ -94,7 +92,7 @@ class Run:
                 self.job = Job(Path(settings["JOBDIR"]), options)
                 opened.push(self.job.close_start)
             rater = self._open_web(policy_class, opened)
-            self.seeds = self._read_seeds(seeds_file)
+            self.seeds = self._read_seeds(seeds)
             self.workers = opened.enter_context(open_workers(rater, options.workers, self.web.scores))
             policy = make_policy(self.workers, options)
             if options.storage is not None:
@@ -119,10 +117,10 @@ class Run:
         needs = self._needs = self.parts.needs()
         return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
 
-    def _read_seeds(self, file: str | None) -> Seeds:
-        if file is None:
+    def _read_seeds(self, given: str | Sequence[str] | None) -> Seeds:
+        if given is None:
             return sample_seeds(self.web.corpus, self.options.crawl_seeds, self.options.crawl_seed)
-        return read_seeds(Path(file), self.web.corpus)
+        return read_seeds(Path(given) if isinstance(given, str) else given, self.web.corpus)
 
     def _begin(self, identity: dict[str, Any], opened: ExitStack) -> None:
         """Take the output directory of this crawl, new or not, and start the workers."""
@@ -271,7 +269,7 @@ class Run:
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """Return what decides which pages are crawled in which order, but for N."""
-        options, seeds = self.options, json.dumps(self.seeds.keys).encode()
+        options = self.options
         return {
             "corpus": self.web.corpus.name,
             "corpus_digest": self.web.corpus.identity(),
@@ -285,7 +283,7 @@ class Run:
             "scope": options.crawl_scope,
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
-            "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
+            "seeds_digest": self.seeds.digest,
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **self.parts.identity(),
             **({"own_settings": dict(options.own)} if options.own else {}),

@@ -122,8 +122,8 @@ def _replay(options: Options, output: Path) -> str:
     defaults = Options()
     scoring = {name: getattr(options, name) for name in _SCORING if getattr(options, name) != getattr(defaults, name)}
     given = {name.upper(): value for name, value in scoring.items() if value is not None} | dict(options.own or {})
-    settings = {"CORPUS": output, "SIMULATION_TEXT": "extracted", **given, "URL_POLICY": "influence"}
-    return command("crawl", "influence", "-a", f"seeds={output / SEEDS}", simulation=True, **settings)
+    settings = {"SIMULATION_TEXT": "extracted", **given, "URL_POLICY": "influence"}
+    return command("simulate", output, "--seeds", output / SEEDS, simulation=True, **settings)
 
 
 def begun_again(settings: BaseSettings, seeds: str | None) -> Again:

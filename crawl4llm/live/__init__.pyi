@@ -7,6 +7,8 @@ from . import (
     stopping as stopping,
     verdicts as verdicts,
 )
+from .addresses import Rules as Rules
+from .before import check_network as check_network, fault_of_page as fault_of_page
 from .capturing import (
     Capturing as Capturing,
     captures_of as captures_of,
@@ -14,7 +16,13 @@ from .capturing import (
     go_on as go_on,
     hop_of as hop_of,
 )
-from .identity import crawler_name as crawler_name
+from .identity import (
+    check_identity as check_identity,
+    contact_in as contact_in,
+    crawler_name as crawler_name,
+    user_agent as user_agent,
+    with_contact as with_contact,
+)
 from .verdicts import verdict as verdict
 from .web import from_the_network as from_the_network
 from .wire import WireHandler as WireHandler, known_status as known_status

@@ -7,13 +7,20 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.urls import parse_url
 from crawl4llm.optouts import product_token
 
 _CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
 """A URL or mail address, of a host with a dot in its name."""
+_WHOLE_CONTACT = re.compile(
+    r"https?://[^\s/()]+\.[^\s/().][^\s()]*|mailto:[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]+", re.IGNORECASE
+)
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
-_ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/fetching.md"
+_ADVICE: Final = (
+    f"set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see `{docs('fetching')}`"
+)
 
 
 def user_agent(settings: BaseSettings) -> str:
@@ -26,6 +33,26 @@ def user_agent(settings: BaseSettings) -> str:
 def crawler_name(settings: BaseSettings) -> str:
     """Return the product token by which robots.txt files name the crawler (RFC 9309, 2.2.1), in lower case."""
     return product_token(str(settings.get("ROBOTSTXT_USER_AGENT") or "").strip() or user_agent(settings))
+
+
+def contact_in(given: str) -> str:
+    """Return the URL of a contact: ``http``, ``https`` or ``mailto``; an address is taken for the latter. Raises
+    InputError for anything else."""
+    text = given.strip()
+    if "@" in text and "/" not in text and not text.lower().startswith("mailto:"):
+        text = f"mailto:{text}"
+    is_web = text.lower().startswith("http")
+    if not (text.isascii() and _WHOLE_CONTACT.fullmatch(text)) or (is_web and parse_url(text) is None):
+        raise InputError(
+            f"--contact {given!r:.200} is no URL and no mail address; give a page on your crawler, such as "
+            "https://example.org/crawler, or an address, such as crawler@example.org"
+        )
+    return text
+
+
+def with_contact(agent: str, contact: str) -> str:
+    """Return the user agent of the crawler that ``agent`` names, with the URL of a contact."""
+    return f"{agent.split(maxsplit=1)[0]} (+{contact})"
 
 
 def check_identity(settings: BaseSettings) -> None:

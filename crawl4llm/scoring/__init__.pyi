@@ -9,7 +9,12 @@ from .fasttext_scorer import (
 from .languages import BundledLanguages as BundledLanguages, Languages as Languages
 from .lines import Lines as Lines
 from .linked import linked_share as linked_share
-from .model_rules import ModelRules as ModelRules, follow_rules as follow_rules, rules_path as rules_path
+from .model_rules import (
+    ModelRules as ModelRules,
+    follow_rules as follow_rules,
+    read_rules as read_rules,
+    rules_path as rules_path,
+)
 from .passes import Arrays as Arrays, Pages as Pages, Question as Question, run_pass as run_pass
 from .rating import (
     HtmlPage as HtmlPage,

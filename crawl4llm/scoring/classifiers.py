@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.fasttext_file import inspect_model
@@ -60,7 +61,7 @@ def read_classifiers(path: Path) -> tuple[Classifier, ...]:
     except OSError as error:
         raise InputError(f"MIXTURE {path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"MIXTURE {path} is no JSON file in UTF-8; docs/mixture.md has an example") from None
+        raise InputError(f"MIXTURE {path} is no JSON file in UTF-8; `{docs('mixture')}` has an example") from None
     with as_input_error(f"MIXTURE {path}", errors=(InputError, ValueError)):
         if not isinstance(content, dict) or not content:
             raise ValueError("it is no object with a classifier or more")

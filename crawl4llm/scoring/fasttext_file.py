@@ -13,6 +13,7 @@ import os
 import re
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
@@ -103,18 +104,25 @@ def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
     """Read labels and digest of a fastText classifier, which a setting names. Raises InputError where it is none, not
     whole or unreadable."""
     try:
-        with open_input(path) as file:
-            if os.fstat(file.fileno()).st_size < 8:
-                raise InputError(f"{setting} {path} is not a fastText model; give the path of a .bin or .ftz file")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                labels, finite = _labels_and_finite(data, f"{setting} {path}")
-            digest = hashlib.sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
+        file = path.stat()
+        return _inspected(path, setting, (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns))
     except OSError as error:
         raise InputError(f"{setting} {path} cannot be read: {error.strerror}") from None
     except (EOFError, struct.error):
         raise InputError(f"{setting} {path} is damaged or cut short; fetch or train it again") from None
+
+
+@lru_cache(maxsize=4)
+def _inspected(path: Path, setting: str, _stamp: tuple[int, ...]) -> ModelFile:
+    """Do so; a file that did not change since is not read again, as it may have gigabytes."""
+    with open_input(path) as file:
+        if os.fstat(file.fileno()).st_size < 8:
+            raise InputError(f"{setting} {path} is not a fastText model; give the path of a .bin or .ftz file")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            labels, finite = _labels_and_finite(data, f"{setting} {path}")
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
     return ModelFile(path, labels, digest.hexdigest(), finite)
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import program
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
 from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
@@ -87,8 +88,11 @@ class FastTextScorer(FastTextModel):
         """
         if options.scorer_model is None:
             raise InputError(
-                "SCORER_MODEL is not set; give the path of a fastText classifier (.bin or .ftz), for example DCLM's "
-                "(see README.md)"
+                "SCORER_MODEL is not set: give the path of a fastText model. The paper's is "
+                "openhermes_reddit_eli5_vs_rw_v2_bigram_200k_train.bin (2.4 GB) of mlfoundations/fasttext-oh-eli5 on "
+                f"huggingface.co. To train one of two folders of texts: {program()} trainscorer --positive "
+                "good/*.jsonl --negative ordinary/*.jsonl --out models/mine. To try a crawl without a model: "
+                "-s SCORER=length"
             )
         path = given_path(options.scorer_model)
         scorer = cls(path, options.scorer_label)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.bars import Lines
-from crawl4llm.base.command_lines import quoted
+from crawl4llm.base.command_lines import docs, quoted
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
@@ -239,5 +239,5 @@ def _speed(results: Results) -> Iterator[Part]:
         return
     shown = f"{speed['tokens_a_second']:,.0f} tokens a second on {speed['device']}"
     if speed["share_of_peak"] is not None:
-        shown += f", {speed['share_of_peak']:.1%} of its peak (docs/trainlm.md says how that is counted)"
+        shown += f", {speed['share_of_peak']:.1%} of its peak (how that is counted: {docs('trainlm')})"
     yield Fact("speed", speed, shown)

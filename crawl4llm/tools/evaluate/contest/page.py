@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.terminal import cell
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of, too_few
@@ -50,7 +51,8 @@ def _notes(results: Results) -> Iterator[str]:
         f"{len(results.webs)} webs ({about['half']} part), {about['seed_sets']} sets of {about['seeds']} seeds on "
         f"each, {about['batch']} pages a batch; crawl4llm {about['version']}, code {about['code']}."
     )
-    yield "The same inputs and version give the same numbers. What they mean, and how to cite them: docs/contest.md."
+    more = f"What they mean, and how to cite them: `{docs('contest')}`."
+    yield f"The same inputs and version give the same numbers. {more}"
     areas = {standing.policy: standing.means[AREA] for standing in results.standings(results.differences())}
     for target, losses in results.about.get(LEARNT, {}).items():
         yield correlation_note(target, losses, areas)

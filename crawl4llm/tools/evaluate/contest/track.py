@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.command_lines import docs
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.base.settings import is_corpus_class
@@ -92,7 +93,7 @@ def read_track(named: str) -> Track:
     try:
         return _track(content)
     except ValueError as error:
-        raise InputError(f"--contest {named}: {error}; docs/contest.md has an example") from None
+        raise InputError(f"--contest {named}: {error}; `{docs('contest')}` has an example") from None
 
 
 def with_corpora(track: Track, paths: Sequence[str]) -> Track:
