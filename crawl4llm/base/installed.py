@@ -1,6 +1,6 @@
-"""How to install packages that are missing: commands that name them with the versions that this project takes.
+"""Commands that install missing packages, with the versions that this project needs.
 
-They are read from the project's own metadata, and hold whether it came from the index, from a wheel or from a checkout.
+They are read from the project's metadata, so they are right for an installation from the index, a wheel or a checkout.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from crawl4llm.base.terminal import complain
 def to_install(extra: str) -> str:
     """Return the command that installs the packages of an extra, e.g. ``pip install 'pyarrow>=17'``.
 
-    It names the extra itself where the metadata are missing, or of a version that did not have it.
+    It names the extra itself if the metadata are missing, or are of a version without that extra.
     """
     wanted = [package for package, marker in _requirements() if re.search(rf"extra == .{re.escape(extra)}\W", marker)]
     return f"pip install {' '.join(map(repr, wanted or [f'crawl4llm[{extra}]']))}"
 
 
 def tell_missing_packages() -> None:
-    """Let an import that fails for want of a package that crawl4llm needs end the process with one line."""
+    """End the process with one line if an import fails because a package that crawl4llm needs is missing."""
     before = sys.excepthook
 
     def tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -40,9 +40,9 @@ def tell_missing_packages() -> None:
 
 
 def _package_of(module: str) -> str | None:
-    """Return what to install for a module, e.g. ``fasttext-community>=0.11.9`` for ``fasttext_pybind``.
+    """Return the requirement of a module, e.g. ``fasttext-community>=0.11.9`` for ``fasttext_pybind``.
 
-    None where it is not of a package that crawl4llm always needs; their names begin like those of their modules.
+    None if crawl4llm does not always need its package. The names of those packages begin like those of their modules.
     """
     name = re.split(r"[._]", module)[0].lower()
     packages = (package for package, marker in _requirements() if "extra ==" not in marker)
@@ -50,7 +50,7 @@ def _package_of(module: str) -> str | None:
 
 
 def _requirements() -> list[tuple[str, str]]:
-    """Return what the installed project needs, extras included: packages with versions, and their markers."""
+    """Return the requirements of the installed project, extras included: packages with versions, and their markers."""
     try:
         lines = requires("crawl4llm") or []
     except PackageNotFoundError:  # it runs from a checkout, without being installed
