@@ -125,11 +125,15 @@ class KnownSet:
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
         if head.scheme != scheme:
-            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it anew: {_making()}")
+            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it again: {_making()}")
         if size != head.size:
-            raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy it again, or make another")
+            raise InputError(
+                f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy it again, or make another"
+            )
         if whole and self._digest() != head.sha256:
-            raise InputError(f"{told} is damaged: its content is not what its head says; copy it again, or make another")
+            raise InputError(
+                f"{told} is damaged: its content is not what its head says; copy it again, or make another"
+            )
         self._head, self._told = head, told
 
     def __len__(self) -> int:

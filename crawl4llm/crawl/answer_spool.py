@@ -175,7 +175,7 @@ class AnswerSpool:
 
 
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
-    """Return the record at a place in a file of so many bytes; None where there is none that is whole."""
+    """Return the record at a place in a file of so many bytes; None if there is none that is whole."""
     file.seek(place)
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:

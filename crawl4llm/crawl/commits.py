@@ -153,7 +153,7 @@ class CrawlStore:
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
         """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
-        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
+        documents. Raises InputError where that fails, RuntimeError if a document would be lost: then the commit
         before stands."""
         balance.check()
         self.frontier.save()

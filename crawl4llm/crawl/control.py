@@ -47,7 +47,7 @@ class Control:
     """Domains, with all below them, to which nothing more is sent."""
 
     def delay_of(self, owner: str) -> float | None:
-        """Return the delay of an owner, in seconds; None where DOWNLOAD_DELAY holds."""
+        """Return the delay of an owner, in seconds; None if DOWNLOAD_DELAY holds."""
         return self.delays.get(owner, self.delay)
 
 

@@ -60,7 +60,7 @@ class Job:
 
     def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
         """Begin this crawl, or see to it that it is the one begun before. Raises InputError that names what differs,
-        and NothingToDo where it has more pages than are asked for."""
+        and NothingToDo if it has more pages than are asked for."""
         if not self.is_new:
             self.check(identity)
             return

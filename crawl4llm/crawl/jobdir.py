@@ -99,12 +99,12 @@ class JobDir:
         return None
 
     def check_id(self) -> None:
-        """Raise InputError where the crawl's id is none."""
+        """Raise InputError if the crawl's id is none."""
         if self.job is None or not is_uuid(self.job["crawl_id"]):
             raise self._damaged("its crawl_id is none")
 
     def refuse_in_use(self) -> None:
-        """Raise InputError where a process uses it."""
+        """Raise InputError if a process uses it."""
         if (holder := self.holder()) is not None:
             raise self._in_use(holder)
 
@@ -152,7 +152,7 @@ class JobDir:
         return job
 
     def _refuse_others(self, names: Iterable[str]) -> None:
-        """Raise InputError where there is no crawl, but something else; or where its files lie elsewhere."""
+        """Raise InputError if there is no crawl, but something else; or where its files lie elsewhere."""
         others = [name for name in names if not _is_ours(name) and name not in {*_OF_THE_USER, _SEEDS, REQUESTS}]
         if others and JOB not in names:
             raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
@@ -164,7 +164,7 @@ class JobDir:
                 raise InputError(f"{path} is a link, or no file; put the file itself there, or give another JOBDIR")
 
     def _refuse_half(self, names: Iterable[str]) -> None:
-        """Raise InputError where there is no job.json, but what a process leaves only after it has written that."""
+        """Raise InputError if there is no job.json, but what a process leaves only after it has written that."""
         try:
             found = f"{self.store_path} holds a crawl" if self._holds_a_crawl() else ""
         except store.StoreError:

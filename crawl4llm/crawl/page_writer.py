@@ -147,7 +147,7 @@ class CrawlLog:
         self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
-        """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
+        """Append lines to both, all or none to each. Raises InputError if they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 

@@ -44,7 +44,7 @@ class StoredPieces:
 class StoredMapping(MutableMapping[str, Any]):
     """A dict of JSON values in a store. Values change by assignment, not in place.
 
-    What was read or changed lately is in memory. Reading raises StoreError where a value is damaged.
+    What was read or changed lately is in memory. Reading raises StoreError if a value is damaged.
     """
 
     def __init__(

@@ -64,10 +64,10 @@ class Spool(Protocol):
     """Keeps answers on disk; see :class:`crawl4llm.crawl.answer_spool.AnswerSpool`."""
 
     def put(self, answer: Answer) -> None:
-        """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
+        """Write an answer, and take its page out of memory. Raises InputError if it cannot be written."""
 
     def restore(self, answer: Answer) -> None:
-        """Give an answer its page back. Raises InputError where it cannot be read."""
+        """Give an answer its page back. Raises InputError if it cannot be read."""
 
     def put_hop(self, lease: Lease, hop: Hop) -> None:
         """Write how far redirects have led from a document without an answer. Raises InputError."""
@@ -114,7 +114,7 @@ class ReorderBuffer:
             self.in_flight += 1
 
     def answer(self, lease: Lease) -> Answer | None:
-        """Return the place for an answer; None where the lease has had one, or was taken."""
+        """Return the place for an answer; None if the lease has had one, or was taken."""
         answer = self._answers.get(lease.token)
         if answer is None or answer.heard:
             return None
@@ -186,7 +186,7 @@ class ReorderBuffer:
 
     def take(self, most: int | None) -> list[Answer]:
         """Take the answers that have come, in order up to the first that is missing, ``most`` at most, and no more than
-        fit in memory. Raises InputError where one cannot be read."""
+        fit in memory. Raises InputError if one cannot be read."""
         taken: list[Answer] = []
         room = _BYTES_IN_MEMORY
         in_turn = self._answers if self._in_order else self._came

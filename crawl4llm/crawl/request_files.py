@@ -101,7 +101,7 @@ def days(jobdir: Path) -> list[str]:
 def lines(jobdir: Path, day: str) -> Iterator[bytes]:
     """Yield the lines of a day, which may be today; one that is still being written, or was cut short, is left out.
 
-    Raises InputError where a file cannot be read or is damaged.
+    Raises InputError if a file cannot be read or is damaged.
     """
     plain = jobdir / REQUESTS / f"{day}.jsonl"
     packed = plain.with_name(f"{plain.name}.gz")

@@ -67,7 +67,7 @@ def read_seeds(path: Path, corpus: Corpus) -> Seeds:
 
 
 def _key(line: str, corpus: Corpus) -> str | None:
-    """Return the document key a line of the seeds file means; None where it can mean none."""
+    """Return the document key a line of the seeds file means; None if it can mean none."""
     if "://" in line:
         return corpus.resolve(line)
     return line if corpus.is_key(line) else None

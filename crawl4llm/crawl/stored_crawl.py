@@ -127,6 +127,6 @@ class StoredCrawl:
         return output
 
     def require_begun(self) -> None:
-        """Raise InputError where the crawl was stopped before its seeds were queued."""
+        """Raise InputError if the crawl was stopped before its seeds were queued."""
         if self.state.crawl is None:
             raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")

@@ -37,14 +37,14 @@ class Web(Protocol):
     options: Options
     """What the settings say, and what this web has in their place."""
     control: Control
-    """What JOBDIR/control.json said at the beginning; nothing where that is not heeded."""
+    """What JOBDIR/control.json said at the beginning; nothing if that is not heeded."""
     clock: Clock | None
     """The time by which owners wait in continuous order: a document is only handed out when its owner may be asked.
     None: they do not wait."""
     corpus: Corpus
     """The pages that can be looked up without a fetch."""
     scores: ScoreCache | None
-    """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
+    """The influence scores of pages that are known already, after :meth:`open`; None if none are kept."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
     tells_sites_apart: bool
@@ -54,10 +54,10 @@ class Web(Protocol):
     start_date: str
     """When the crawl begins, as the archive has it: W3C date-time in UTC."""
     host: str | None
-    """The machine that the pages are fetched from, in names of archive files; None where nothing is sent."""
+    """The machine that the pages are fetched from, in names of archive files; None if nothing is sent."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Read the settings; a live crawl replaces a policy there that cannot run. Raises InputError where they are for
+        """Read the settings; a live crawl replaces a policy there that cannot run. Raises InputError if they are for
         another web."""
 
     @classmethod
@@ -116,7 +116,7 @@ def load_rater(
 ) -> PageRater:
     """Load the rater of a corpus's pages; the corpus is opened after the scorer, as to index it takes its time.
 
-    ``extractor`` is the name of what takes text from HTML; None where the corpus's clean text is scored. Raises
+    ``extractor`` is the name of what takes text from HTML; None if the corpus's clean text is scored. Raises
     InputError, also where the corpus lacks what is scored.
     """
     scorer = load_scorer(options)

@@ -31,7 +31,7 @@ class DryRun:
     """A crawl of 200 pages into a temporary folder, with all settings of the real one but N, n and OUTPUT_DIR.
 
     With JOBDIR the short crawl has one of its own; the real one is looked at, and left as it is. Raises InputError
-    where the real crawl would.
+    if the real crawl would.
     """
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None, folder: Path) -> None:

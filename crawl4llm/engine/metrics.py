@@ -76,7 +76,7 @@ class Metrics:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
-        """Build it for the spider's run. Raises NotConfigured where nothing is to be served."""
+        """Build it for the spider's run. Raises NotConfigured if nothing is to be served."""
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None or run.crawl.options.metrics_port is None or run.crawl.options.dry_run:
             raise NotConfigured

@@ -264,7 +264,7 @@ class Run:
 
     @property
     def finished(self) -> str | None:
-        """The reason why a resumed crawl has nothing to do; None where it has."""
+        """The reason why a resumed crawl has nothing to do; None if it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
         return None if self.web.seeds_wait() else self.crawl.finished
@@ -339,7 +339,7 @@ def _provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clock(web: Web, options: Options) -> Clock | None:
-    """Return the time by which owners wait; None where they do not."""
+    """Return the time by which owners wait; None if they do not."""
     clock = web.clock if options.crawl_batch_size == 0 else None
     if options.crawl_patience and clock is None:
         raise InputError(

@@ -57,7 +57,7 @@ class Series:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Series:
-        """Build it for the spider's run. Raises NotConfigured where there is none, or it is only tried."""
+        """Build it for the spider's run. Raises NotConfigured if there is none, or it is only tried."""
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None or run.crawl.options.dry_run or run.crawl.options.storage is not None:
             raise NotConfigured

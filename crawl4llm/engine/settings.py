@@ -156,7 +156,7 @@ def _names_a_class(name: str, default: Any) -> bool:
 
 
 def _check_module(path: Any) -> None:
-    """Raise ImportError where there is no such module; it is not imported, as it may install a reactor."""
+    """Raise ImportError if there is no such module; it is not imported, as it may install a reactor."""
     if isinstance(path, str) and ("." not in path or find_spec(path.rpartition(".")[0]) is None):
         raise ImportError("there is no such module")
 

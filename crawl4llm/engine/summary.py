@@ -187,7 +187,7 @@ def mostly_failed(crawl: Driven, output: Path) -> str | None:
 
 
 def _example(output: Path, reason: str) -> str:
-    """Name the first document that failed for a reason; nothing where the log of failures names none."""
+    """Name the first document that failed for a reason; nothing if the log of failures names none."""
     with suppress(InputError, LookupError, TypeError):
         for line in read_log(output / FAILURES):
             if line["reason"] == reason:
@@ -229,7 +229,7 @@ class _FirstPages(NamedTuple):
 
 
 def _first_pages(run: Path, count: int) -> _FirstPages | None:
-    """Read the first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    """Read the first pages of a run; None if its log has fewer, or no scores, or is damaged."""
     found = total = scored = 0
     influence = 0.0
     try:

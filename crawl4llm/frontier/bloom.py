@@ -101,7 +101,7 @@ class FingerprintFilter:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, mark: Mark) -> None:
-        """Write it; it must hold the set of that mark. Raises InputError where that fails."""
+        """Write it; it must hold the set of that mark. Raises InputError if that fails."""
         filters = self._filters
         for number in range(len(self._full), len(filters) - 1):
             self._full.append(self._write(self._numbered(number), b"", filters[number]))

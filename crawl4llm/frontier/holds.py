@@ -61,7 +61,7 @@ _SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), 
 
 
 def hold_of(said: Any) -> Hold:
-    """Return the hold that JSON from a file or store says. Raises ValueError where it says none: the file may have come
+    """Return the hold that JSON from a file or store says. Raises ValueError if it says none: the file may have come
     from anybody."""
     if isinstance(said, list) and fits([said], _SHAPES):
         return Hold(*said)
@@ -190,7 +190,7 @@ def _line(owner: str, hold: Hold) -> bytes:
 
 
 def _parse(line: bytes) -> tuple[str, Hold]:
-    """Return what a line says. Raises ValueError where it is damaged."""
+    """Return what a line says. Raises ValueError if it is damaged."""
     checksum, _, content = line[:-1].partition(b" ")
     if int(checksum, 16) != zlib.crc32(content):
         raise ValueError("a damaged line")

@@ -81,7 +81,7 @@ def unpack(document: bytes) -> Entry:
 
 
 def url_of(document: bytes) -> str:
-    """Return the URL of a packed document; empty where it has none, or its key is the same."""
+    """Return the URL of a packed document; empty if it has none, or its key is the same."""
     if not document[_HAS_URL]:
         return ""
     _, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)

@@ -83,7 +83,7 @@ def pack(records: Sequence[Record]) -> bytes:
 
 
 def unpack(block: bytes) -> list[Record]:
-    """Return the records of a block, in order. Raises ValueError where it is none."""
+    """Return the records of a block, in order. Raises ValueError if it is none."""
     try:
         (count,) = struct.unpack_from("<I", block)
         lengths = struct.unpack_from(f"<{2 * count}I", block, 4)
@@ -263,7 +263,7 @@ class SortedRuns:
         return record
 
     def pop_many(self, most: int) -> list[Record]:
-        """Take the best records, in order, as many as can be told at once; none where that could exceed ``most``."""
+        """Take the best records, in order, as many as can be told at once; none if that could exceed ``most``."""
         runs = [run for run in self._runs.values() if run.count]
         if not runs or sum(len(self._head(run)) - run.skip for run in runs) > most:
             return []

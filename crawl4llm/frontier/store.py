@@ -75,7 +75,7 @@ class Store:
             raise self._error(error) from None
 
     def _begin(self) -> bool:
-        """Open file, tables and a transaction; return False where a crawl has meanwhile written beyond the map."""
+        """Open file, tables and a transaction; return False if a crawl has meanwhile written beyond the map."""
         self._env = self._open()
         try:
             self.check_size()
@@ -130,7 +130,7 @@ class Store:
         return int(info["last_pgno"] + 1) * int(page)
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        """Return a value. Raises StoreError where its checksum tells that it, or its key, was changed."""
+        """Return a value. Raises StoreError if its checksum tells that it, or its key, was changed."""
         try:
             value = self._txn.get(key, db=self._tables[table])
         except lmdb.Error as error:
@@ -224,7 +224,7 @@ class Store:
             self._env.set_mapsize(self.size + free)
 
     def check_size(self) -> None:
-        """Raise StoreError where the file is shorter than its content: reading beyond its end would end the process."""
+        """Raise StoreError if the file is shorter than its content: reading beyond its end would end the process."""
         if self.path.stat().st_size < self.size:
             time.sleep(_BETWEEN_COMMIT_AND_TRUNCATE)
         if self.path.stat().st_size < self.size:

@@ -48,7 +48,7 @@ class DurableVisited:
     """
 
     def __init__(self, store: Store, filter_path: Path, *, cache: int, filter_bytes: int, fsync: bool = True) -> None:
-        """Take up what the store holds. Raises StoreError where that is damaged.
+        """Take up what the store holds. Raises StoreError if that is damaged.
 
         ``cache``: fingerprints in memory, 100 bytes each, besides what was added since the last save.
         ``filter_path``: the file that keeps the filter; others lie beside it. ``filter_bytes``: memory that it may

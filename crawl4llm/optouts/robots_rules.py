@@ -273,7 +273,7 @@ def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
 def product_token(user_agent: str) -> str:
     """Return the name in a user agent, in lower case: ``foobot`` of ``FooBot/1.0 (+https://foo.example)``.
 
-    Also of ``Mozilla/5.0 (compatible; FooBot/1.0; ...)``. Empty where there is none.
+    Also of ``Mozilla/5.0 (compatible; FooBot/1.0; ...)``. Empty if there is none.
     """
     found = _MOZILLA.match(user_agent) or _TOKEN.match(user_agent.lstrip())
     return "" if found is None else (found["name"] if found.re is _MOZILLA else found[0]).lower()

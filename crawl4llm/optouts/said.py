@@ -106,7 +106,7 @@ class Verdict(NamedTuple):
         return action in self.forbidden
 
     def reason(self, action: Action) -> str:
-        """Return which signal forbids an action, in one clause; empty where none does."""
+        """Return which signal forbids an action, in one clause; empty if none does."""
         said = self.forbidden.get(action)
         return "" if said is None else str(said)
 

@@ -46,7 +46,7 @@ class Classifier(FastTextModel):
         self.shares = tuple(shares.get(label, 0.0) for label in self.classes)
 
     def classify(self, text: str) -> int | None:
-        """Return the number of a text's class; None where it is blank. Raises InputError where the model gives NaN."""
+        """Return the number of a text's class; None if it is blank. Raises InputError if the model gives NaN."""
         if not text.strip():
             return None
         label = next((label for _, label in self.labels(text, 1)), REST)

@@ -100,7 +100,7 @@ class _Reader:
 
 
 def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
-    """Read labels and digest of a fastText classifier, which a setting names. Raises InputError where it is none, not
+    """Read labels and digest of a fastText classifier, which a setting names. Raises InputError if it is none, not
     whole or unreadable."""
     try:
         with open_input(path) as file:

@@ -62,7 +62,7 @@ class FastTextScorer(FastTextModel):
     that before each logarithm), so the result is clipped. Text without a word scores 0. The model is loaded by the
     first text, or by :meth:`load`.
 
-    Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
+    Raises InputError if the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
 
     gives_probabilities = True
@@ -104,7 +104,7 @@ class FastTextScorer(FastTextModel):
         return scorer
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """Return one probability for each text. Raises InputError where the model gives NaN."""
+        """Return one probability for each text. Raises InputError if the model gives NaN."""
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
@@ -151,7 +151,7 @@ class FastTextLanguages(FastTextModel):
     """A fastText classifier of languages, for texts of archives that do not say which language they are in, such as
     lid.176 (Joulin et al. 2016), whose labels are ``__label__CODE``.
 
-    Raises InputError where the file is no whole model.
+    Raises InputError if the file is no whole model.
     """
 
     _fault = "--language-model {} tells nothing: {}"

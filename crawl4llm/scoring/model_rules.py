@@ -34,7 +34,7 @@ class ModelRules:
     label: str
     """The label whose probability is the influence score."""
     extractor: str | None
-    """Extractor of the texts, as TEXT_EXTRACTOR has it; None where no text came from HTML."""
+    """Extractor of the texts, as TEXT_EXTRACTOR has it; None if no text came from HTML."""
     digest: str
     """SHA-256 of the model file, in hex."""
     text_rule: str = TEXT_RULE

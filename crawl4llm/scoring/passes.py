@@ -48,7 +48,7 @@ class BlockStore:
         self.folder = parent / self._identity.hex()[:24]
 
     def load(self, number: int) -> Arrays | None:
-        """Return a block; None where it is not there or cannot be used."""
+        """Return a block; None if it is not there or cannot be used."""
         path = self._path(number)
         data = None
         with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
@@ -63,14 +63,14 @@ class BlockStore:
             return {name: arrays[name] for name in arrays.files}
 
     def read(self, number: int) -> Arrays:
-        """Return a block that was there just now. Raises InputError where it is gone."""
+        """Return a block that was there just now. Raises InputError if it is gone."""
         block = self.load(number)
         if block is None:
             raise InputError(f"{self._path(number)} was removed or damaged while it was read; give the command again")
         return block
 
     def save(self, number: int, arrays: Arrays) -> None:
-        """Write a block, whole or not at all. Raises InputError where that cannot be."""
+        """Write a block, whole or not at all. Raises InputError if that cannot be."""
         content, contents = io.BytesIO(), dict[str, Any](arrays)
         np.savez(content, **contents)
         data = content.getvalue()
@@ -163,7 +163,7 @@ def run_pass(
     """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
 
     Only what is not in the folder ``cache`` yet is computed; processes are started only for that. Raises InputError
-    where the cache cannot be read or written.
+    if the cache cannot be read or written.
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
     blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]

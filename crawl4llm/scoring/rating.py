@@ -116,13 +116,13 @@ class RatedText(NamedTuple):
     score: float | None
     reason: str | None
     text: str | None
-    """None where only the signature is wanted."""
+    """None if only the signature is wanted."""
     signature: bytes = b""
-    """See :mod:`crawl4llm.scoring.signatures`; empty where it is not wanted, or the text is blank."""
+    """See :mod:`crawl4llm.scoring.signatures`; empty if it is not wanted, or the text is blank."""
     known: bool = False
     """Whether the text is a known one, word for word or nearly, where there are any."""
     classes: tuple[int, ...] | None = None
-    """Its class by each classifier, where there are any; None where it is blank."""
+    """Its class by each classifier, where there are any; None if it is blank."""
     lines: Lines | None = None
     """Figures of its lines, if they are wanted; None if it is blank."""
 
@@ -277,7 +277,7 @@ def indegree(rater: PageRater, key: str) -> Rating:
 def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
     """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
 
-    Raises InputError where a task does, and MachineError where this machine is out of something: no fault of a page.
+    Raises InputError if a task does, and MachineError where this machine is out of something: no fault of a page.
     """
     ratings: list[T | Rating] = []
     for page in pages:

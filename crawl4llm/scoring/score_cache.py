@@ -76,7 +76,7 @@ class ScoreCache:
         return self._is_new or self._fd is None
 
     def find(self, pages: Sequence[str]) -> list[Rating | None]:
-        """Return what pages scored, in their order; None where that is not known."""
+        """Return what pages scored, in their order; None if that is not known."""
         if self.is_new:
             return [None] * len(pages)
         assert self._fd is not None

@@ -28,7 +28,7 @@ _BAND: Final = struct.Struct(f"<{HASHES // BANDS}I")
 
 
 def require_library(wanted_by: str = "NEAR_DUPLICATES", instead: str = "set it to off") -> None:
-    """Raise InputError where the library that makes the hashes is not installed, or one that makes others; it says what
+    """Raise InputError if the library that makes the hashes is not installed, or one that makes others; it says what
     wants it, and what to do without it."""
     try:
         from rensa import RMinHash  # perhaps missing, or another version

@@ -203,7 +203,7 @@ def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> 
 
 
 def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
-    """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
+    """Schedule a task, the first of which starts the processes. Raises MachineError if no file can be opened."""
     try:
         future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
     except (OSError, BrokenProcessPool) as error:
@@ -249,7 +249,7 @@ class PageTasks(Generic[W, T]):
         return waiting if waiting >= self._places * _SMALLEST_CHUNK else 0
 
     async def run(self, page: W) -> T | Rating:
-        """Return the task's result for a page, or why there is none. Raises InputError where the task does."""
+        """Return the task's result for a page, or why there is none. Raises InputError if the task does."""
         result: asyncio.Future[T | Rating] = asyncio.get_running_loop().create_future()
         self._waiting.append((page, result))
         self._hand_over()

@@ -41,7 +41,7 @@ class IndexLine(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The document key; empty where it is not known."""
+        """The document key; empty if it is not known."""
         return str(self.fields.get("id", ""))
 
     @property
@@ -79,7 +79,7 @@ def parse_index_line(line: bytes) -> IndexLine | None:
 def parse_many(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yield time stamp and fields of many lines, in a quarter of the time of parsing each; values are not checked.
 
-    Raises LookupError or ValueError where one is no line of an index.
+    Raises LookupError or ValueError if one is no line of an index.
     """
     parts = [line.split(b" ", 2) for line in lines]
     fields = orjson.loads(b"[%b]" % b",".join([part[2] for part in parts]))

@@ -167,7 +167,7 @@ class StoredPayloads:
                 del self._places[next(iter(self._places))]
 
     def find(self, payload_digest: str) -> Original | None:
-        """Return the response that holds the payload; None where none is known, or it can no longer be read."""
+        """Return the response that holds the payload; None if none is known, or it can no longer be read."""
         place = self._places.get(payload_digest)
         if place is None:
             return None

@@ -51,7 +51,7 @@ class GzipRecords:
             raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all records, in file order. Raises WholeFileCompressed where a member holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed if a member holds several."""
         starts = self._member_starts()
         position: int | None = 0
         while position is not None:
@@ -64,7 +64,7 @@ class GzipRecords:
             position = following
 
     def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
-        """Return where a member ends, None for a damaged one; and where the next begins, None where there is none."""
+        """Return where a member ends, None for a damaged one; and where the next begins, None if there is none."""
         end = None
         for start, stated in starts:
             if start < position + _SMALLEST_MEMBER or (end is not None and start < end):
@@ -123,7 +123,7 @@ class _Opening:
         self.data = self._inflate(data, _FIRST_INFLATED)
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; False if there is no more."""
         data = self._member.unconsumed_tail
         if not data and not self._member.eof:
             data = self._file.read(_FIRST_READ, self._position)
@@ -158,7 +158,7 @@ class WholeGzip:
     it takes to go on from there (as zlib's ``examples/zran.c`` shows), and keeps that in a file of entry points.
 
     ``points`` is the file of its entry points, made where it is not there yet. Raises UnreadableFile without that
-    package, and InputError where the file cannot be written.
+    package, and InputError if the file cannot be written.
     """
 
     def __init__(self, path: Path, points: Path) -> None:

@@ -140,7 +140,7 @@ class ContentRecord:
     date: str
     mime: str
     status: str | None
-    """HTTP status code; None where the record holds no HTTP response."""
+    """HTTP status code; None if the record holds no HTTP response."""
     digest: str
     """WARC-Payload-Digest, over the html or text, or the body that a server sent."""
     data: bytes
@@ -312,7 +312,7 @@ class Entry:
     id: str
     """The document key; empty for a redirect on the way to a document."""
     language: str | None = None
-    """In the index of text files the page's language, empty where its source tells none; None elsewhere and in lines
+    """In the index of text files the page's language, empty if its source tells none; None elsewhere and in lines
     that `scrapy archive repair` made."""
     about: Mapping[str, str] | None = None
     """More of what the metadata record says: the fields of ABOUT that are there."""

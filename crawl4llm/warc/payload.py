@@ -132,7 +132,7 @@ def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
 
 def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:
     """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged, and Bomb
-    where it holds more than ``bomb`` bytes.
+    if it holds more than ``bomb`` bytes.
 
     Deflate and Brotli have no mark: what cannot be decoded is taken to be decoded already.
     """

@@ -95,7 +95,7 @@ class _Opening:
         self.position = position + len(data) - len(self.data)
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; False if there is no more."""
         more = self._source.read(len(self.data), self.position + len(self.data))
         self.data += more
         return bool(more)

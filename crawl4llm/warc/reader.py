@@ -75,7 +75,7 @@ def _records(file: PreadFile) -> warc.RecordFile:
 
 
 def begins_like_archive(path: Path) -> bool:
-    """Return whether a file begins like an archive file. Raises OSError where it cannot be read."""
+    """Return whether a file begins like an archive file. Raises OSError if it cannot be read."""
     start = open_archive_file(path).read(warc.LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
@@ -102,7 +102,7 @@ class StoredRecord(NamedTuple):
 
 
 def parse_stored(data: bytes, at: str) -> StoredRecord:
-    """Return a record of which ``data`` is all. Raises CorruptRecord where it is none."""
+    """Return a record of which ``data`` is all. Raises CorruptRecord if it is none."""
     try:
         return StoredRecord(*warc.parse_heads(warc.Whole(data)), data, at)
     except ValueError as error:
@@ -122,7 +122,7 @@ class RecordReader(Generic[F]):
         self._opened = lru_cache(maxsize=keep_open(MAX_OPEN))(partial(_open_located, locate))
 
     def data(self, file: F, offset: int, length: int) -> bytes:
-        """Return a record's bytes. Raises MissingRecord where the file is gone; CorruptRecord, TooLarge and OSError."""
+        """Return a record's bytes. Raises MissingRecord if the file is gone; CorruptRecord, TooLarge and OSError."""
         try:
             records = self._opened(file)[1]
             return records.read(offset, length, None if self._largest is None else self._largest + _HEADS)

@@ -65,7 +65,7 @@ class Fields:
         self._searched = head.lower()
 
     def get(self, name: Name) -> bytes:
-        """Return the first field of a name; empty where there is none."""
+        """Return the first field of a name; empty if there is none."""
         name_at = self._searched.find(name)
         if name_at < 0:
             return b""
@@ -122,7 +122,7 @@ class Record(NamedTuple):
     block_at: int
     """Where in the record its block begins."""
     length: int | None
-    """Bytes of the block; None where the record does not say."""
+    """Bytes of the block; None if the record does not say."""
 
     @property
     def size(self) -> int | None:
@@ -136,7 +136,7 @@ class Record(NamedTuple):
 
     @property
     def date(self) -> str | None:
-        """The capture's date in UTC, ``2022-08-01T12:00:00Z``; None where none can be made of it."""
+        """The capture's date in UTC, ``2022-08-01T12:00:00Z``; None if none can be made of it."""
         return _utc(self.fields.text(DATE))
 
     def block(self, data: bytes) -> bytes:
@@ -165,7 +165,7 @@ def parse_record(data: bytes) -> Record | None:
 
 
 def parse_http(data: bytes, start: int) -> HttpHead | None:
-    """Return the HTTP head at ``start``; None while it is not all there. Raises ValueError where there is none."""
+    """Return the HTTP head at ``start``; None while it is not all there. Raises ValueError if there is none."""
     status = _STATUS_LINE.match(data, start)
     if status is None:
         if len(data) - start < 16:
@@ -186,7 +186,7 @@ class Opening(Protocol):
     data: bytes
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; False if there is no more."""
 
 
 class Whole:
@@ -201,7 +201,7 @@ class Whole:
 
 
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
-    """Return a record's head, and that of an HTTP response in it. Raises ValueError where no whole head begins."""
+    """Return a record's head, and that of an HTTP response in it. Raises ValueError if no whole head begins."""
     while (record := parse_record(opening.data)) is None:
         _grow(opening)
     http = None
@@ -262,7 +262,7 @@ class Frame(NamedTuple):
     record: Record | None
     """Its head; None for a record that is damaged or cut short."""
     http: HttpHead | None
-    """The HTTP head in it; None where the block is no HTTP response."""
+    """The HTTP head in it; None if the block is no HTTP response."""
     opening: Opening
     """Its beginning, which may be read on until the next frame is asked for."""
 

@@ -185,7 +185,7 @@ class ArchiveWriter:
 
 
 def _allowed_by(captures: Sequence[Capture]) -> str | None:
-    """Return what allowed some exchanges, each robots.txt once; None where none was obeyed."""
+    """Return what allowed some exchanges, each robots.txt once; None if none was obeyed."""
     return ", ".join(dict.fromkeys(capture.robots for capture in captures if capture.robots)) or None
 
 
@@ -220,7 +220,7 @@ class FileNames:
         return self.new(serial) if self.host is None else f"{self.prefix}-*-{serial:05d}-*{self.suffix}"
 
     def serial(self, name: str) -> int | None:
-        """Return the number of the file of this name; None where that is not of the series. Any host will do."""
+        """Return the number of the file of this name; None if that is not of the series. Any host will do."""
         found = self._form.fullmatch(name)
         digits = found.groups()[-1] if found else ""
         return int(digits) if digits and digits == f"{int(digits):05d}" else None
@@ -254,7 +254,7 @@ class WarcFiles:
     ) -> None:
         """Begin a series, or go on at a position of one, and drop what is behind.
 
-        Raises ArchiveError, and drops nothing, where files before that position are missing or short.
+        Raises ArchiveError, and drops nothing, if files before that position are missing or short.
         """
         self._directory, self._names, self._first_record = directory, names, first_record
         self._max_bytes, self._max_age, self._private = max_bytes, max_age, private
@@ -399,7 +399,7 @@ class Member(NamedTuple):
 
     data: bytes
     content: ContentRecord | None = None
-    """The record, for its line of the index; None where it has none."""
+    """The record, for its line of the index; None if it has none."""
     key: str = ""
     """Document key; empty for a redirect, and an exchange that is no page's."""
     about: Mapping[str, str] | None = None

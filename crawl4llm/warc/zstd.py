@@ -38,7 +38,7 @@ class ZstdRecords:
         yield self.read(offset, length)
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all records, in file order. Raises WholeFileCompressed where the first frame holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed if the first frame holds several."""
         position, first = 0, True
         while position < self._file.size:
             end = self._frame_end(position)
@@ -54,7 +54,7 @@ class ZstdRecords:
             first = False
 
     def _frame_end(self, start: int) -> int | None:
-        """Return where the frame at ``start`` ends, by its blocks' heads (3.1.1); None where no whole frame stands."""
+        """Return where the frame at ``start`` ends, by its blocks' heads (3.1.1); None if no whole frame stands."""
         head = self._file.read(_SKIPPABLE_HEAD, start)
         if not ZSTD_START.match(head) or len(head) < _SKIPPABLE_HEAD:
             return None
@@ -116,7 +116,7 @@ class _Frame:
         self._frame = zstd.ZstdDecompressor(dictionary)
 
     def decompress(self, most: int) -> bytes:
-        """Return the next piece, of ``most`` bytes at most; empty where there is no more. Raises ZstdError."""
+        """Return the next piece, of ``most`` bytes at most; empty if there is no more. Raises ZstdError."""
         content = b""
         while not (content or self._frame.eof):
             data = self._file.read(_FIRST_READ, self._position) if self._frame.needs_input else b""
@@ -141,7 +141,7 @@ class _Opening:
         self.grow()
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; False if there is no more."""
         try:
             content = self._frame.decompress(len(self.data) + _FIRST_INFLATED)
         except zstd.ZstdError:

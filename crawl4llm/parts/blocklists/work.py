@@ -56,7 +56,7 @@ class Blocklists:
         return bool(self.lists)
 
     def find(self, url: str) -> Listed | None:
-        """Return why a URL's host is blocked; None where it is not."""
+        """Return why a URL's host is blocked; None if it is not."""
         return self._find(ascii_host(url)) if self.lists else None
 
     @property
@@ -105,7 +105,7 @@ def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -
 
 
 def published(output: Path) -> Blocklists:
-    """Return the lists that hold in an output directory; none where it has none. Raises InputError."""
+    """Return the lists that hold in an output directory; none if it has none. Raises InputError."""
     path = output / BLOCKLISTS
     require_within(output, path)
     try:
@@ -120,7 +120,7 @@ def published(output: Path) -> Blocklists:
 
 
 def _digests(content: Any) -> Iterator[str]:
-    """Yield the digests in blocklists.json. Raises ValueError where it has none in their places."""
+    """Yield the digests in blocklists.json. Raises ValueError if it has none in their places."""
     lists = content.get("lists") if isinstance(content, dict) else None
     for one in lists if isinstance(lists, list) else [None]:
         if not isinstance(one, dict) or not isinstance(one.get("sha256"), str):
@@ -129,7 +129,7 @@ def _digests(content: Any) -> Iterator[str]:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with a file, its time of change in nanoseconds first; None where there is none."""
+    """Return what changes with a file, its time of change in nanoseconds first; None if there is none."""
     try:
         status = path.stat()
     except OSError:

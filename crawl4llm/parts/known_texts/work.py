@@ -82,7 +82,7 @@ def band_name(band: int) -> str:
 
 
 def record_of(text: str, *, near: bool) -> bytes:
-    """Return what a file is made of for a text: its RECORD, where not ``near`` without a signature; empty where it is
+    """Return what a file is made of for a text: its RECORD, where not ``near`` without a signature; empty if it is
     blank."""
     if not (words := _words(text)):
         return b""
@@ -94,7 +94,7 @@ def _words(text: str) -> bytes:
 
 
 def _reopened(path: Path, identity: str) -> KnownTexts:
-    """Open a file again that was read and checked before. Raises InputError where it is another one."""
+    """Open a file again that was read and checked before. Raises InputError if it is another one."""
     again = KnownTexts(path, whole=False)
     if again.identity != identity:
         raise InputError(f"KNOWN_TEXTS {path} is another file than it was when the crawl began; begin it anew")

@@ -67,7 +67,7 @@ class KnownUrls:
             yield f"{NAME} {one.path}: {len(one.fingerprints):,} URLs{wrong}{one.fault}"
 
     def why(self, url: str) -> Why | None:
-        """Return the first file that has a URL; None where it is not known."""
+        """Return the first file that has a URL; None if it is not known."""
         return next((Why(f"{NAME} {one.path.name}") for one in self._files if one.has(url)), None)
 
 
@@ -126,7 +126,7 @@ def is_web_url(url: str) -> bool:
 def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a list, plain, gzip or Zstandard, with their numbers, without blank ones and comments (#).
 
-    Raises InputError where the file cannot be read to its end.
+    Raises InputError if the file cannot be read to its end.
     """
     number = 0
     try:

@@ -43,7 +43,7 @@ class NearDuplicates:
                 self._remember(row[1], bytes.fromhex(row[2]))
 
     def add(self, page: int, signature: bytes) -> int | None:
-        """Return the earlier page that a page's text is like; None where it is new, and from now on remembered.
+        """Return the earlier page that a page's text is like; None if it is new, and from now on remembered.
 
         Pages are known by their place in the crawl. An empty signature, of a page without text, is like nothing.
         """

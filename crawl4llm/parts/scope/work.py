@@ -59,7 +59,7 @@ class UrlRules:
         }
 
     def off_scope(self, url: str) -> str | None:
-        """Return the rule, SCHEME, FILE_TYPE or DOMAIN, by which a URL is not followed; None where it may be."""
+        """Return the rule, SCHEME, FILE_TYPE or DOMAIN, by which a URL is not followed; None if it may be."""
         if self._https_only and not url.startswith("https://"):
             return SCHEME
         if self._endings:

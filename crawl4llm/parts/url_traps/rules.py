@@ -39,7 +39,7 @@ class _Parts(NamedTuple):
 
     url: str
     segments: list[str]
-    """Of the path, the last of which is empty where that ends with a slash."""
+    """Of the path, the last of which is empty if that ends with a slash."""
     query: str
 
 
