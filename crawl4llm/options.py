@@ -97,7 +97,7 @@ class ArchiveOptions:
     """The checked values of settings for the archive."""
 
     warc_enabled: bool = fixed(True, check.flag)
-    """Whether crawled pages are archived."""
+    """True if crawled pages are archived."""
     warc_max_bytes: int = fixed(1_000_000_000, check.whole(1))
     """Compressed size at which a WARC file is closed."""
     warc_prefix: str = fixed("crawl4llm", check.file_name_part)
@@ -108,14 +108,14 @@ class ArchiveOptions:
     warc_compression: str = fixed("gzip", check.one_of("gzip", "zstd"))
     """How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer."""
     warc_text: bool = fixed(False, check.flag)
-    """Whether the main text of crawled pages is archived too, in files of its own: the text that is scored."""
+    """True if the main text of crawled pages is archived too, in files of its own: the text that is scored."""
     warc_revisits: int = fixed(1_000_000, check.whole(0))
     """Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a `revisit`
     record; about 250 bytes of memory each. 0: none."""
     warc_operator: str | None = option(None, check.optional_text)
     """Who runs the crawl, for the `warcinfo` record."""
     archive_credentials: bool = fixed(False, check.flag)
-    """Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read the
+    """True if archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read the
     WARC files."""
 
 

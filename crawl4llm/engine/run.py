@@ -200,7 +200,7 @@ class Run:
 
     @property
     def _asks_for_urls(self) -> bool:
-        """Whether a part goes by the URLs of seeds."""
+        """True if a part goes by the URLs of seeds."""
         return any(self.parts.having(hook) for hook in ("seeds", "blocks", "lease"))
 
     def _rating(self, *, text: bool) -> RatePages:

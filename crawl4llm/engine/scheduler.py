@@ -71,7 +71,7 @@ class InfluenceScheduler(BaseScheduler):
         self._advancing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ending = False
-        """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
+        """True if Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
         self._accepted = False
         self._published = -math.inf
         """When the stats were last set, by the monotonic clock."""
@@ -237,7 +237,7 @@ class InfluenceScheduler(BaseScheduler):
 
     @property
     def _may_dequeue(self) -> bool:
-        """Whether more may be asked for, in continuous order: where owners are asked in turn also while pages are
+        """True if more may be asked for, in continuous order: where owners are asked in turn also while pages are
         scored, so that one which takes long holds up nobody; but not by a clock that stands still meanwhile."""
         if self._advancing is None:
             return True
@@ -319,7 +319,7 @@ class InfluenceScheduler(BaseScheduler):
 
     @property
     def _owners_wait(self) -> bool:
-        """Whether nothing is to be done but to wait for owners, who may be asked later or are parked."""
+        """True if nothing is to be done but to wait for owners, who may be asked later or are parked."""
         owners = self._crawl.owners
         if owners is None or self._crawl.finished is not None:
             return False

@@ -205,7 +205,7 @@ class StoredFrontier(ComposedFrontier):
         super().__init__(*parts)
         self._store, self._name = store, name
         self.by_owners = OWNERS in name and hasattr(self, "owners")
-        """Whether it goes by owners."""
+        """True if it goes by owners."""
 
     def save(self) -> None:
         """Write to the store what it does not hold yet. Raises StoreError."""

@@ -54,7 +54,7 @@ def decode(record: Record) -> Entry:
     try:
         return _decoded(record)
     except (ValueError, struct.error):
-        raise StoreError("a document in the store of JOBDIR is damaged; restore JOBDIR, or begin anew") from None
+        raise StoreError("a document in the store of JOBDIR is damaged; restore JOBDIR, or begin a new crawl") from None
 
 
 def _decoded(record: Record) -> Entry:

@@ -69,7 +69,7 @@ class Store:
                 pass
         except lmdb.NotFoundError:
             raise NoTables(
-                f"{path} is damaged: it holds no tables; restore JOBDIR from a backup, or begin the crawl anew"
+                f"{path} is damaged: it holds no tables; restore JOBDIR from a backup, or begin a new crawl"
             ) from None
         except lmdb.Error as error:
             raise self._error(error) from None
@@ -261,7 +261,7 @@ class Store:
 
     def damaged(self, how: str) -> StoreError:
         """Return the error for a store whose content cannot be right."""
-        return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin the crawl anew")
+        return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin a new crawl")
 
     def _no_space(self) -> StoreError:
         return StoreError(

@@ -33,7 +33,7 @@ class ModelFile:
     digest: str
     """SHA-256 of the file, in hex."""
     finite: bool = True
-    """Whether all its weights are numbers; with NaN or infinity among them, texts get no score."""
+    """True if all its weights are numbers; with NaN or infinity among them, texts get no score."""
 
 
 class _Reader:

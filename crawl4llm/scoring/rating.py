@@ -120,7 +120,7 @@ class RatedText(NamedTuple):
     signature: bytes = b""
     """See :mod:`crawl4llm.scoring.signatures`; empty if it is not wanted, or the text is blank."""
     known: bool = False
-    """Whether the text is a known one, word for word or nearly, where there are any."""
+    """True if the text is a known one, word for word or nearly, where there are any."""
     classes: tuple[int, ...] | None = None
     """Its class by each classifier, where there are any; None if it is blank."""
     lines: Lines | None = None

@@ -71,7 +71,7 @@ class ScoreCache:
 
     @property
     def is_new(self) -> bool:
-        """Whether it held nothing when it was opened, or cannot be used."""
+        """True if it held nothing when it was opened, or cannot be used."""
         self._open()
         return self._is_new or self._fd is None
 

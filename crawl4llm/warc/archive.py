@@ -83,20 +83,20 @@ class ArchiveFormat:
     compression: str = "gzip"
     """A name of :data:`crawl4llm.base.compression.COMPRESSIONS`."""
     text: bool = False
-    """Whether the pages' text is kept, in files of its own."""
+    """True if the pages' text is kept, in files of its own."""
     revisits: int = 0
     """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
     max_age: float = 0
     """Seconds after which a flush ends a file, where there is a host; 0: any age."""
     credentials: bool = False
-    """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
+    """True if requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
 
 
 class Archive(Protocol):
     """A store of pages, in the order in which they come."""
 
     keeps_text: bool
-    """Whether it wants to have the pages' text."""
+    """True if it wants to have the pages' text."""
 
     def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
         """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""

@@ -55,9 +55,9 @@ class Account(NamedTuple):
     grown: int = 0
     """Times that the limit of a budget that is not proven grew."""
     trusted: bool = False
-    """Whether the operator, or a list elsewhere, leads there."""
+    """True if the operator, or a list elsewhere, leads there."""
     waiting: bool = False
-    """Whether documents may be set aside for want of it."""
+    """True if documents may be set aside for want of it."""
 
     def limit(self, start: int) -> int | None:
         """Return how many fetches it may have, whatever it earns; None: any number."""

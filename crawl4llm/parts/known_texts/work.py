@@ -46,7 +46,7 @@ class KnownTexts:
         """Digest of the file, in hexadecimal: files of the same texts have the same."""
         self._digests = Fingerprints(*self._set.table(DIGESTS))
         self.near = self._set.has(BITS)
-        """Whether it has signatures: without, texts are known word for word only."""
+        """True if it has signatures: without, texts are known word for word only."""
         if self.near:
             self._bits = self._set.column(BITS)
             if len(self._bits) != 2 * len(self):

@@ -14,7 +14,7 @@ class Settings:
     """Its settings."""
 
     near_duplicates: str = fixed(OFF, one_of(OFF, FOLLOW, LEAVE))
-    """Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an
+    """True if the text of each page is compared with those of the last 262,144 new pages. Pages that are like an
     earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`)
     ([traps.md](traps.md#near-duplicates)). The live profile has `follow`."""
     near_duplicates_worthless: bool = fixed(False, flag)

@@ -58,7 +58,7 @@ class Settings:
     """Domains, with all below them, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with a
     slash: `./domains.txt`), divided by commas: nothing else is crawled ([scope.md](scope.md)). Empty: all."""
     scope_https_only: bool = fixed(False, flag)
-    """Whether only `https` is crawled."""
+    """True if only `https` is crawled."""
     scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
     """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
     `archives`, `documents`, `programs`, `assets`, `feeds`, and endings like `.pdf`
