@@ -39,7 +39,9 @@ def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
     process.join()
     if process.exitcode:
         how = signal.Signals(-process.exitcode).name if process.exitcode < 0 else f"status {process.exitcode}"
-        problem = f"{path} is damaged: reading it ends a process ({how}); restore JOBDIR from a backup, or begin a new crawl"
+        problem = (
+            f"{path} is damaged: reading it ends a process ({how}); restore JOBDIR from a backup, or begin a new crawl"
+        )
     if problem:
         raise StoreError(problem)
 
