@@ -1,6 +1,7 @@
-"""Settings, Scrapy's and ours: the kinds of crawl in which each holds, and checks before Scrapy trips over one.
+"""Settings of Scrapy and this project: the kinds of crawl in which each has an effect, and checks before Scrapy fails
+on one.
 
-Commands that look at a past run again take over its settings.
+Commands for a past run restore its settings.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ YES, NO, REFUSED = "yes", "no", "refused"
 
 
 class Holds(NamedTuple):
-    """Settings, and whether they hold: YES, NO or REFUSED."""
+    """Settings, and whether they have an effect: YES, NO or REFUSED."""
 
     names: str
     simulation: str
@@ -90,14 +91,15 @@ TABLE: Final = (
 """The settings that Scrapy documents for requests, downloads and depth."""
 
 _REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDER_TIMEOUT"}
-"""Settings whose defaults are whole numbers, and that take others."""
+"""Settings with whole numbers as defaults that also allow fractions."""
 _AT_LEAST: Final = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
-"""With less the crawl would wait for ever; other numbers are 0 or more, but for adjustments of a priority."""
+"""Least values, below which the crawl would wait for ever; other numbers may be 0 or more, except priority
+adjustments."""
 _PROFILE: Final = {
     *("crawl4llm.engine.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
     *(False, "0", "False", "false"),
 }
-"""Values with which no setting is refused."""
+"""Values that are never refused."""
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
@@ -107,14 +109,14 @@ def _is_commanded(settings: BaseSettings, name: str) -> bool:
 
 
 def asks_for_log(settings: BaseSettings) -> bool:
-    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
-    at its start then belongs there."""
+    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file; then Scrapy's start
+    messages belong there."""
     asked = _is_commanded(settings, "LOG_LEVEL") and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10}
     return bool(settings.get("LOG_FILE")) or asked
 
 
 def check_values(settings: BaseSettings) -> None:
-    """Raise InputError for a value of a Scrapy setting at which Scrapy would end in a traceback, or wait for ever."""
+    """Raise InputError for a value of a Scrapy setting that would end in a traceback, or in an endless wait."""
     for name, default in vars(default_settings).items():
         if not settings.getpriority(name) or (value := settings.get(name)) == default:
             continue
@@ -156,7 +158,7 @@ def _names_a_class(name: str, default: Any) -> bool:
 
 
 def _check_module(path: Any) -> None:
-    """Raise ImportError if there is no such module; it is not imported, as it may install a reactor."""
+    """Raise ImportError if there is no such module; it is not imported, because it may install a reactor."""
     if isinstance(path, str) and ("." not in path or find_spec(path.rpartition(".")[0]) is None):
         raise ImportError("there is no such module")
 
@@ -166,7 +168,7 @@ def _in_words(error: Exception) -> str:
 
 
 def check_mode(settings: BaseSettings, profile: str) -> None:
-    """Warn of settings on the command line that do not hold in this kind of crawl.
+    """Warn of settings on the command line that have no effect in this kind of crawl.
 
     Raises InputError for those that would break it.
     """
@@ -181,10 +183,11 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
 
 
 def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
-    """Return settings that are one of ours, or of ``own``, but for a slip of the pen: as given, and as probably meant.
+    """Return settings that are misspelt names of this project's settings or of ``own``: as given, with the probable
+    names.
 
-    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
-    only: in a settings file it may be a variable.
+    Lower case, of Scrapy's settings too, and missing first words are slips. A single word counts only on the command
+    line, because in a settings file it may be a variable.
     """
     names = [*map(setting_name, fields(Options)), "JOBDIR", *own]  # a crawl without JOBDIR cannot be resumed
     forms: dict[str, list[str]] = {}
@@ -214,7 +217,8 @@ _LASTING_ONLY: Final = ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERV
 
 
 def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tuple[Sequence[str], str, bool]]:
-    """Return settings that hold in some crawls only, with the name of these crawls, and whether this is one of them."""
+    """Return settings that have an effect in some crawls only, with the name of these crawls, and whether this is
+    one."""
     policy = options.url_policy
     is_own = is_dotted(policy)  # a policy of somebody else may take over the settings of ours
     return (
@@ -230,9 +234,9 @@ def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tupl
 
 
 def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
-    """Yield a line for each setting on the command line that a crawl of these settings does not heed.
+    """Yield a line for each setting on the command line that has no effect in this crawl.
 
-    Settings in a settings file may be for other crawls, and are passed over.
+    Settings in a settings file may be for other crawls, and are ignored.
     """
     told: set[str] = set()
     for names, hold_in, holds in groups(options, profile, has_jobdir=bool(settings.get("JOBDIR"))):
@@ -246,14 +250,14 @@ _OF_THIS_PROCESS = {
     *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),
     *("EXECUTOR", "CRAWL_PARTS"),
 }
-"""Settings that do not say what a page is or what it scores."""
+"""Settings that change neither pages nor scores."""
 
 
 def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> None:
-    """Set what a run's ``settings.json`` holds, except what was given on the command line; ``run`` names the run.
+    """Set the settings in a run's ``settings.json``, except those given on the command line; ``run`` names the run.
 
-    A run's folder may come from anybody, so nothing that it names is imported: a dotted path counts only where the
-    command line or the user's own settings have it too. Raises InputError that says so.
+    A run's folder may come from anybody, so nothing that it names is imported. A dotted path counts only if the command
+    line or the user's own settings have it too. Raises InputError that says so.
     """
     values = facts.get("settings", {})
     if not isinstance(values, dict):
