@@ -1,7 +1,8 @@
 """FastText model files, checked and read without loading them.
 
-fastText trusts the sizes in its files: a file that was cut short makes it run for minutes, fail to allocate, or crash
-the interpreter. So the layout (fastText's ``FastText::loadModel``, file version 12) is first followed here to the end.
+fastText trusts the sizes in its files: a file that is cut short makes it run for minutes, fail to allocate, or crash
+the interpreter. So this module first follows the layout (fastText's ``FastText::loadModel``, file version 12) to the
+end.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _ENTRY = rb"[^\0]*\0.{9}"
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model file that is whole."""
+    """A complete model file."""
 
     path: Path
     labels: tuple[str, ...]
     digest: str
     """SHA-256 of the file, in hex."""
     finite: bool = True
-    """True if all its weights are numbers; with NaN or infinity among them, texts get no score."""
+    """True if all its weights are finite; with NaN or infinity among them, texts get no score."""
 
 
 class _Reader:
@@ -52,7 +53,7 @@ class _Reader:
             raise EOFError
 
     def skip_weights(self, count: int) -> None:
-        """Pass over 32-bit floats, and note whether all are finite."""
+        """Skip 32-bit floats, and note whether all are finite."""
         start = self.position
         self.skip(count * 4)
         for at in range(start, self.position, _WEIGHTS_AT_ONCE * 4):
@@ -62,7 +63,7 @@ class _Reader:
                 self.finite = self.finite and all(map(math.isfinite, struct.unpack(f"<{len(top)}f", piece)))
 
     def skip_entries(self, count: int) -> None:
-        """Pass over dictionary entries: a string, a count (int64) and a type (int8) each."""
+        """Skip dictionary entries: a string, a count (int64) and a type (int8) each."""
         while count > 0:
             some = min(count, _ENTRIES_AT_ONCE)
             match = re.compile(b"(?:%s){%d}" % (_ENTRY, some), re.DOTALL).match(self._data, self.position)
@@ -81,7 +82,7 @@ class _Reader:
         return word
 
     def skip_matrix(self, quantised: bool) -> tuple[int, int]:
-        """Pass over a matrix; returns its rows and columns."""
+        """Skip a matrix; returns its rows and columns."""
         if not quantised:
             rows, columns = self.take("qq")
             self.skip_weights(rows * columns)
@@ -100,8 +101,8 @@ class _Reader:
 
 
 def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
-    """Read labels and digest of a fastText classifier, which a setting names. Raises InputError if it is none, not
-    whole or unreadable."""
+    """Read labels and digest of a fastText classifier, which ``setting`` names. Raises InputError if it is another
+    file, incomplete or unreadable."""
     try:
         with open_input(path) as file:
             if os.fstat(file.fileno()).st_size < 8:

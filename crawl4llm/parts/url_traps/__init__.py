@@ -1,4 +1,4 @@
-"""URL traps: which URLs lead into endless pages, by named rules."""
+"""URL traps: named rules for URLs that lead into endless pages."""
 
 from dataclasses import dataclass
 from typing import Final
