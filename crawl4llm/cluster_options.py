@@ -68,7 +68,7 @@ class ClusterOptions:
     """Storage of the crawl and its archive, for all workers: `s3://BUCKET/FOLDER`, or a shared directory as
     `file:///FOLDER`; needs the extra `cluster`. Not set: a crawl of one process."""
     crawl_partitions: int = option(0, whole(0, MOST_PARTITIONS))
-    """With `STORAGE`: partitions of the crawl, which workers divide among themselves; at most 65,536. 0: 64."""
+    """With `STORAGE`: partitions of the crawl, which workers divide among themselves, 65,536 at most. 0: 64."""
     cluster_lease: float = option(30.0, seconds)
     """With `CLUSTER`: seconds without a sign of a worker after which another one may take over; it waits as long again.
     A worker without contact stops after half of them. In live crawls at least 0.4 times `DOWNLOAD_TIMEOUT`."""

@@ -208,18 +208,18 @@ def setting_name(option: Field[Any]) -> str:
 
 
 WENT: Final = {
-    "CLUEWEB22_LINK_ID_POSITION": "slimmed copies of links are told by their length",
-    "CORPUS_DUPLICATES": "of several pages with one URL the first is held",
-    "ENSEMBLE_NORMALISER": "scores are put on one scale as `zscore` did",
+    "CLUEWEB22_LINK_ID_POSITION": "slimmed copies of links are recognised by their length",
+    "CORPUS_DUPLICATES": "of several pages with one URL the first is used",
+    "ENSEMBLE_NORMALISER": "scores are scaled as by `zscore`",
     "EXECUTOR_OPTIONS": "EXECUTOR takes these options",
     "HOST_EXPLORATION": "the bonus is 0.2",
-    "PAGERANK_DAMPING": "d is 0.9, as of Cho et al.",
+    "PAGERANK_DAMPING": "d is 0.9, as in Cho et al.",
     "PAGERANK_INTERVAL": "the equations are solved again after 100 pages",
-    "REQUEST_LOG": 'EXTENSIONS = {"crawl4llm.live.request_log.RequestLog": None} takes its place',
+    "REQUEST_LOG": 'EXTENSIONS = {"crawl4llm.live.request_log.RequestLog": None} replaces it',
     "SIMULATION_DATE": "pages without a capture date have 2022-08-01",
     "TEXT_TIME_LIMIT": "a page may take 30 seconds",
-    "VISITED_FILTER_BYTES": "VISITED_CACHE takes its place: 268 bytes each",
-    "WARC_FSYNC": "COMMIT_FSYNC takes its place, with JOBDIR",
+    "VISITED_FILTER_BYTES": "VISITED_CACHE replaces it: 268 bytes each",
+    "WARC_FSYNC": "COMMIT_FSYNC replaces it, with JOBDIR",
 }
 """Former settings, and their replacements."""
 
@@ -272,7 +272,7 @@ def read_options(settings: BaseSettings) -> Options:
     """
     for name, instead in WENT.items():
         if settings.get(name) is not None:
-            raise InputError(f"setting {name} went: {instead}; leave it out")
+            raise InputError(f"setting {name} was removed: {instead}; leave it out")
     values: dict[str, Any] = {}
     for entry in fields(Options):
         name = setting_name(entry)

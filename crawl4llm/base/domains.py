@@ -62,7 +62,8 @@ def is_public_suffix(domain: str) -> bool:
 
 
 def may_be_public_suffix(domain: str) -> bool:
-    """Return False if :func:`is_public_suffix` would; True needs that check, which takes ten times as long."""
+    """Return False if a domain is surely no public suffix; True needs :func:`is_public_suffix`, which takes ten times
+    as long."""
     rules, (_, dot, parent) = _rules(), domain.partition(".")
     return not dot or not rules.isdisjoint((domain, f"*.{domain}", f"*.{parent}")) or "xn--" in domain
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.gate import Layers
 
 _REORDER_FACTOR = 8
-"""Continuous order: leases for each request in flight, which bounds how many pages wait for a slow one."""
+"""Continuous order: most unmerged leases, as a multiple of those in flight, so that few pages wait for a slow one."""
 
 
 class Crawl(Driven):

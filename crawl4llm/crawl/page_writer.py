@@ -179,7 +179,7 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
 
     live = info.host is not None
     if options.warc_max_age and not live:
-        logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")
+        logger.warning("WARC_MAX_AGE is ignored: a simulation has no clock")
     form = ArchiveFormat(
         compression=options.warc_compression,
         text=options.warc_text,

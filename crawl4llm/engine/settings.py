@@ -41,17 +41,17 @@ class Holds(NamedTuple):
 
 
 TABLE: Final = (
-    Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
+    Holds("DEPTH_LIMIT", YES, YES, YES, "deeper links are counted as `links/too_deep`"),
     Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
-    Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
+    Holds("URLLENGTH_LIMIT", YES, YES, YES, "longer ones: `links/url_too_long`; no limit in the simulation profile"),
     Holds("USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say who runs the crawl](live.md#identity)"),
     Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
-    Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
+    Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: for redirects; links have no Referer"),
     Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN", NO, YES, YES),
     Holds("HTTPPROXY_ENABLED HTTPPROXY_AUTH_ENCODING", NO, YES, YES, "off in the live profile"),
     Holds("ROBOTSTXT_OBEY ROBOTSTXT_USER_AGENT", NO, YES, YES, "on in the live profile"),
     Holds("ROBOTSTXT_PARSER", NO, NO, YES, "live, robots.txt is read [by RFC 9309](live.md#robotstxt)"),
-    Holds("CONCURRENT_REQUESTS", YES, YES, YES, "0 is refused, but by the add-on"),
+    Holds("CONCURRENT_REQUESTS", YES, YES, YES, "0 is refused, except by the add-on"),
     Holds("CONCURRENT_REQUESTS_PER_DOMAIN", NO, YES, YES, "likewise"),
     Holds("DOWNLOAD_DELAY DOWNLOAD_DELAY_JITTER RANDOMIZE_DOWNLOAD_DELAY DOWNLOAD_SLOTS", NO, YES, YES),
     Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
@@ -59,9 +59,9 @@ TABLE: Final = (
     Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
     Holds(
         *("DOWNLOAD_MAXSIZE", YES, YES, YES),
-        "pages beyond are dropped as `too_large`; live, they are [cut](live.md#what-is-taken-of-an-answer)",
+        "larger pages are dropped as `too_large`; live, they are [cut](live.md#what-is-taken-of-an-answer)",
     ),
-    Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
+    Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "in addition to those of the profile"),
     Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
     Holds("DOWNLOAD_BIND_ADDRESS", NO, YES, YES),
     Holds("DOWNLOAD_VERIFY_CERTIFICATES", NO, YES, YES, "on in the live profile"),
@@ -79,13 +79,13 @@ TABLE: Final = (
     Holds("HTTPERROR_ALLOW_ALL HTTPERROR_ALLOWED_CODES", NO, NO, YES, "a page has status 200"),
     Holds("HTTPCACHE_ENABLED", NO, REFUSED, YES, "a live archive holds what went over the wire"),
     Holds("CLOSESPIDER_TIMEOUT CLOSESPIDER_PAGECOUNT", NO, YES, YES, "live: [an end](live.md#ends-and-stalls)"),
-    Holds("CLOSESPIDER_ERRORCOUNT", NO, YES, YES, "likewise; then the status is 1"),
+    Holds("CLOSESPIDER_ERRORCOUNT", NO, YES, YES, "likewise, with exit status 1"),
     Holds("CLOSESPIDER_TIMEOUT_NO_ITEM CLOSESPIDER_PAGECOUNT_NO_ITEM", NO, YES, YES, "live: a page is no item"),
     Holds("CLOSESPIDER_ITEMCOUNT", NO, NO, YES, "likewise"),
     Holds("DUPEFILTER_CLASS DUPEFILTER_DEBUG REQUEST_FINGERPRINTER_CLASS", NO, NO, YES, "the visited set does it"),
     Holds("SCHEDULER", REFUSED, REFUSED, YES, "the scheduler gives the order of pages"),
     Holds("SCHEDULER_PRIORITY_QUEUE SCHEDULER_MEMORY_QUEUE SCHEDULER_DISK_QUEUE SCHEDULER_DEBUG", NO, NO, NO),
-    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all of it needs asyncio, as by default"),
+    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all crawls need asyncio, the default"),
     Holds("JOBDIR", YES, YES, REFUSED, "[pause and resume](pause-and-resume.md)"),
 )
 """The settings that Scrapy documents for requests, downloads and depth."""
@@ -177,9 +177,9 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
         for name in row.names.split():
             value = settings.get(name)
             if holds == REFUSED and value not in _PROFILE:
-                raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
+                raise InputError(f"{name} = {value!r} cannot be used here: {row.remark}; leave it out")
             if holds == NO and _is_commanded(settings, name):
-                logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")
+                logger.warning("%s has no effect in a %s crawl", name, "live" if profile == "live" else "simulated")
 
 
 def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
@@ -243,7 +243,7 @@ def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator
         for name in () if holds else names:
             if _is_commanded(settings, name) and name not in told and settings.get(name) not in (None, ""):
                 told.add(name)
-                yield f"{name} does not hold here: it is for {hold_in}"
+                yield f"{name} has no effect here: it is for {hold_in}"
 
 
 _OF_THIS_PROCESS = {

@@ -37,7 +37,7 @@ DECLARED: Final = Declaration(
     asked=lambda options: bool(options.crawl_languages),
     reasons={LANGUAGE: "the page says by `hreflang` that it is in a language that CRAWL_LANGUAGES does not have"},
     counts={
-        "links/language": "links that are not followed: to a language that CRAWL_LANGUAGES does not have, as their page "
-        "says, or within the owner of a page dropped as `language`"
+        "links/language": "links that are not followed: to a language that CRAWL_LANGUAGES does not have, as their "
+        "page says, or within the owner of a page dropped as `language`"
     },
 )
