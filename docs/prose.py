@@ -42,6 +42,8 @@ RULES = {
 
 _END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z(*])|\n\s*\n|\n\s*[-*] |\n\s*\d+\. |\|")
 _PLAIN_WORD = re.compile(r"[(\"']?[A-Za-z][a-z]*([-'][a-z]+)*[.,;:!?)\"']*")
+_GENERATED_PAGE = re.compile(r"This\s+page\s+is\s+(written|generated)\s+from\s+`crawl4llm/")
+_GENERATED_REST = re.compile("<!-- What follows is (?:written|generated) by")
 _INLINE_TAG = r"</?(a|b|bdi|code|em|i|kbd|label|span|strong)\b[^>]*>"
 
 
@@ -83,9 +85,9 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def _of_page(text: str) -> Iterator[tuple[int, str]]:
     """Yield the paragraphs of a page, without code, quotations, and parts that are generated from code."""
-    if "This page is written from" in text:
+    if _GENERATED_PAGE.search(text):
         return
-    text = text.partition("<!-- What follows is written by")[0]
+    text = _GENERATED_REST.split(text)[0]
     text = _replaced(r"<!-- begin: .*?<!-- end -->|<!--.*?-->|(?m:^ *(```+).*?^ *\1)", "", text)
     for line, paragraph in _found(r"(?:.*\S.*\n?)+", text):
         if not re.match(r" {4}|>", paragraph):
