@@ -24,8 +24,8 @@ class LiveOptions:
     """Live crawls in continuous order: the longest `Crawl-delay` that is obeyed, in seconds; owners that ask for more
     are [parked](live.md#parked-owners)."""
     crawl_wait: float = option(300.0, seconds)
-    """Live crawls in continuous order: seconds until the crawl ends if all owners are parked (`only_parked`), if only
-    sites are left that never answered (`unanswered`), or if there is no network (`no_network`)."""
+    """Live crawls in continuous order: seconds until the crawl ends if all owners are parked (`only_parked`), only
+    unanswered sites are left (`unanswered`), or the network is down (`no_network`)."""
     disk_min_free: int = option(500_000_000, whole(0))
     """Live crawls: free bytes on a disk below which they stop (`disk_low`). 0: never."""
     shutdown_grace: float = option(10.0, real_number(0))

@@ -4,7 +4,7 @@ Each record is compressed into a gzip member (ISO 28500:2017, annex D.2) or a Zs
 installed. Frames follow "Zstandard Compression for WARC Files 1.0" (IIPC): one a record, with content size and
 checksum, without a dictionary.
 
-Equal input gives equal output, because no head has a time or a file name. isal is an exception: its output can depend
+Equal input gives equal output, because no head has a time or a file name. An exception is isal: its output can depend
 on the address of the process's stack (see _SMALL). The library and this exception change the compressed bytes only,
 never their content.
 
@@ -257,7 +257,7 @@ def _of_members(data: bytes, opened: Callable[[], Any], room: _Room, *, strict: 
 
 
 def _of_one(data: bytes, stream: Any, room: _Room, *, strict: bool) -> Iterator[bytes]:
-    """Yield the content of a coding without a magic number, of which only one stream can be told apart."""
+    """Yield the content of a coding without a magic number, whose streams cannot follow each other."""
     if data:
         yield from _of_member(data, 0, stream, room, strict=strict)
 

@@ -36,7 +36,7 @@ _HOST: Final = re.compile(r"[a-z0-9._-]+(?<![.-])")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
 """A last label that makes a host an IPv4 address, or invalid."""
 _PATIENCE: Final = timedelta(seconds=60)
-"""How long a failing request is repeated."""
+"""Time for which a failing request is repeated."""
 _LEAST, _MOST = 1 << 16, 1 << 23
 """Bytes of a range: of the first, and of one after many consecutive ones."""
 

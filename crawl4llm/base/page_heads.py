@@ -20,7 +20,7 @@ _MOST_ALTERNATES: Final = 500
 
 
 class PageHead(NamedTuple):
-    """What a page states about itself, true or not."""
+    """Statements of a page about itself, true or not."""
 
     canonical: str = ""
     """The normalised canonical URL that it names (RFC 6596), which may be its own; empty if it names no URL or

@@ -15,7 +15,7 @@ from crawl4llm.base.within import require_within
 
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
 ERRORS = "errors.log"
-"""Unanticipated errors in full; missing if there are none."""
+"""Unanticipated errors in full; missing without errors."""
 LIVE = "live"
 """The name of the corpus in the settings.json of a crawl of the live web."""
 

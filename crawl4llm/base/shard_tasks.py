@@ -35,7 +35,7 @@ KILLED: Final = "a task was killed; the same command does the remaining ones"
 
 
 class Executor(NamedTuple):
-    """Where tasks run, and their number."""
+    """The place of tasks, and their number."""
 
     name: str = LOCAL
     """LOCAL: processes of this machine. SLURM: an array of jobs that datatrove submits."""

@@ -42,7 +42,7 @@ KEYS: dict[str, str] = {
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
     "links/sitemap": "live: links in sitemaps (SITEMAPS)",
     "links/new": "links to a document not visited before",
-    "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
+    "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter removes it",
     "sitemaps/read": "live: sitemaps that were read",
     "sitemaps/failed": "live: sitemaps that could not be read",
     "sitemaps/passed_over": "live: sitemaps that were not requested: many waited, or they are out of scope",

@@ -1,17 +1,17 @@
-"""URLs as identities: the document key of a URL, and the form under which a forgiving look-up files it.
+"""URLs as identities: the document key of a URL, and the form by which a tolerant look-up finds it.
 
-The parser of the URL Standard (https://url.spec.whatwg.org/, 4.4) reads a text, so that it leads to the host and path
-to which it leads browsers. RFC 3986 then normalises the parsed URL, so that two spellings of one URI are one document:
+The parser of the URL Standard (https://url.spec.whatwg.org/, 4.4) reads a text, so that it leads to the same host and
+path as in browsers. RFC 3986 then normalises the parsed URL, so that two spellings of one URI are one document:
 
 - scheme and host in lower case (6.2.2.1), a host with other letters in its ASCII form (UTS 46, non-transitional), an
   address in its usual form;
-- percent-encoding in upper case and only where it is needed (6.2.2.1, 6.2.2.2); blanks, other alphabets and the rest
-  that no URI may hold are encoded as UTF-8 (2.5, and RFC 3987, 3.1), in a query by the page's charset;
+- percent-encoding in upper case and only if it is needed (6.2.2.1, 6.2.2.2): for characters that no URI may hold, such
+  as blanks and other alphabets, as UTF-8 (2.5, and RFC 3987, 3.1), in a query by the page's charset;
 - no dot segments (6.2.2.3), no default or empty port, ``/`` for an empty path (6.2.3);
 - no fragment, which is never sent to a server (3.5).
 
-The order and content of the query stay as they are: they may matter to the server. A text that
-the parser refuses is no link. It has a key by RFC 3986 alone, under which archives may hold it.
+The order and content of the query are not changed, because they may matter to the server. A text that the parser
+refuses is not a link. It has a key by RFC 3986 alone, under which archives may hold it.
 """
 
 from __future__ import annotations

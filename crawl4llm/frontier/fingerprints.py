@@ -78,7 +78,7 @@ class FingerprintRuns:
     """All fingerprints of a store."""
 
     def __init__(self, store: Store, state: dict[str, Any] | None = None) -> None:
-        """Take up the runs that :meth:`state` told of; none without. Raises StoreError if the store holds more
+        """Restore the runs of :meth:`state`; by default the set is empty. Raises StoreError if the store holds more
         blocks or fewer."""
         self._store = store
         self._next_id: int = state["next"] if state else 0

@@ -278,7 +278,7 @@ class Store:
             allowed = f"{limit >> 20:,} MB" if limit > 0 else "no limit"
             return StoreError(
                 f"{self.path} has no more room in the address space of this process; raise the limit on it (now "
-                f"{allowed}), best with `ulimit -v unlimited`, and start again: it goes on from the last commit"
+                f"{allowed}), best with `ulimit -v unlimited`, and start again: it resumes from the last commit"
             )
         cut_short = os.strerror(errno.EIO) in str(error)  # what LMDB says of a write that a full disk shortened
         is_full = cut_short and shutil.disk_usage(self.path.parent).free < _NEXT_TO_NOTHING

@@ -368,7 +368,7 @@ _SESSION_PARAMETERS = [
 
 
 def urlkey(url: str) -> str:
-    """Return the SURT form of a URL, such as ``org,example)/a?b=1``; the URL itself where it has none, as cdxj-indexer.
+    """Return the SURT form of a URL, such as ``org,example)/a?b=1``; like cdxj-indexer the URL itself if it has none.
 
     Never asks the network. For http and https it differs on purpose from ``surt.surt`` in one point. A numeric host
     that is not an IPv4 address (``300.1.1.1``) has no key, while surt asks a name server. Unexpected results of surt

@@ -5,8 +5,8 @@ makes no difference, case does. It is nearly known by the rule of :mod:`crawl4ll
 of its bands, texts with the same checksum are compared with it bit by bit.
 
 A file (:mod:`crawl4llm.base.known_sets`) has the set of digests, 4 bytes a text. Unless it was made without signatures,
-it also has the bits of all texts in the order of their digests, 16 bytes a text, and a sorted table for each band, 8
-bytes: 148 bytes a text in all. The same texts give the same file, in any order.
+it also has the bits of all texts in the order of their digests, 16 bytes a text. A sorted table for each band has 8
+bytes a text: 148 bytes in all. The same texts give the same file, in any order.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ DECLARED: Final = Declaration(
     "SITE_RULES",
     "crawl4llm.parts.site_rules.work.SiteRules",
     asked=lambda options: bool(options.site_rules),
-    reasons={SITE_RULE: "a rule of SITE_RULES holds of its URL, on a site of that rule's software"},
+    reasons={SITE_RULE: "its URL matches a rule of SITE_RULES, on a site of that rule's software"},
     counts={
         "links/site_rule/<software>.<rule>": "documents that were dropped as `site_rule`, by the rule of SITE_RULES; "
         "those too that were queued before their site was recognised",
