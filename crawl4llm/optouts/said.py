@@ -14,7 +14,7 @@ PAGE: Final = "page"
 """Scope of a signal in a page's own head."""
 ALL_AGENTS: Final = "*"
 
-UNKNOWN: Final = "as the corpus: its makers decided on the opt-outs of its sites"
+UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
 """The note in a warcinfo record of a simulation whose corpus has no signals of its pages."""
 
 _PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}

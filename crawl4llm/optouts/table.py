@@ -133,7 +133,7 @@ TABLE: Final = (
     ),
     Row(
         *(ROBOTS, "noindex", _PAGE, _EXPORT, _EXPORT, ROBOTS_META),
-        "not to be in an index of pages for others, such as a data set; allows copies and links",
+        "not to be in an index of pages for others, such as a data set; says nothing about copies and links",
     ),
     Row(*(ROBOTS, "nofollow", _PAGE, _EXPAND, _EXPAND, ROBOTS_META), "links are not to be followed; nothing else"),
     Row(*(ROBOTS, "none", _PAGE, _EXPAND | _EXPORT, _EXPAND | _EXPORT, ROBOTS_META), "noindex and nofollow"),
