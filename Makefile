@@ -31,6 +31,7 @@ lint: .venv/.test
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/prose.py
 
 check: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q

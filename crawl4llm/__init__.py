@@ -1,7 +1,7 @@
 """crawl4llm: a Scrapy crawler that fetches first the pages that matter most for LLM pretraining.
 
-The public Python API is what ``__all__`` names: :func:`open_run` reads a crawl, :func:`simulate` makes one. What is
-slow to import is imported when it is first used, so that ``import crawl4llm`` costs next to nothing.
+The public Python API is listed in ``__all__``: :func:`open_run` reads a crawl, :func:`simulate` makes one. Slow modules
+are imported when they are first used, so that ``import crawl4llm`` is cheap.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _PLACES: Final = {
     "open_run": "tools.opened_run",
     "simulate": "tools.simulating",
 }
-"""The modules of the public names that are imported when they are first used."""
+"""Modules of the public names that are imported when they are first used."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for (PEP 562)."""
+    """Import a public name when it is first used (PEP 562)."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

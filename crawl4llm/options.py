@@ -1,10 +1,10 @@
 """The project's settings: one table with name, default, check and meaning.
 
 Every setting of crawl4llm is a field of :class:`Options`, which unites a class for each group. Policies, scoring and
-parts declare their own (:mod:`crawl4llm.policies`, :mod:`crawl4llm.scoring.scorer`, :mod:`crawl4llm.parts`); those of
-live crawls are in :mod:`crawl4llm.live_options`, those of crawls by several workers in
-:mod:`crawl4llm.cluster_options`, all others here. The field ``crawl_max_pages`` is the Scrapy setting
-``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table; a test holds it to it.
+parts declare their own (:mod:`crawl4llm.policies`, :mod:`crawl4llm.scoring.scorer`, :mod:`crawl4llm.parts`). Those of
+live crawls are in :mod:`crawl4llm.live_options`, those of cluster crawls in :mod:`crawl4llm.cluster_options`, all
+others here. The field ``crawl_max_pages`` is the Scrapy setting ``CRAWL_MAX_PAGES``. The settings reference
+(docs/settings.md) is generated from this table; a test compares them.
 """
 
 from __future__ import annotations
@@ -31,44 +31,45 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _FILTER_BYTES = 268
-"""For each visited document in memory: by default as many as filters of 109 million documents take."""
+"""Bytes for each visited document in memory; by default as many as filters of 109 million documents take."""
 
 DEMO = "demo"
-"""The value of CORPUS that means the demo web."""
+"""The value of CORPUS for the demo web."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CrawlOptions(PolicyOptions):
-    """The checked values of settings for what is crawled, in which order, and where it is written."""
+    """The checked values of settings for pages, their order, and the output."""
 
     crawl_max_pages: int = option(1000, check.whole(1))
     """N: the number of crawled pages at which the crawl ends."""
     crawl_batch_size: int = fixed(100, check.whole(0))
     """n: pages crawled in an iteration. 0: continuous order, the best document next."""
     crawl_seed: int = fixed(0, check.whole(0))
-    """Seed of everything random."""
+    """Seed of all random numbers."""
     crawl_seeds: int = option(100, check.whole(1))
-    """Random documents of the corpus to start from where no seeds are given."""
+    """Random documents of the corpus to start from if no seeds are given."""
     crawl_patience: float = option(0.0, check.share)
-    """If owners wait: documents that score below this quantile (0 to 1) of the owners' best documents are not fetched
-    now ([Owners that wait](simulation-and-live.md#owners-that-wait))."""
+    """With owners that wait: documents with a score below this quantile (0 to 1) of the owners' best documents are not
+    fetched yet ([live.md](simulation-and-live.md#owners-that-wait))."""
     frontier_max_urls: int = fixed(0, check.whole(0))
-    """Documents that may wait in the frontier; beyond that the worst are dropped as `frontier_full`. 0: any number."""
+    """Most documents in the frontier; the worst ones above that are dropped as `frontier_full`. 0: any number."""
     frontier_max_urls_per_host: int = fixed(0, check.whole(0))
-    """The same by host, dropped as `host_full`; makes a frontier on disk some times slower. 0: any number."""
+    """Most documents of a host in the frontier; others are dropped as `host_full`. Makes a frontier on disk several
+    times slower. 0: any number."""
     output_dir: str | None = option(None, check.optional_text)
-    """Folder of the crawl's output; left out: a new numbered folder under `crawls/`. It may hold other files, but none
-    that a crawl would write. A start that is refused leaves nothing there but `errors.log`."""
+    """Folder of the crawl's output; by default a new numbered folder under `crawls/`. It may hold other files, but none
+    with a name that crawls use. A start that is refused leaves only `errors.log` there."""
     dry_run: bool = option(False, check.flag)
-    """Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."""
+    """Check all settings, crawl 200 pages into a temporary folder, and estimate time and space of the crawl."""
     progress_bar: str = option("auto", check.one_of("auto", "on", "off"))
     """Progress bar instead of log lines; `auto`: on a terminal only."""
     live_logging: tuple[str, ...] = option((), check.some_of("tensorboard", "wandb"))
-    """Services that get figures while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs
-    the extra of its name."""
+    """Services that get figures during the crawl: `tensorboard`, `wandb`, or both, divided by a comma; each needs the
+    extra of its name."""
     metrics_port: str | None = option(None, check.address)
-    """Port at which the figures are served for Prometheus while the crawl runs, on this machine only, or an address of
-    it: `9410`, `0.0.0.0:9410` ([monitoring.md](monitoring.md)); needs the extra `metrics`."""
+    """Port on this machine, or address and port, at which figures are served to Prometheus during the crawl: `9410`,
+    `0.0.0.0:9410` ([monitoring.md](monitoring.md)); needs the extra `metrics`."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -82,14 +83,14 @@ class CorpusOptions:
     corpus_canonical_links: bool = fixed(False, check.flag)
     """WARC files: whether a page is also found under the URL that its canonical link names."""
     clueweb22_target_prefix: str = fixed("", str)
-    """Only documents whose id starts so are targets of links; the paper's crawl takes `clueweb22-en0`. Empty: whatever
-    the tree holds."""
+    """Only documents whose id starts with this are targets of links; the paper's crawl has `clueweb22-en0`. Empty: all
+    of the tree."""
     simulation_text: str = fixed("corpus", check.one_of("corpus", "extracted"))
     """The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML."""
     simulation_owner_delay: float = fixed(0.0, check.real_number(0))
-    """Virtual seconds that [owners wait](simulation-and-live.md#owners-that-wait) after a fetch."""
+    """Virtual seconds for which an owner waits after a fetch ([live.md](simulation-and-live.md#owners-that-wait))."""
     simulation_capacity: float = fixed(10.0, check.real_number(0))
-    """With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."""
+    """With `SIMULATION_OWNER_DELAY`: most fetches in a virtual second. 0: any number."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -97,58 +98,60 @@ class ArchiveOptions:
     """The checked values of settings for the archive."""
 
     warc_enabled: bool = fixed(True, check.flag)
-    """Whether crawled pages are archived."""
+    """Archive crawled pages."""
     warc_max_bytes: int = fixed(1_000_000_000, check.whole(1))
     """Compressed size at which a WARC file is closed."""
     warc_prefix: str = fixed("crawl4llm", check.file_name_part)
     """First part of the names of WARC files."""
     warc_max_age: float = option(0.0, check.real_number(0))
     """Live crawls: seconds after which a WARC file is closed, at the next commit. 0: any age. A simulation has no clock
-    and does not heed it."""
+    and ignores it."""
     warc_compression: str = fixed("gzip", check.one_of("gzip", "zstd"))
-    """How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer."""
+    """Compression of each record: `gzip`, which all tools read, or `zstd` (`.warc.zst`), which is smaller but which
+    fewer tools read."""
     warc_text: bool = fixed(False, check.flag)
-    """Whether the main text of crawled pages is archived too, in files of its own: the text that is scored."""
+    """Archive also the main text of crawled pages, which is scored, in separate files."""
     warc_revisits: int = fixed(1_000_000, check.whole(0))
-    """Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a `revisit`
-    record; about 250 bytes of memory each. 0: none."""
+    """Live crawls: number of last payloads that are remembered, so that a repeated one is stored as a `revisit` record
+    only; about 250 bytes of memory each. 0: none."""
     warc_operator: str | None = option(None, check.optional_text)
-    """Who runs the crawl, for the `warcinfo` record."""
+    """Operator of the crawl, for the `warcinfo` record."""
     archive_credentials: bool = fixed(False, check.flag)
-    """Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read the
-    WARC files."""
+    """Keep `Cookie` and `Authorization` in archived requests as they were sent; only their owner may then read the WARC
+    files."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ExpertOptions:
-    """The checked values of settings for what few crawls need."""
+    """The checked values of settings that few crawls need."""
 
     executor: Mapping[str, Any] | None = option(None, check.settings_object)
-    """`--tasks` divides the work of commands into tasks ([offline-jobs.md](offline-jobs.md)). They run in processes of
-    this machine or, with this, in jobs that datatrove submits to Slurm: options of its SlurmPipelineExecutor, as a JSON
-    object, such as `{"partition": "cpu", "time": "8:00:00"}`; needs the extra `offline`."""
+    """`--tasks` divides the work of commands into tasks ([offline-jobs.md](offline-jobs.md)). Without this setting they
+    run in processes of this machine. With it they run in jobs that datatrove submits to Slurm: options of its
+    SlurmPipelineExecutor, as a JSON object, such as `{"partition": "cpu", "time": "8:00:00"}`; needs the extra
+    `offline`."""
     crawl_concurrent_leases: int = option(0, check.whole(0))
-    """Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. With 1
-    the order is the strict best-first one, whatever the concurrency."""
+    """Continuous order: most documents taken from the frontier and not yet done; 0: `CONCURRENT_REQUESTS`. With 1 the
+    order is strictly best-first, at any concurrency."""
     visited_cache: int = option(1_000_000, check.whole(1))
-    """With `JOBDIR`: visited documents that are remembered in memory, the last ones; about 100 bytes each. The Bloom
-    filter in front of the visited set on disk takes 268 bytes more for each at most. A filter that would grow beyond is
-    given up, and each new document is looked up on disk."""
+    """With `JOBDIR`: number of last visited documents in memory; about 100 bytes each. The Bloom filter before the
+    visited set on disk takes at most 268 bytes more for each. A filter that would outgrow this is given up, and each
+    new document is looked up on disk."""
     commit_interval_pages: int = option(1000, check.whole(1))
-    """With `JOBDIR`: pages crawled after which log, archive and state are committed together. With `STORAGE` in
-    continuous order: of all partitions, so that each commits after its part of them."""
+    """With `JOBDIR`: crawled pages after which log, archive and state are committed together. With `STORAGE` in
+    continuous order: pages of all partitions, so that each commits after its share of them."""
     commit_interval_seconds: float = option(10.0, check.seconds)
     """The same: seconds after which they are committed."""
     commit_fsync: bool = option(True, check.flag)
-    """With `JOBDIR`: whether a commit waits for the disk. Without, it survives the end of the process, but a power cut
+    """With `JOBDIR`: whether a commit waits for the disk. Otherwise it survives the end of the process, but a power cut
     can damage the crawl."""
     crawl_max_attempts: int = option(3, check.whole(1))
-    """Leases of a document before it is given up as failed."""
+    """Attempts at a document before it fails."""
     crawl_max_errors: int = option(100, check.whole(1))
-    """Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above `CONCURRENT_REQUESTS`,
-    since errors are heard of later than what goes well."""
+    """Consecutive unanticipated errors after which the crawl stops (`too_many_errors`); well above
+    `CONCURRENT_REQUESTS`, because errors are noticed later than successes."""
     crawl_parts: tuple[str, ...] = fixed((), check.terms)
-    """Dotted paths of parts of your own, divided by commas ([extending.md](extending.md#part))."""
+    """Dotted paths of your own parts, divided by commas ([extending.md](extending.md#part))."""
     # Not set by users: what a run records of the settings that classes of their own have.
     own_settings: Mapping[str, Any] | None = fixed(None, check.settings_object)
 
@@ -168,7 +171,7 @@ class Options(
 
     @property
     def own(self) -> Mapping[str, Any]:
-        """The settings of a policy or scorer of somebody else, by name."""
+        """The settings of your own policies and scorers, by name."""
         return self.own_settings or {}
 
     @property
@@ -178,11 +181,11 @@ class Options(
 
     @property
     def extracts(self) -> bool:
-        """True if the text that is scored is taken from HTML."""
+        """True if the scored text is extracted from HTML."""
         return self.simulation_text == "extracted" or self.corpus is None
 
     def tasks(self, number: int | None) -> Executor:
-        """Return what runs so many tasks; None: the work is not divided. Raises InputError."""
+        """Return an executor of ``number`` tasks; None: the work is not divided. Raises InputError."""
         return Executor.of(LOCAL if self.executor is None else SLURM, number, self.executor)
 
 
@@ -205,20 +208,20 @@ def setting_name(option: Field[Any]) -> str:
 
 
 WENT: Final = {
-    "CLUEWEB22_LINK_ID_POSITION": "slimmed copies of links are told by their length",
-    "CORPUS_DUPLICATES": "of several pages with one URL the first is held",
-    "ENSEMBLE_NORMALISER": "scores are put on one scale as `zscore` did",
+    "CLUEWEB22_LINK_ID_POSITION": "slimmed copies of links are recognised by their length",
+    "CORPUS_DUPLICATES": "of several pages with one URL the first is used",
+    "ENSEMBLE_NORMALISER": "scores are scaled as by `zscore`",
     "EXECUTOR_OPTIONS": "EXECUTOR takes these options",
     "HOST_EXPLORATION": "the bonus is 0.2",
-    "PAGERANK_DAMPING": "d is 0.9, as of Cho et al.",
+    "PAGERANK_DAMPING": "d is 0.9, as in Cho et al.",
     "PAGERANK_INTERVAL": "the equations are solved again after 100 pages",
-    "REQUEST_LOG": 'EXTENSIONS = {"crawl4llm.live.request_log.RequestLog": None} takes its place',
+    "REQUEST_LOG": 'EXTENSIONS = {"crawl4llm.live.request_log.RequestLog": None} replaces it',
     "SIMULATION_DATE": "pages without a capture date have 2022-08-01",
     "TEXT_TIME_LIMIT": "a page may take 30 seconds",
-    "VISITED_FILTER_BYTES": "VISITED_CACHE takes its place: 268 bytes each",
-    "WARC_FSYNC": "COMMIT_FSYNC takes its place, with JOBDIR",
+    "VISITED_FILTER_BYTES": "VISITED_CACHE replaces it: 268 bytes each",
+    "WARC_FSYNC": "COMMIT_FSYNC replaces it, with JOBDIR",
 }
-"""Settings that went, and what took their place."""
+"""Former settings, and their replacements."""
 
 
 _CHECKS: dict[type, Check] = {
@@ -227,15 +230,14 @@ _CHECKS: dict[type, Check] = {
     float: check.real_number(-sys.float_info.max),
     str: check.text_or_empty,
 }
-"""The check of a setting that a class of somebody else names, by the type of its default."""
+"""The check of a setting of an external class, by the type of its default."""
 
 
 def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | None:
-    """Return the settings that classes of somebody else name in ``SETTINGS``; None if there are none. These are policy,
-    scorers and parts.
+    """Return the settings that external policies, scorers and parts name in ``SETTINGS``; None if they name none.
 
-    A value is what was given by its name, else what OWN_SETTINGS has (of a run that is taken up), else the default.
-    Raises InputError.
+    A value is the one given by its name, otherwise that of OWN_SETTINGS (for a run that is restored), otherwise the
+    default. Raises InputError.
     """
     names = [options.scorer, options.url_policy.removeprefix(SCORER_PREFIX)]
     names += parse_weights(options.ensemble_weights) if options.ensemble_weights else []
@@ -290,7 +292,7 @@ def _checked(settings: BaseSettings) -> tuple[dict[str, Any], dict[str, str]]:
 def read_options(settings: BaseSettings) -> Options:
     """Check all settings of the project. Raises InputError that names the first wrong one.
 
-    Label and extractor that are not set are those of the rules beside SCORER_MODEL, if it has any.
+    Label and extractor default to the rules beside SCORER_MODEL, if it has any.
     """
     values, wrong = _checked(settings)
     for fault in wrong.values():
@@ -300,7 +302,7 @@ def read_options(settings: BaseSettings) -> Options:
 
 
 def meanings(owner: type) -> dict[str, str]:
-    """Return what the fields of a class mean, by their names: their docstrings. Other fields are not set by users."""
+    """Return the meanings of the fields of a class, by name: their docstrings. Other fields are not set by users."""
     found = {}
     for kind in filter(is_dataclass, owner.__mro__):
         (tree,) = ast.parse(inspect.getsource(kind)).body

@@ -1,4 +1,4 @@
-"""What both profiles share. Every setting of crawl4llm is in docs/settings.md, with its default."""
+"""Settings of both profiles. docs/settings.md has every setting of crawl4llm with its default."""
 
 BOT_NAME = "crawl4llm"
 SPIDER_MODULES = ["crawl4llm.spiders"]

@@ -1,4 +1,4 @@
-"""Simulation: pages come from a corpus, nothing is sent to the network. The default profile."""
+"""Simulation: pages come from a corpus, and no requests are sent. The default profile."""
 
 from .base import *  # noqa: F403
 

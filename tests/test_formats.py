@@ -117,7 +117,7 @@ def test_another_number_is_told_with_both_and_what_makes_it_anew(files: Path, na
     with pytest.raises(InputError) as refused:
         read(path)
     path.write_bytes(before)
-    line = rf"has format {OTHER_NUMBER}; this version reads format {number}; make it anew: \S[^\n]*"
+    line = rf"has format {OTHER_NUMBER}; this version reads format {number}; make it again: \S[^\n]*"
     assert re.search(f"{line}$", str(refused.value)), refused.value
 
 

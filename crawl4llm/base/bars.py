@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of long work: a bar on a terminal, otherwise a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 _SECONDS: Final = 30.0
-"""Seconds between lines; work that takes less has none."""
+"""Seconds between lines; shorter work prints none."""
 
 T = TypeVar("T")
 
 
 class Lines:
-    """Lines on standard error about a piece of work, each with the time of day, at most one in _SECONDS."""
+    """Progress lines on standard error, each with the time of day, at most one in _SECONDS."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -43,7 +43,7 @@ class Lines:
             print(f"{now} {self._what}: {how_far}", file=sys.stderr, flush=True)  # noqa: T201 - this is what prints
 
     def say_time(self) -> None:
-        """Print how long the work has taken, if it is time for a line; for work of which no more is known."""
+        """Print how long the work has taken, if a line is due; for work of unknown size."""
         if self.due():
             self.say(f"{_tqdm().format_interval(self.seconds)} so far")
 
@@ -51,8 +51,8 @@ class Lines:
 class Progress(Generic[T]):
     """Progress of a piece of work: the items iterated over so far, or what :meth:`update` has added.
 
-    ``bar`` says whether a bar is shown; by default where standard error is a terminal. ``initial`` was done before.
-    ``unit_scale``: numbers are shortened (1.2M). Other names are tqdm's.
+    ``bar`` says whether a bar is shown; by default only if standard error is a terminal. ``initial`` items were done
+    before. ``unit_scale`` shortens numbers (1.2M). Other names are tqdm's.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Progress(Generic[T]):
             self._bar.close()
 
     def update(self, count: int = 1) -> None:
-        """Count ``count`` more as done."""
+        """Count ``count`` more items as done."""
         self._done += count
         if self._bar is not None:
             self._bar.update(count)

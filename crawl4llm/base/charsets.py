@@ -1,4 +1,4 @@
-"""Charsets of HTML as browsers find them: byte order mark, the head of the response, the document, a detector.
+"""Charsets of HTML, found as browsers do: byte order mark, head of the response, document, detector.
 
 The order is that of the HTML Standard, 13.2.3.2; labels and decoders are those of the Encoding Standard.
 """
@@ -16,13 +16,13 @@ _OTHERWISE: Final = "windows-1252"
 _PRESCANNED: Final = 4096
 """Bytes in which a document may declare its charset. The standard has 1,024; pages with long heads need more."""
 _DETECTED: Final = 1 << 16
-"""Bytes by which the charset of a document that declares none is detected, which takes 3 ms."""
+"""First bytes from which the charset of an undeclared document is detected, in 3 ms."""
 MARKS: Final = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16le", codecs.BOM_UTF16_BE: "utf-16be"}
 """Byte order marks, and the charset that each shows."""
 UNMARKED: Final = {b"<\0?\0": "utf-16le", b"\0<\0?": "utf-16be"}
-"""The beginnings of an XML declaration in UTF-16 without such a mark."""
+"""Beginnings of an XML declaration in UTF-16 without a byte order mark."""
 _ESCAPE: Final = b"\x1b"
-"""Begins what makes ISO-2022-JP more than ASCII."""
+"""Begins the escape sequences that tell ISO-2022-JP from ASCII."""
 _PREFERRED: Final = {"gbk": "gb18030"}
 """GBK is decoded as GB 18030 (Encoding Standard, 10.1.1); Python has a narrower codec for it."""
 
@@ -48,14 +48,14 @@ class Html(NamedTuple):
     data: bytes
     """In UTF-8."""
     charset: str = UTF_8
-    """The one in which it came, by its name in the Encoding Standard: queries of its links are encoded in it."""
+    """The charset in which it came, by its name in the Encoding Standard; queries of its links are encoded in it."""
 
 
 def html_in_utf8(body: bytes, content_type: str = "") -> Html:
     """Return an HTML document in UTF-8; bytes that its charset does not have become U+FFFD.
 
     ``content_type``: the Content-Type of the response. A document that declares no charset is UTF-8 if all of its bytes
-    fit, but for a last character that is cut off. Otherwise its charset is detected.
+    fit; its last character may be cut off. Otherwise its charset is detected.
     """
     mark = next(filter(body.startswith, MARKS), b"")
     body, charset = body[len(mark) :], MARKS.get(mark)
@@ -89,7 +89,7 @@ def _of_type(content_type: str) -> str | None:
 
 
 def _declared(head: bytes) -> str | None:
-    """Return the charset that a document declares in its beginning, by a ``meta`` or an XML declaration (HTML Standard,
+    """Return the charset that a ``meta`` or an XML declaration at the beginning of a document names (HTML Standard,
     13.2.3.2, prescan)."""
     if (start := head[:4]) in UNMARKED:
         return UNMARKED[start]
@@ -119,7 +119,7 @@ def _of_attributes(attributes: dict[bytes, bytes]) -> str | None:
 
 
 def declared_charset(label: bytes) -> str | None:
-    """Return the charset for which a label in a document stands: a document that could be read so is not in UTF-16."""
+    """Return the charset that a label in a document names; UTF-8 for UTF-16, in which no label could be read."""
     name = name_of(label.decode("latin-1"))
     if name in {"utf-16le", "utf-16be"}:
         return UTF_8

@@ -1,8 +1,7 @@
-"""The chunked transfer coding (RFC 9112, 7.1), undone: of answers as they come, and of archived bodies.
+"""The decoder of the chunked transfer coding (RFC 9112, 7.1), for answers as they come and for archived bodies.
 
-Read as browsers do, which is more than the grammar has: blanks may stand around a size (Chromium's decoder takes those
-behind it), a line may end with a bare line feed, an extension may hold anything. Sizes are hexadecimal digits and
-nothing else, and data must end where its size says.
+Like browsers it accepts more than the grammar: blanks around a size (Chromium: only after it), lines that end with a
+bare line feed, any text in an extension. Sizes must be hexadecimal digits, and data must end where its size says.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Final
 
 _SIZE: Final = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
 _LONGEST_LINE: Final = 1 << 12
-"""Bytes of a line with a size and its extensions, or of a field of the trailer section."""
+"""Most bytes of a line with a size and its extensions, or of a trailer field."""
 _LONGEST_TRAILER: Final = 1 << 16
-"""Bytes of all fields of the trailer section, which are passed over (RFC 9112, 7.1.2)."""
+"""Most bytes of all trailer fields, which are skipped (RFC 9112, 7.1.2)."""
 
 
 class NotChunked(ValueError):
@@ -23,22 +22,22 @@ class NotChunked(ValueError):
 
 
 class Chunks:
-    """The data of a chunked body, which comes in parts."""
+    """The decoder of one chunked body, which comes in parts."""
 
     def __init__(self) -> None:
         self.begun = self.ended = 0
-        """Chunks of which the size was read, and those that are whole."""
+        """Chunks whose size was read, and complete chunks."""
         self.beyond: bytes | None = None
-        """What came behind the body's end; None before that."""
+        """Bytes after the body's end; None before the end is reached."""
         self._line = b""
-        """The beginning of a line."""
+        """The unfinished line at the end of the last part."""
         self._left = 0
-        """Bytes of a chunk that are still to come."""
+        """Bytes of the current chunk that are still to come."""
         self._take_line = self._size
         self._trailer = 0
 
     def feed(self, part: bytes) -> Iterator[bytes]:
-        """Yield the data that the next part of a body holds. Raises NotChunked."""
+        """Yield the data of the next part of a body. Raises NotChunked."""
         part, at = self._line + part if self._line else part, 0
         self._line = b""
         while self.beyond is None:
@@ -85,7 +84,8 @@ class Chunks:
 
 
 def joined(body: bytes) -> bytes:
-    """Return the data of a chunked body, as far as it goes; a body whose first chunk is none stays as it is."""
+    """Return the data of a chunked body, as far as it can be decoded; a body whose first chunk is invalid is returned
+    unchanged."""
     chunks, parts = Chunks(), list[bytes]()
     try:
         parts.extend(chunks.feed(body))

@@ -1,4 +1,4 @@
-"""Command lines that the program prints for people: whole and quoted, so that a shell takes them as they are."""
+"""Command lines that the program prints for people, quoted so that they can be pasted into a shell."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 _NAMES: Final = ("scrapy", "crawl4llm")
-"""The programs that have the commands."""
+"""The programs that run the commands."""
 
 _OF_COMMAND_LINE: Final = 40
-"""Scrapy's priority of settings that the command line gives."""
+"""Scrapy's priority of settings from the command line."""
 _OF_ONE_CRAWL: Final = {"OUTPUT_DIR", "JOBDIR", "DRY_RUN"}
-"""Settings that another crawl cannot have."""
+"""Settings that belong to one crawl only."""
 
 
 class Settings(Protocol):
-    """The part of Scrapy's settings that is looked at."""
+    """The part of Scrapy's settings that is used here."""
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names."""
@@ -31,7 +31,7 @@ class Settings(Protocol):
         """Return a value."""
 
     def getpriority(self, name: str) -> int | None:
-        """Return where a value comes from."""
+        """Return the priority of a setting, which tells where its value comes from."""
 
 
 def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
@@ -48,19 +48,19 @@ def command(*words: object, profile: str | None = None, simulation: bool = False
 
 
 def index_command(corpus: object, *options: object, **settings: Any) -> str:
-    """Return the command that makes the index of a corpus."""
+    """Return the command that indexes a corpus."""
     return command("corpus", "index", *options, simulation=True, CORPUS=corpus, **settings)
 
 
 def merge_command(storage: str) -> str:
-    """Return the command that makes a run folder of a storage: at a free place below ``crawls/``."""
+    """Return the command that makes a run folder from a storage, at a free place below ``crawls/``."""
     names = ("merged", *(f"merged-{number}" for number in range(2, 1000)))
     free = next((name for name in names if not Path("crawls", name).exists()), names[0])
     return command("cluster", "merge", storage, "--out", f"crawls/{free}")
 
 
 def given_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings of the command line that now runs, which the next one needs too."""
+    """Return the settings of the current command line that the next command needs too."""
     return {
         name: json.dumps(dict(value)) if isinstance(value := settings[name], Mapping) else value
         for name in settings
@@ -79,15 +79,15 @@ def docs(topic: str) -> str:
 
 
 def quoted(words: Iterable[object]) -> list[str]:
-    """Return words as a shell takes them."""
+    """Return words quoted for a shell."""
     return [shlex.quote(str(word)) for word in words]
 
 
 def program() -> str:
     """Return the program that was started, in a form that a shell finds.
 
-    That is its name if it is on the path, else its file, or ``python -m``. A tool's installer may put only
-    ``crawl4llm`` on the path. An environment that is not activated is not on it.
+    That is its name if it is on the path, otherwise its file or ``python -m``. A tool's installer may put only
+    ``crawl4llm`` on the path. The programs of an environment that is not activated are not on it.
     """
     started = Path(sys.argv[0] if sys.argv else "")
     name, is_script = _name(), started.name in _NAMES

@@ -1,13 +1,15 @@
-"""Compression both ways: gzip and Zstandard for records, and the one way to unpack these, deflate and Brotli.
+"""Compression and bounded decompression: gzip and Zstandard both ways, deflate and Brotli for reading.
 
-Records are compressed one by one, into gzip members (ISO 28500:2017, annex D.2) or Zstandard frames, by isal where it
-is installed. Frames are as "Zstandard Compression for WARC Files 1.0" (IIPC) has them: one a record, with content size
-and checksum, without a dictionary. The same bytes in give the same bytes out: no head carries a time or a file name;
-but for isal, to which it can matter where the stack of a process lies (see _SMALL). That, and which library compresses,
-shows in the compressed bytes only, never in what they hold.
+Each record is compressed into a gzip member (ISO 28500:2017, annex D.2) or a Zstandard frame, by isal if it is
+installed. Frames follow "Zstandard Compression for WARC Files 1.0" (IIPC): one a record, with content size and
+checksum, without a dictionary.
 
-Unpacking has a bound: a caller names the most bytes that it takes. All members or frames together give at most that, or
-one error. Data read line by line from a file needs none of this: lines have a bound of their own.
+Equal input gives equal output, because no head has a time or a file name. An exception is isal: its output can depend
+on the address of the process's stack (see _SMALL). The library and this exception change the compressed bytes only,
+never their content.
+
+A caller names the most bytes that decompression may give. All members or frames together give at most that, or one
+error. Data that is read line by line needs no such bound, because lines have their own.
 """
 
 from __future__ import annotations
@@ -30,23 +32,22 @@ _isal: Any = None
 with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
 isal_or_zlib: Any = _isal or zlib
-"""The faster of the two, which have the same interface."""
+"""isal's zlib if it is installed, otherwise Python's; both have the same interface."""
 crc32: Callable[[bytes, int], int] = isal_or_zlib.crc32
-"""zlib's checksum (RFC 1952, section 8) of bytes that come after others with a checksum, or with 0 after none; isal's
-takes a seventh of the time."""
+"""The CRC of zlib (RFC 1952, section 8) over bytes that follow others with the given checksum (0 for none); isal takes
+a seventh of the time."""
 
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
-"""Window bits by which zlib and isal expect a gzip head and tail, and check the tail's CRC and length."""
+"""Window bits for zlib and isal that make them expect a gzip head and check the tail's CRC and length."""
 _ISAL_LEVEL, _ZLIB_LEVEL, _ZSTD_LEVEL = 2, 1, 3
 """zlib's level 1 needs as much space as isal's 2; its level 6 takes 1.6 times the time for 13% less."""
 _SMALL, _SMALL_LEVEL = 1 << 12, 3
-"""What isal's levels 1 and 2 make of small records depends on bits 16 to 47 of the stack's address, in one process of a
-thousand (1.9.1, with AVX-512). Level 3 does not; it takes 7 to 28% more time for so many bytes, twice as much for large
-ones, where the other levels are so in one process of ten thousand.
-"""
+"""For small records, the output of isal's levels 1 and 2 depends on bits 16 to 47 of the stack's address, in one
+process of a thousand (1.9.1, with AVX-512). Level 3 does not. It takes 7 to 28% more time for small records and twice
+as much for large ones, for which the other levels differ in one process of ten thousand."""
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
-"""Library and level that make gzip members. isal takes a fraction of zlib's time (benchmarks/archive.py)."""
+"""Library and level of gzip members. isal takes a fraction of zlib's time (benchmarks/archive.py)."""
 
 
 class Compression(NamedTuple):
@@ -55,7 +56,7 @@ class Compression(NamedTuple):
     suffix: str
     """Suffix of file names."""
     compress: Callable[[bytes], bytes]
-    """Function that makes one complete member or frame of a record."""
+    """Function from a record to one complete member or frame."""
 
 
 def compress_with_zlib(data: bytes, level: int = _ZLIB_LEVEL) -> bytes:
@@ -74,7 +75,7 @@ def compress(data: bytes) -> bytes:
 
 
 def _zstd() -> Callable[[bytes], bytes]:
-    """Return a function that makes Zstandard frames; one compressor for all takes a third of the time of many."""
+    """Return a function that makes Zstandard frames; sharing one compressor takes a third of the time."""
     parameter = zstd.CompressionParameter
     compressor = zstd.ZstdCompressor(options={parameter.compression_level: _ZSTD_LEVEL, parameter.checksum_flag: 1})
 
@@ -86,25 +87,26 @@ def _zstd() -> Callable[[bytes], bytes]:
 
 
 COMPRESSIONS = {"gzip": Compression(".warc.gz", compress), "zstd": Compression(".warc.zst", _zstd())}
-"""By the name that WARC_COMPRESSION takes."""
+"""Compressions by their WARC_COMPRESSION name."""
 
 
 # -- unpacking --------------------------------------------------------------------------------------------------------
 
 _brotli: Any = import_module("brotli")  # it has no types
 CODINGS: Final = {"gzip": b"\x1f\x8b", "deflate": b"", "br": b"", "zstd": b"\x28\xb5\x2f\xfd"}
-"""The content codings of HTTP (RFC 9110, 8.4.1; RFC 9659), with the bytes that begin all data of each, if any do.
-``deflate`` is the zlib format, from some servers without its head."""
+"""The content codings of HTTP (RFC 9110, 8.4.1; RFC 9659), each with its magic number or an empty string. ``deflate``
+is the zlib format; some servers leave out its head."""
 ZSTD_START: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
-"""The magic number of a frame, or of a skippable one, which pzstd writes first (RFC 8878, 3.1)."""
+"""The magic number of a frame, or of a skippable frame, which pzstd writes first (RFC 8878, 3.1)."""
 _MOST_MEMBERS: Final = 1 << 16
-"""Members or frames of one piece of data: empty ones take time and give nothing, so that no size bounds them."""
+"""Most members or frames of one piece of data: empty ones take time and give no bytes, so no size bounds them."""
 _WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 27}
-"""A Zstandard frame may ask for a window of 2 GiB. This is the library's own limit, 128 MiB, of which a frame takes as
-much memory as it has content."""
+"""A Zstandard frame may ask for a window of 2 GiB. The limit is the library's own, 128 MiB; a frame uses only as much
+memory as it has content."""
 _PIECE: Final = 1 << 20
 _FIRST_FED: Final = 1 << 10
-"""Bytes with which a second member begins: a member's object copies what follows it, and there can be many."""
+"""Bytes with which a second member is fed first, because its object copies all that follows, and there can be many
+members."""
 _LEAST_ALLOWED, _MOST_RATIO = 1 << 26, 100
 _ERRORS: Final = (zlib.error, isal_or_zlib.error, zstd.ZstdError, _brotli.error)
 
@@ -118,28 +120,28 @@ class Damaged(InflateError):
 
 
 class TooMuch(InflateError):
-    """Data that unpacks to more than its reader takes."""
+    """Data that unpacks to more bytes than its reader accepts."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"it unpacks to more than {most:,} bytes")
 
 
 def largest_stored(most: int) -> int:
-    """Return the most bytes into which ``most`` bytes are ever compressed; what takes more is not read."""
+    """Return the most bytes into which ``most`` bytes are ever compressed; larger records are not read."""
     return most + (most >> 3) + (1 << 16)
 
 
 def plausible(stored: int) -> int:
-    """Return the most bytes that compressed data of a size may hold, for readers without a limit of their own: a
-    hundred times the size, or 64 MiB if that is more."""
+    """Return the most bytes that ``stored`` compressed bytes may hold, for readers without their own limit: the larger
+    of 100 times the size and 64 MiB."""
     return max(_LEAST_ALLOWED, _MOST_RATIO * stored)
 
 
 def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | None = None) -> bytes:
-    """Return what all members or frames in ``data`` hold, joined; empty data gives empty bytes.
+    """Return the content of all members or frames in ``data``, joined; empty data gives empty bytes.
 
     ``coding``: a name from :data:`CODINGS`. Zero bytes after a gzip member are padding, as for ``gzip``(1). Raises
-    TooMuch for more than ``most`` bytes, and Damaged for data that is not whole.
+    TooMuch for more than ``most`` bytes, and Damaged for incomplete or damaged data.
     """
     room = _Room(most + 1, most + 1)
     content = _joined(_pieces(data, coding, room, strict=True, dictionary=dictionary))
@@ -150,8 +152,8 @@ def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | Non
 
 
 def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None) -> bytes:
-    """Return the first bytes that ``data`` holds, ``most`` at most; the data may break off. Junk behind a whole
-    member is left out.
+    """Return the first ``most`` bytes of the content of ``data``, which may be cut short; bytes after a whole member
+    that are no member are ignored.
 
     Raises Damaged for data that is not in its coding, and TooMuch if it holds more than ``bound`` bytes.
     """
@@ -166,18 +168,18 @@ def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None)
 
 
 def inflate_pieces(data: bytes, coding: str, most: int, at_once: int) -> Iterator[bytes]:
-    """Yield the first ``most`` bytes that ``data`` holds, in pieces of ``at_once`` bytes at most; see
-    :func:`inflate_start`. Raises Damaged at the place of the damage."""
+    """Yield the first ``most`` bytes of the content of ``data``, in pieces of at most ``at_once`` bytes; see
+    :func:`inflate_start`. Raises Damaged when it reaches the damage."""
     return _pieces(data, coding, _Room(most, at_once), strict=False)
 
 
 def is_marked(data: bytes, coding: str) -> bool:
-    """Return whether data begins as all data of a coding does; True for the codings without a mark."""
+    """Return whether data begins with the magic number of a coding; True for codings without one."""
     return (ZSTD_START.match(data) is not None) if coding == "zstd" else data.startswith(CODINGS[coding])
 
 
 def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield the contents of the gzip member that ``read`` gives, by a megabyte at most. Raises Damaged."""
+    """Yield the contents of the gzip member that ``read`` gives, in pieces of at most one megabyte. Raises Damaged."""
     member = isal_or_zlib.decompressobj(GZIP_WBITS)
     while not member.eof:
         data = member.unconsumed_tail or read()
@@ -191,7 +193,7 @@ def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 @dataclass
 class _Room:
-    """The bytes that are still taken."""
+    """The number of bytes that may still be given."""
 
     left: int
     at_once: int
@@ -217,7 +219,7 @@ class _BrotliStream:
 def _pieces(
     data: bytes, coding: str, room: _Room, *, strict: bool, dictionary: zstd.ZstdDict | None = None
 ) -> Iterator[bytes]:
-    """Yield what the members of a coding hold, as far as there is room."""
+    """Yield the content of the members of a coding, up to the bound."""
     if coding == "zstd":
         return _of_members(data, lambda: zstd.ZstdDecompressor(dictionary, _WINDOW), room, strict=strict)
     if coding == "br":
@@ -229,7 +231,7 @@ def _pieces(
 
 
 def _of_deflate(data: bytes, room: _Room, *, strict: bool) -> Iterator[bytes]:
-    """Yield what a stream holds in the zlib format or, if it does not begin in that, without its head."""
+    """Yield the content of a deflate stream, with or without the head of the zlib format."""
     pieces = _of_one(data, zlib.decompressobj(), room, strict=strict)
     try:
         yield next(pieces, b"")
@@ -239,7 +241,7 @@ def _of_deflate(data: bytes, room: _Room, *, strict: bool) -> Iterator[bytes]:
 
 
 def _of_members(data: bytes, opened: Callable[[], Any], room: _Room, *, strict: bool) -> Iterator[bytes]:
-    """Yield what all members hold; ``opened`` makes an object for one of them. Raises Damaged."""
+    """Yield the content of all members; ``opened`` makes the decompressor of one. Raises Damaged."""
     at = 0
     for number in range(_MOST_MEMBERS):
         if at >= len(data) or room.left <= 0:
@@ -255,13 +257,13 @@ def _of_members(data: bytes, opened: Callable[[], Any], room: _Room, *, strict: 
 
 
 def _of_one(data: bytes, stream: Any, room: _Room, *, strict: bool) -> Iterator[bytes]:
-    """Yield what a stream holds that has no mark: what follows it is no other."""
+    """Yield the content of a coding without a magic number, whose streams cannot follow each other."""
     if data:
         yield from _of_member(data, 0, stream, room, strict=strict)
 
 
 def _of_member(data: bytes, at: int, member: Any, room: _Room, *, strict: bool) -> Generator[bytes, None, int]:
-    """Yield what the member that begins at a place holds; returns where it ends. Raises Damaged."""
+    """Yield the content of the member at an offset, and return the offset of its end. Raises Damaged."""
     fed = max(_FIRST_FED, 0 if at else room.at_once)  # what is fed and not yet taken is copied for each piece
     rest = b""
     while not member.eof and room.left > 0:
@@ -283,7 +285,7 @@ def _of_member(data: bytes, at: int, member: Any, room: _Room, *, strict: bool) 
 
 
 def _behind_zeros(data: bytes, at: int) -> int:
-    """Return where zero bytes end that begin at a place; no member of any coding begins with one."""
+    """Return the offset after a run of zero bytes; no member of any coding begins with one."""
     while piece := data[at : at + _FIRST_FED]:
         rest = piece.lstrip(b"\0")
         at += len(piece) - len(rest)
@@ -293,7 +295,7 @@ def _behind_zeros(data: bytes, at: int) -> int:
 
 
 def _first(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
-    """Yield the pieces that begin within the first ``most`` bytes; the others are made and dropped."""
+    """Yield the pieces that begin within the first ``most`` bytes, and discard the others."""
     size = 0
     for piece in pieces:
         if size < most:

@@ -1,6 +1,6 @@
-"""The crawl log: ``crawl.jsonl``, one line a crawled page, in the order in which pages left the frontier.
+"""The crawl log: ``crawl.jsonl``, a line for each crawled page, in the order in which pages left the frontier.
 
-Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page.
+``failures.jsonl``, beside it, has a line for each discovered document that ended without a page.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from crawl4llm.base.within import require_within
 NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
 _TOO_LARGE: Final = 1 << 63
 _LONGEST_LINE: Final = 1 << 22
-"""Bytes of a line that is read, at most."""
+"""Most bytes of a line that is read."""
 _LONGEST_RULE: Final = 500
-"""Characters; a line of robots.txt may have half a million."""
+"""Most characters of a rule; a line of robots.txt may have half a million."""
 
 
 class CrawlLine(TypedDict):
@@ -27,41 +27,42 @@ class CrawlLine(TypedDict):
     order: int
     """Place in the crawl, from 0."""
     iteration: int | None
-    """Batch in which the page was crawled, the seeds' is 0; null in continuous order."""
+    """Batch in which the page was crawled; 0 for the seeds, null in continuous order."""
     id: str
     """Document key."""
     url: str
     status: int | None
     """HTTP status of the answer."""
     priority: float | None
-    """URL score by which it was dequeued; null for the start requests of a spider that uses the add-on."""
+    """URL score with which it left the frontier; null for start requests of a spider that uses the add-on."""
     influence: float | None
-    """Influence score of the page, null if not computed."""
+    """Influence score of the page; null if not computed."""
     depth: int
-    """Links from the nearest seed along which it was found."""
+    """Number of links from the nearest seed, along the way on which it was found."""
     parent: str | None
     """Key of the page it was first seen on; null for a seed."""
     visited: int
-    """Documents visited so far, with this page's outlinks."""
+    """Documents visited so far, this page's outlinks included."""
     fetched: int
-    """Documents fetched so far, likewise."""
+    """Documents fetched so far, this page included."""
 
 
 class ComparedLine(CrawlLine, total=False):
-    """One line of the crawl log with what parts add: each field is there with its setting."""
+    """A line of the crawl log with the fields that parts add, each only if its setting is on."""
 
     near_duplicate_of: int | None
-    """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""
+    """NEAR_DUPLICATES: ``order`` of an earlier page with nearly the same text; null if there is no such page, or no
+    text."""
     known_text: bool
-    """KNOWN_TEXTS: whether its text is a known one."""
+    """KNOWN_TEXTS: whether its text is in the given sets."""
     noindex: bool
-    """NOINDEX = archive: whether it asks to be kept out of indexes, so that it does not count to CRAWL_MAX_PAGES."""
+    """NOINDEX = archive: whether it asks not to be indexed, so that it does not count towards CRAWL_MAX_PAGES."""
     classes: dict[str, str] | None
-    """MIXTURE: the label of its class, by classifier; null where it has no text."""
+    """MIXTURE: the label of its class, by classifier; null if it has no text."""
     left_overs: str | None
     """LOWER_LEFT_OVERS: why its influence was lowered, ``links`` or ``short_lines``; null if it was not."""
     lowered_from: float | None
-    """Likewise: the influence before; null if it was not lowered."""
+    """LOWER_LEFT_OVERS: the influence before it was lowered; null if it was not."""
 
 
 class FailureLine(TypedDict):
@@ -71,7 +72,7 @@ class FailureLine(TypedDict):
     url: str
     """The URL by which it was found; empty for a seed."""
     outcome: str
-    """``failed``: it could not be had; ``dropped``: it was not wanted; ``redirected``: see RedirectLine."""
+    """``failed``, ``dropped``, or ``redirected`` (see RedirectLine)."""
     reason: str
     """Why, in a word: docs/troubleshooting.md lists them."""
     depth: int
@@ -80,12 +81,13 @@ class FailureLine(TypedDict):
 
 
 class ExplainedLine(FailureLine, total=False):
-    """A line with the rule that decided, where there was one; see :class:`crawl4llm.base.errors.Why`."""
+    """A failure line with the rule that decided, if there is one; see :class:`crawl4llm.base.errors.Why`."""
 
     rule: str
     """A line of robots.txt, a signal, a status, a setting, or a list with the number of its line."""
     digest: str | None
-    """With ``time``, the record of the archive that says so: its WARC-Payload-Digest and its WARC-Date."""
+    """With ``time``, identifies the record in the archive that holds the rule: its WARC-Payload-Digest and
+    WARC-Date."""
     time: str | None
 
 
@@ -93,7 +95,7 @@ class RedirectLine(ExplainedLine):
     """The line of a document that ended with a redirect to another owner."""
 
     target: str
-    """Key of the document that it led to."""
+    """Key of the document to which it redirected."""
 
 
 class Document(Protocol):
@@ -130,9 +132,9 @@ def failure_line(outcome: str, reason: str, document: Document, why: Why | None 
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a log; one that is still being written ends at its last whole line.
+    """Yield the complete lines of a log, which may still be written to.
 
-    Raises InputError where the file or a line cannot be read, or the file is a link that leads out of its folder.
+    Raises InputError if the file or a line cannot be read, or if the file is a link that leads out of its folder.
     """
     require_within(path.parent, path)
     read = 0
@@ -154,7 +156,7 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_whole(line: Mapping[str, Any], kind: type) -> bool:
-    """Return whether a line has all fields of its kind, such as :class:`CrawlLine`, each of its type."""
+    """Return whether a line has all fields of its kind, such as :class:`CrawlLine`, with the right types."""
     return all(_fits(line.get(name), wanted) for name, wanted in get_type_hints(kind).items())
 
 
@@ -165,14 +167,14 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 class LogPosition(NamedTuple):
-    """Sizes of the files in bytes: a place to commit, and to cut back to."""
+    """Sizes of both files in bytes: committed, and restored by cutting them back."""
 
     pages: int
     failures: int
 
 
 class LogWriter(Protocol):
-    """Takes the lines of both logs."""
+    """Writes lines of both logs."""
 
     def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
-        """Take lines. Raises InputError where they cannot be written."""
+        """Write lines. Raises InputError if they cannot be written."""

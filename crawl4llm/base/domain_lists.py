@@ -1,8 +1,8 @@
 """Plain files of domains: block lists, lists of spam hosts, and the domains that a crawl stays within.
 
-A line has one domain, which stands for all below it too; ``#`` begins a comment. Lines of a hosts file, an address and
-then names (hosts(5)), are taken too; names of one label are passed over there, as they are this machine's. A public
-suffix, such as ``co.uk``, is refused where it is not written ``.co.uk``: below it are the sites of many owners.
+A line has one domain, which includes its subdomains; ``#`` begins a comment. Lines of a hosts file, an address and then
+names (hosts(5)), are read too; their names of one label belong to this machine and are skipped. A public suffix, such
+as ``co.uk``, is refused unless it is written ``.co.uk``, because it covers the sites of many owners.
 """
 
 from __future__ import annotations
@@ -26,30 +26,29 @@ from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.terminal import harmless
 
 MOST_BYTES: Final = 1 << 28
-"""Of a file as it is on disk."""
+"""Most bytes of a file as it lies on the disk."""
 _MOST_UNPACKED: Final = 1 << 30
 _LONGEST_LINE: Final = 4096
 _NAMED: Final = 3
-"""Lines that cannot be used, of which the text is told; others are counted."""
+"""Unusable lines that the message quotes; others are only counted."""
 _GZIP: Final = b"\x1f\x8b"
 _USUAL = re.compile(
     rb"[ \t]*(?:(?:0\.0\.0\.0|127\.0\.0\.1)[ \t]+)?([a-z0-9_-]+(?:\.[a-z0-9_-]+)+)[ \t\r]*(?:#[^\n]*)?\n?"
 )
-"""Lines of one domain, as nearly all are; it takes a tenth of the time to read them so."""
+"""Lines of one domain, as nearly all are; this expression reads them in a tenth of the time."""
 
 
 class DomainList:
-    """The domains of a file. One takes 12 bytes of memory: 64 bits of a hash stand for its name."""
+    """The domains of a file. Each takes 12 bytes of memory, because a 64-bit hash stands for its name."""
 
     def __init__(self, path: Path, named_by: str, *, suffixes: bool = False) -> None:
-        """Read a file, gzip or not, that a setting or option names; with ``suffixes`` public suffixes are taken as they
-        are. Lines that cannot be used are left out. Raises InputError where the file cannot be read, or has lines and
-        none that can be used."""
+        """Read a file, gzip or not, that a setting or option names; ``suffixes`` allows public suffixes. Unusable lines
+        are skipped. Raises InputError if the file cannot be read, or if it has lines but none can be used."""
         self.path = path
         self._told = f"{named_by} {path}"
         with as_input_error(f"{self._told} cannot be read"):
             self.data = read_input(path, MOST_BYTES)
-            """The file as it is. Whoever needs it no more sets it free."""
+            """The bytes of the file; callers that need them no more may delete them."""
         self.digest = hashlib.sha256(self.data).hexdigest()
         """SHA-256 of the file."""
         self.left_out = 0
@@ -72,8 +71,8 @@ class DomainList:
         return len(self._hashes)
 
     def line_of(self, host: str) -> int | None:
-        """Return the number of the line that has a host, or a domain that it is below; None where there is none. Of
-        several the most specific domain counts, and of one domain the first line."""
+        """Return the number of the line with a host or a domain above it; None if there is no such line. The most
+        specific domain counts, and of equal ones the first line."""
         name = host.encode("ascii", "replace")
         while name:
             wanted = fingerprint(name)
@@ -85,14 +84,14 @@ class DomainList:
 
     @property
     def fault(self) -> str | None:
-        """One line on what was left out, with the first lines; None where all could be used."""
+        """One line on skipped lines, which quotes the first of them; None if all could be used."""
         if not self.left_out:
             return None
         more = f" and {self.left_out - len(self._faults):,} more" if self.left_out > len(self._faults) else ""
         return f"{self._told}: left out {'; '.join(self._faults)}{more}"
 
     def _names(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the domains with the numbers of their lines."""
+        """Yield the domains with their line numbers."""
         for number, line in self._numbered():
             usual = _USUAL.fullmatch(line)
             if usual is not None and not may_be_public_suffix(usual[1].decode()):
@@ -107,7 +106,7 @@ class DomainList:
                     self._faults.append(f"line {number} ({error})")
 
     def _numbered(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines with their numbers. Raises InputError where the file is damaged, or unpacks to too much."""
+        """Yield the lines with their numbers. Raises InputError if the file is damaged or unpacks to too many bytes."""
         packed = cast(IO[bytes], BytesIO(self.data))
         file = cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if self.data.startswith(_GZIP) else packed
         number = size = 0
@@ -126,7 +125,7 @@ class DomainList:
 
 
 def _domains(line: bytes, *, suffixes: bool) -> list[str]:
-    """Return the domains of a line; several only where it is one of a hosts file. Raises InputError."""
+    """Return the domains of a line: one, or several from a hosts file. Raises InputError."""
     text = line.decode("utf-8-sig", "replace")
     words = text.partition("#")[0].split()
     if len(words) > 1 and _is_address(words[0]):
@@ -137,8 +136,8 @@ def _domains(line: bytes, *, suffixes: bool) -> list[str]:
 
 
 def domain_of_line(word: str, *, suffixes: bool) -> str:
-    """Return the name of a domain as a line has it. Raises InputError where it is none, or a public suffix that is not
-    to be taken."""
+    """Return the domain of a line. Raises InputError if it is not a domain, or is a public suffix and those are not
+    allowed."""
     plain = word.removeprefix("*").removeprefix(".")
     try:
         name = Domain(plain).name

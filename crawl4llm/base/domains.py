@@ -1,4 +1,4 @@
-"""Registrable domains of URLs: who owns a page."""
+"""Registrable domains of URLs: the owner of a page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tldextract import TLDExtract
 
 OWNER_RULES: Final = f"3, tldextract {version('tldextract')}"
-"""Stands for all that :func:`owner_of` goes by: where it is another, the owners of some URLs may be others."""
+"""Version of the rules of :func:`owner_of`; under another version some URLs may have other owners."""
 
 
 @lru_cache(maxsize=1)
 def _suffixes() -> TLDExtract:
-    """Return the Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the
-    same anywhere. With its private part: the sites under ``github.io`` have separate owners."""
+    """Return the Public Suffix List that comes with tldextract, with its private part: the sites under ``github.io``
+    have separate owners. No newer list is fetched, so the answer is the same anywhere."""
     from tldextract import TLDExtract  # takes as long as all of this project, and many crawls ask for no owner
 
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
@@ -33,8 +33,7 @@ def _suffixes() -> TLDExtract:
 def domain_of(host: str) -> str:
     """Return the registrable domain of a host: its public suffix (one label, if not listed) and one label more.
 
-    By publicsuffix.org, "Algorithm". Of a public suffix it is that itself; of an address, in whatever form that is
-    written, its usual form.
+    See publicsuffix.org, "Algorithm". A public suffix is returned unchanged, and an address in its usual form.
     """
     parts = _suffixes()(host)
     if parts.suffix:
@@ -43,7 +42,7 @@ def domain_of(host: str) -> str:
 
 
 def _address(host: str) -> str | None:
-    """Return the usual form of an address (RFC 5952 of IPv6; an IPv4-mapped one is that IPv4 address); None of a name.
+    """Return the usual form of an address (RFC 5952 for IPv6, IPv4 for an IPv4-mapped one); None for a name.
 
     ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (inet_addr of POSIX; URL Standard, 3.5).
     """
@@ -57,19 +56,21 @@ def _address(host: str) -> str | None:
 
 
 def is_public_suffix(domain: str) -> bool:
-    """Return whether sites right below a domain have separate owners, as below ``com``, or by ``*.kawasaki.jp``."""
+    """Return whether sites directly below a domain have separate owners, as below ``com``, or by the rule
+    ``*.kawasaki.jp``."""
     return len(domain_of(f"any.{domain}")) > len(domain)
 
 
 def may_be_public_suffix(domain: str) -> bool:
-    """Return whether it is worth to ask :func:`is_public_suffix`, which takes ten times as long."""
+    """Return False if a domain is surely no public suffix; True needs :func:`is_public_suffix`, which takes ten times
+    as long."""
     rules, (_, dot, parent) = _rules(), domain.partition(".")
     return not dot or not rules.isdisjoint((domain, f"*.{domain}", f"*.{parent}")) or "xn--" in domain
 
 
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[str]:
-    """Return the rules of the Public Suffix List, as they are written there."""
+    """Return the rules of the Public Suffix List, as written there."""
     return frozenset(_suffixes().tlds)
 
 
@@ -79,44 +80,44 @@ def domain_of_url(url: str) -> str:
 
 
 def owner_of(url: str) -> str:
-    """Return the owner of a URL: the registrable domain of its host, in ASCII. One is asked for one thing at a time.
+    """Return the owner of a URL: the registrable domain of its host, in ASCII. Each owner gets one request at a time.
 
-    Empty where the URL has no host that could be asked: none, or one longer than names may be (RFC 1035, 2.3.4).
+    Empty if the URL has no host, or one longer than names may be (RFC 1035, 2.3.4).
     """
     host = ascii_host(url)
     return "" if len(host) > _LONGEST_NAME or _TOO_LONG.search(host) else domain_of(host)
 
 
 def ascii_host(url: str) -> str:
-    """Return the host of a URL in the form that domains are compared in; empty where it has none."""
+    """Return the host of a URL in the form in which domains are compared; empty if it has none."""
     plain = PLAIN_HOST.match(url)
     return plain[1] if plain else host_of(url).removesuffix(".")
 
 
 _LONGEST_NAME = 253
-"""Characters of a name: its 255 octets without the length of its first label and the root's."""
+"""Most characters of a name: 255 octets less the lengths of its first label and of the root."""
 _TOO_LONG = re.compile(r"[^.]{64}")
-"""A label that is longer than labels may be."""
+"""A label longer than the 63 octets that are allowed."""
 _DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
 class Domain:
-    """A domain with all below it."""
+    """A domain with its subdomains."""
 
     def __init__(self, given: str) -> None:
-        """Raise InputError where that is none."""
+        """Raise InputError if ``given`` is not a domain."""
         self.name = host_named(given)
         if not _DOMAIN.fullmatch(self.name):
             raise InputError(f"{given!r} is not a domain; give it like example.com")
 
     def holds(self, url: str) -> bool:
-        """Return whether a URL is of this domain."""
+        """Return whether a URL belongs to this domain."""
         host = ascii_host(url)
         return host == self.name or host.endswith(f".{self.name}")
 
 
 def is_below(url: str, domains: Collection[str]) -> bool:
-    """Return whether a URL is of one of some domains, or below one; ``domains`` has names as :class:`Domain` has."""
+    """Return whether a URL belongs to one of ``domains``, which are names as in :class:`Domain`, or to a subdomain."""
     host = ascii_host(url) if domains else ""
     while host and host not in domains:
         host = host.partition(".")[2]
@@ -124,7 +125,8 @@ def is_below(url: str, domains: Collection[str]) -> bool:
 
 
 def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:
-    """Return the domain to purge. Raises InputError: it is none, or, unless ``whole_suffix``, a public suffix."""
+    """Return the domain to purge. Raises InputError if it is not a domain, or is a public suffix without
+    ``whole_suffix``."""
     domain = Domain(given)
     if is_public_suffix(domain.name) and not whole_suffix:
         raise InputError(

@@ -21,32 +21,33 @@ class InputError(Exception):
 
 
 class NothingToDo(InputError):
-    """All that was asked for is done already: commands say so, and exit with status 0."""
+    """All that was asked for is done already; commands say so and exit with status 0."""
 
 
 class MachineError(InputError):
-    """This machine has no more of something; no page, file or setting is to blame. Work stops, and can go on later."""
+    """A resource of this machine is exhausted; no page, file or setting is to blame. Work stops and can be resumed
+    later."""
 
 
 class PageError(Exception):
-    """A page that cannot be had; the crawl counts ``reason`` and goes on."""
+    """A page that cannot be fetched or read; the crawl counts ``reason`` and continues."""
 
     reason = reasons.ERROR
 
 
 class Why(NamedTuple):
-    """The rule by which a document has no page, and the record of the archive that says so, where one does."""
+    """The rule by which a document has no page, and the archived record that contains it, if any."""
 
     rule: str
     """A line of robots.txt, a signal with its value, a status, a setting, or a list with the number of its line."""
     digest: str | None = None
     """WARC-Payload-Digest of that record, as the index has it."""
     time: str | None = None
-    """Its WARC-Date: when the answer was asked for."""
+    """Its WARC-Date, when the request was sent."""
 
 
 class NoPage(PageError):
-    """A document without a page, for a reason of its own; ``wanted`` False: there may be one, and it is dropped."""
+    """A document without a page, with its own reason; ``wanted`` is False if it is dropped rather than failed."""
 
     def __init__(self, message: str, reason: str, *, wanted: bool = True, why: Why | None = None) -> None:
         super().__init__(message)
@@ -56,7 +57,7 @@ class NoPage(PageError):
 
 
 class TooLarge(NoPage):
-    """A page larger than DOWNLOAD_MAXSIZE, of which no more than that was read; it is dropped."""
+    """A page larger than DOWNLOAD_MAXSIZE, of which only that many bytes were read; it is dropped."""
 
     reason = reasons.TOO_LARGE
 
@@ -65,7 +66,7 @@ class TooLarge(NoPage):
 
 
 class Bomb(NoPage):
-    """A page whose body unpacks to far more than any real one does; it fails."""
+    """A page whose body unpacks to far more bytes than any real page; it fails."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reasons.BOMB)
@@ -78,7 +79,7 @@ class MissingRecord(PageError):
 
 
 class NoHtml(MissingRecord):
-    """The corpus holds only the text of a document that is asked for as HTML."""
+    """The corpus holds only the text of a document whose HTML is wanted."""
 
     reason = reasons.NO_HTML
 
@@ -96,8 +97,8 @@ def as_input_error(
     form: str = "{}: {}",
     errors: type[Exception] | tuple[type[Exception], ...] = OSError,
 ) -> Iterator[None]:
-    """Make of an OSError, or other ``errors``, an InputError, or another ``kind``: one line of ``what`` cannot be done,
-    and the reason.
+    """Turn an OSError, or other ``errors``, into an InputError or another ``kind``: one line with ``what`` cannot be
+    done, and the reason.
 
     >>> with as_input_error("/corpus cannot be read"):
     ...     raise PermissionError(13, "Permission denied")
@@ -112,8 +113,8 @@ def as_input_error(
 
 @contextmanager
 def reading(page: str) -> Iterator[None]:
-    """Make of an error that nobody foresaw, while a page is read, a failure of that page: it is logged in full, and
-    PageError is raised. Errors of the page's own, of input, of files and of memory stay what they are."""
+    """Turn an unanticipated error while a page is read into a PageError of that page, and log it in full. Errors of the
+    page, of input, of files and of memory are left as they are."""
     try:
         yield
     except (PageError, InputError, OSError, MemoryError):

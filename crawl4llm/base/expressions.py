@@ -1,7 +1,7 @@
-"""Lists of regular expressions that an operator gives, in settings and files, and that are searched in URLs.
+"""Lists of regular expressions from settings and files, which are searched in URLs.
 
-RE2 (https://github.com/google/re2/wiki/Syntax) searches them in time that is linear in the length of the URL, whatever
-the expression; it has no look-arounds and no references to groups.
+RE2 (https://github.com/google/re2/wiki/Syntax) searches in time linear in the length of the URL, for any expression; it
+has no look-arounds and no back-references.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST: Final = 10_000
-"""Expressions of a setting, those of its files included."""
+"""Most expressions of a setting, including those of its files."""
 LONGEST: Final = 1000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 _LONGEST_TEXT: Final = 65_536
 _TOGETHER: Final = 50
 """Expressions that are searched at once."""
@@ -33,7 +33,7 @@ _SHOWN: Final = 60
 
 
 def expressions(value: Any) -> tuple[str, ...]:
-    """Take regular expressions and paths of files of them, divided by commas, or a sequence of them. The commas of
+    """Check regular expressions and paths of files of them: a sequence, or a text divided by commas. The commas of
     ``{2,3}`` divide nothing."""
     given = _COMMA.split(value) if isinstance(value, str) else value
     if not (isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)):
@@ -45,8 +45,8 @@ class Expressions:
     """Expressions in their order."""
 
     def __init__(self, given: Sequence[str], setting: str) -> None:
-        """Read the files, and compile all. Raises InputError that names the setting, the expression and the reason, and
-        if the engine is not installed."""
+        """Read the files and compile all expressions. Raises InputError with the setting, the expression and the
+        reason, or if RE2 is not installed."""
         try:
             import re2  # an extra, and only for who gives expressions
         except ImportError:
@@ -55,7 +55,7 @@ class Expressions:
         options.log_errors, options.never_capture = False, True
         self._compile: Callable[[str], Any] = lambda expression: re2.compile(expression, options)
         self._all: list[tuple[str, str]] = []
-        """Expressions, with what tells where they stand."""
+        """Expressions, each with its setting or its file and line."""
         for expression, place in _read(given, setting):
             if len(self._all) == MOST:
                 raise InputError(f"{setting} has more than {MOST:,} expressions; put several into one: a|b")
@@ -74,8 +74,7 @@ class Expressions:
             self._add(start, min(start + _TOGETHER, len(self._all)))
 
     def first_in(self, text: str) -> str | None:
-        """Return the setting, the place and the expression of the first one that is found in a text; None if none
-        is."""
+        """Return the setting, place and text of the first expression that is found in a text; None if none is found."""
         text = text[:_LONGEST_TEXT].encode("utf-8", "replace").decode()
         for together, start, end in self._chunks:
             if together.search(text):
@@ -96,7 +95,7 @@ class Expressions:
 
 
 def _read(given: Sequence[str], setting: str) -> Iterator[tuple[str, str]]:
-    """Yield expressions, and the files and lines of those that stand in files."""
+    """Yield the expressions, each with its file and line if it comes from a file."""
     for one in given:
         if _FILE.match(one) or (os.path.isabs(one) and os.path.isfile(one)):  # noqa: PTH113, PTH117 - may be no path
             yield from _of_file(given_path(one), setting)

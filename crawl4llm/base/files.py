@@ -1,7 +1,7 @@
-"""Files: read by place, appended and cut back, renamed and removed; how many may be open.
+"""Files: reading at offsets, appending and cutting back, renaming and removing; the limit on open files.
 
-Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
-removed may be as it was after a power cut, until they have been called.
+Only :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True`` wait for the disk. Until then a power cut may undo a
+cut, a renaming or a removal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawl4llm.base.errors import InputError, MachineError, as_input_error
 class ArchiveError(InputError):
     """A file of the archive cannot be written or read: disk full, no permission, a file in the way.
 
-    A page that could not be written has left no trace; what was archived before it is whole and readable.
+    A page that could not be written leaves no trace; the pages before it are whole and readable.
     """
 
     @classmethod
@@ -33,7 +33,7 @@ class ArchiveError(InputError):
 
 @contextmanager
 def archiving(action: str, path: Path) -> Iterator[None]:
-    """Make of an OSError an ArchiveError: the action, such as ``close``, cannot be done."""
+    """Turn an OSError into an ArchiveError; ``action``, such as ``close``, says what cannot be done."""
     try:
         yield
     except OSError as error:
@@ -43,15 +43,15 @@ def archiving(action: str, path: Path) -> Iterator[None]:
 class AppendFile:
     """A file to which only whole pieces are added.
 
-    Writes are not buffered: ``size`` counts bytes that the operating system has. Once :meth:`sync` has returned they
+    Writes are not buffered: ``size`` counts bytes that the operating system has. After :meth:`sync` has returned they
     survive a power cut too.
     """
 
     def __init__(self, path: Path, at: int | None = None, *, private: bool = False) -> None:
-        """Create the file; with ``at``, open it again at that size in bytes and drop what is behind.
+        """Create the file; with ``at``, open it at that size in bytes and drop the rest.
 
-        Raises ArchiveError where that fails: without ``at`` where a file of that name exists, with it where there is
-        none that is as long. None is needed at 0. ``private``: a file that is created is for its owner's eyes only.
+        Raises ArchiveError if that fails: without ``at`` if the file exists, with ``at`` if it is missing or shorter. A
+        missing file is accepted if ``at`` is 0. ``private``: only its owner may read a file that is created.
         """
         self.path = path
         self.size = 0
@@ -65,7 +65,8 @@ class AppendFile:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def append(self, piece: bytes) -> int:
-        """Write a piece at the end and return its offset; ArchiveError, and nothing written, where that fails."""
+        """Write a piece at the end and return its offset. If that fails, nothing is written and ArchiveError is
+        raised."""
         offset = self.size
         rest = memoryview(piece)
         try:
@@ -84,7 +85,7 @@ class AppendFile:
         self.size = size
 
     def check(self) -> None:
-        """Raise ArchiveError where the file was removed, replaced or cut by somebody else since it was opened."""
+        """Raise ArchiveError if somebody else has removed, replaced or cut the file since it was opened."""
         try:
             own, found = os.fstat(self._fd), self.path.stat()
         except FileNotFoundError:
@@ -99,8 +100,8 @@ class AppendFile:
     def sync(self) -> None:
         """Wait until everything written is on the disk.
 
-        Where that has failed once it always fails: the system may have thrown away what it could not write, and then
-        reports no error again (fsync(2), "EIO"). The file can be opened again at a size that was synced.
+        After one failure it always fails, because the system may have discarded the bytes that it could not write and
+        reports that only once (fsync(2), "EIO"). The file can be opened again at a size that was synced.
         """
         try:
             if self._sync_error is not None:
@@ -111,7 +112,7 @@ class AppendFile:
             raise ArchiveError.of("sync", self.path, exc) from exc
 
     def close(self) -> None:
-        """Release the file handle, once; the file is not used afterwards."""
+        """Release the file handle, once; the file cannot be used afterwards."""
         handle, self._fd = self._fd, -1
         if handle < 0:
             return
@@ -123,7 +124,7 @@ class AppendFile:
 
 
 def is_written(path: Path) -> bool:
-    """Return whether a process holds the file as :class:`AppendFile` does."""
+    """Return whether a process holds the file open as :class:`AppendFile` does."""
     handle = None
     with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -151,7 +152,7 @@ def sync_path(path: Path) -> None:
 
 
 def rename(path: Path, name: str) -> Path:
-    """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
+    """Rename a file within its directory and return its new path. Raises ArchiveError."""
     renamed = path.with_name(name)
     with archiving("rename", path):
         os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
@@ -159,7 +160,7 @@ def rename(path: Path, name: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file; ArchiveError where that fails."""
+    """Remove a file. Raises ArchiveError."""
     with archiving("remove", path):
         os.unlink(path)  # noqa: PTH108 - as in `rename`
 
@@ -185,7 +186,7 @@ def _reopen(path: Path, at: int) -> int:
     except OSError as exc:
         if path.is_symlink():
             raise ArchiveError(
-                f"{path} is a link, and what it leads to may not be of this crawl; put it there"
+                f"{path} is a link, which may lead out of this crawl; put the file itself there"
             ) from exc
         raise ArchiveError.of("open", path, exc) from exc
     status = os.fstat(fd)
@@ -213,8 +214,8 @@ _KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK:
 def open_regular(path: Path) -> tuple[int, int]:
     """Open a regular file for reading; returns its file descriptor and its size.
 
-    Raises OSError for anything else: an open() that is not told otherwise waits at a FIFO for a writer, and a device
-    may have no end. Raises MachineError where no more files can be opened.
+    Raises OSError for anything else: a plain open() of a FIFO waits for a writer, and a device may have no end. Raises
+    MachineError if no more files can be opened.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -231,7 +232,7 @@ def open_regular(path: Path) -> tuple[int, int]:
 
 
 def check_regular(mode: int, path: Path) -> None:
-    """Raise OSError, with its name, if the mode of a file is not that of a regular one."""
+    """Raise OSError, with its name, unless the mode is that of a regular file."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
@@ -240,9 +241,9 @@ def check_regular(mode: int, path: Path) -> None:
 
 
 class PreadFile:
-    """A regular file opened for reading with ``pread``, which moves no file position that a fork or thread would share.
+    """A regular file read with ``pread``, which moves no file position shared with forks or threads.
 
-    It is closed when nobody refers to it any more: a cache may drop it while somebody still reads it.
+    It is closed when nothing refers to it any more, so a cache may drop it while it is still read.
     """
 
     __slots__ = ("_fd", "path", "size")
@@ -262,23 +263,23 @@ class PreadFile:
 
 
 _WANTED: Final = 4096
-"""Open files that the limit is raised to; few systems refuse that many."""
+"""Open files to which the limit is raised; few systems refuse that many."""
 _RESERVED: Final = 64
-"""Open files that are left to everything else: sockets, pipes to worker processes, the archive."""
+"""Open files reserved for everything else: sockets, pipes to worker processes, the archive."""
 _SHARE: Final = 4
-"""Caches of a process, each of which takes an equal part of what is left."""
+"""Caches of a process, which share the remaining files equally."""
 
 
 def keep_open(most: int) -> int:
-    """Return how many files a cache may keep open: ``most``, or fewer where the limit on open files leaves few.
+    """Return how many files a cache may keep open: ``most``, or fewer if the limit on open files is low.
 
-    The soft limit, 256 on macOS, is raised first as far as the hard one allows.
+    The soft limit, 256 on macOS, is first raised as far as the hard limit allows.
     """
     return max(1, min(most, (raised_limit() - _open_now() - _RESERVED) // _SHARE))
 
 
 def check_machine(error: BaseException) -> None:
-    """Raise MachineError where an error says that no more files can be opened, by this process or by any."""
+    """Raise MachineError if an error says that this process, or the system, cannot open more files."""
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         at = f"{error.filename}: " if error.filename else ""
         raise MachineError(
@@ -288,7 +289,7 @@ def check_machine(error: BaseException) -> None:
 
 
 def raised_limit() -> int:
-    """Raise the soft limit on open files as far as is allowed and of use, 4096, and return it."""
+    """Raise the soft limit on open files up to 4096, as far as is allowed, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED

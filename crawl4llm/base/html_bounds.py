@@ -1,6 +1,6 @@
-"""Bounds on the trees that HTML is parsed to: of a page that would take too much memory only the beginning is read.
+"""Bounds on the trees of HTML pages: only the beginning of a page that would take too much memory is parsed.
 
-Each parser passes here: ten megabytes of ``<p>a`` take 0.6 GB as a tree, and 27 KB of unclosed ``<b>`` 1.4 GB.
+All parsers use it: ten megabytes of ``<p>a`` take 0.6 GB as a tree, and 27 KB of unclosed ``<b>`` 1.4 GB.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_ELEMENTS: Final = 1 << 16
 """Start tags and comments of a page that are read. Of 21,599 real pages none has more than 32,098. This many
 ``<p>`` take trafilatura 4 s and 130 MB."""
 MOST_TAGS: Final = 2 * MOST_ELEMENTS
-"""The same with end tags, of which the real pages have 64,185 at most together: ``</p>`` alone makes an element too."""
+"""The same with end tags, because ``</p>`` alone makes an element too. The real pages have 64,185 at most."""
 MOST_ATTRIBUTES: Final = 1 << 18
 """Attributes of a page that are read. The same pages have 201,571 characters at most that could stand before one."""
 BEFORE_ATTRIBUTES: Final = b" \t\n\r\f/\"'"
@@ -23,12 +23,12 @@ BEFORE_ATTRIBUTES: Final = b" \t\n\r\f/\"'"
 START_TAG = re.compile(rb"<[a-zA-Z][^>=]*(?:=\s*(?:\"[^\"]*\"|'[^']*'|)[^>=]*)*")
 ATTRIBUTE = re.compile(rb"(?:=?[^\s/>=]+|=)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]*))?")
 MOST_REOPENED: Final = 2 * MOST_ELEMENTS
-"""Formatting elements that a page's tags reopen, at most. Of the same pages none has more than 88,777."""
+"""Most formatting elements that a page's tags reopen. Of the same pages none has more than 88,777."""
 _NOAHS_ARK: Final = 3
 """The most formatting elements of one kind that a parser reopens (HTML Standard, 13.2.4.3)."""
 _FORMATTING: Final = rb"(?:[bisu]|tt|em|big|font|code|small|strong|strike)"
-"""Names of formatting elements, in lower case: to search without regard to case takes five times as long. A page has
-one open ``a`` and one ``nobr`` at most."""
+"""Names of formatting elements, in lower case, because a search without regard to case takes five times as long. A page
+has one open ``a`` and one ``nobr`` at most."""
 _PLAIN: Final = rb"(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>=`]+))?)*\s*"
 """The attributes of a tag that ends at the next ``>`` for every parser."""
 _START = re.compile(rb"<%b[\s/>]" % _FORMATTING)
@@ -43,7 +43,7 @@ _NO_END_TAG = re.compile(rb"<(?!/)")
 
 @lru_cache(maxsize=1)  # text and links of a page are read one after the other
 def bounded(html: bytes) -> bytes:
-    """Return as much of a page, from its beginning, as has a tree of bounded size: nearly always all of it."""
+    """Return the beginning of a page that has a tree of bounded size; nearly always this is the whole page."""
     return _cut_at_formatting(_cut_at_attributes(_cut_at_elements(html)))
 
 
@@ -69,8 +69,8 @@ def _cut_at_attributes(html: bytes) -> bytes:
 
 
 def _cut_at_formatting(html: bytes) -> bytes:
-    """Return the page up to where unclosed formatting elements have made too many: a parser opens them again after each
-    tag that closes an element around them (HTML Standard, 13.2.4.3)."""
+    """Cut a page where unclosed formatting elements are too many, because a parser reopens them after each tag that
+    closes an element around them (HTML Standard, 13.2.4.3)."""
     tags = html.count(b"<")
     if tags * tags <= MOST_REOPENED:
         return html
@@ -82,10 +82,10 @@ def _cut_at_formatting(html: bytes) -> bytes:
 
 
 def _most_open(html: bytes, lower: bytes, starts: int) -> int:
-    """Return a number that is no less than that of the formatting elements which are unclosed anywhere. ``starts``:
-    their start tags.
+    """Return an upper bound of the number of formatting elements that are unclosed at any place. ``starts``: their
+    start tags.
 
-    Only an end tag behind nothing but text is taken for one: others may stand in a script or an attribute's value.
+    An end tag counts only if nothing but text precedes it; others may stand in a script or an attribute's value.
     """
     kinds: Counter[bytes] = Counter()
     closed = 0
@@ -99,9 +99,9 @@ def _most_open(html: bytes, lower: bytes, starts: int) -> int:
 
 
 def _cut_at_reopened(html: bytes, lower: bytes) -> bytes:
-    """Do what :func:`_cut_at_formatting` says, tag by tag.
+    """Cut as :func:`_cut_at_formatting` does, but tag by tag.
 
-    An end tag is taken for one if only text and plain inline tags stand between it and the start tag.
+    An end tag counts only if nothing but text and plain inline tags stand between it and the start tag.
     """
     kinds: Counter[bytes] = Counter()
     closable: defaultdict[bytes, list[bytes]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The tree of an HTML page, of bounded size, and its links: these and its signals are read from it, parsed once."""
+"""The tree of an HTML page, of bounded size, and its links; a page is parsed once for links and signals."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from crawl4llm.base.urls import BaseUrl, normalise_url
 _PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 """Without mutation events, which would rewrite ``select`` elements and take four times the time."""
 _HARMLESS_TAGS: Final = 10_000
-"""Tags that take half a second at the worst."""
+"""Tags whose nesting takes half a second at most, so that it needs no check."""
 _DEEPEST: Final = 1000
 _HARMLESS_ATTRIBUTES: Final = 20_000
-"""Attributes of one element that take half a second; the parser compares each with all before it."""
+"""Attributes of one element that take half a second, because the parser compares each with all before it."""
 _NOT_NESTING: Final = (
     "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
     "|p|li|dd|dt|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup|rb|rp|rt|rtc|html|head|body"
@@ -30,13 +30,13 @@ _NESTING_TAG = re.compile(
     rb"|(?!(?:%b)\b)(?P<end>/?)(?P<name>[a-z]))" % _NOT_NESTING.encode(),
     re.IGNORECASE | re.DOTALL,
 )
-"""A tag that begins or ends an element in which others may stand; also what holds no tags, to pass over it."""
+"""A tag that begins or ends an element that may hold others; also elements that hold no tags, which are skipped."""
 
 
 class HtmlTree:
-    """The tree of a page given in UTF-8, as far as :func:`crawl4llm.base.html_bounds.bounded` lets the page be read.
+    """The tree of a page given in UTF-8, cut by :func:`crawl4llm.base.html_bounds.bounded`.
 
-    A page ends before the element that is inside 1,000 others, and before one with more than 20,000 attributes.
+    A page ends before the first element inside 1,000 others, and before one with more than 20,000 attributes.
     """
 
     def __init__(self, html: bytes) -> None:
@@ -46,8 +46,8 @@ class HtmlTree:
         self._tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
 
     def css(self, selectors: str) -> list[LexborNode]:
-        """Return the elements that selectors find, in page order; none in a ``template``. Each search goes over the
-        whole tree."""
+        """Return the elements that selectors find, in page order, without those in a ``template``. Each search
+        traverses the whole tree."""
         return self._tree.css(selectors)
 
     @property
@@ -57,7 +57,7 @@ class HtmlTree:
 
 
 def _cut_at_depth(html: bytes) -> bytes:
-    """Return the page up to where elements are nested too deeply: parsing takes time with the depth squared."""
+    """Cut a page where elements are nested too deeply, because parsing takes time quadratic in the depth."""
     if html.count(b"<") < _HARMLESS_TAGS:
         return html
     depth = 0
@@ -70,7 +70,7 @@ def _cut_at_depth(html: bytes) -> bytes:
 
 
 def _cut_at_attributes(html: bytes) -> bytes:
-    """Return the page up to an element with too many attributes: parsing takes time with their number squared."""
+    """Cut a page at an element with too many attributes, because parsing takes time quadratic in their number."""
     if len(html) < 2 * _HARMLESS_ATTRIBUTES:
         return html
     if len(html) - len(html.translate(None, BEFORE_ATTRIBUTES)) < _HARMLESS_ATTRIBUTES:
@@ -94,31 +94,32 @@ _REFRESH = re.compile(
 
 _FOREIGN: Final = {"svg", "math"}
 _HTML_WITHIN: Final = {"foreignObject", "foreignobject", "desc", "title", "annotation-xml"}
-"""Elements of theirs in which HTML may stand."""
+"""Foreign elements that may hold HTML."""
 _MOST_LINKS: Final = 10_000
-"""Links of a page that are read, which takes 0.2 s: twice as many as any of 21,599 real pages has."""
+"""Most links of a page that are read, in 0.2 s: twice as many as any of 21,599 real pages has."""
 _MOST_BASES: Final = 100
-"""Elements ``base`` that are looked at for the first which is of HTML."""
+"""Elements ``base`` among which the first of HTML is searched."""
 _LONGEST_REFERENCE: Final = 8192
-"""Characters of a reference, and of a ``base``, which each relative link repeats."""
+"""Most characters of a reference, and of a ``base``, which each relative link repeats."""
 _LONGEST_ANCHOR: Final = 1000
 _HARMLESS_TEXT: Final = 32 << 20
-"""Bytes of a page that may be searched for the texts of its links; of links in links each has all of the rest."""
+"""Most bytes searched for the texts of links: of nested links each may contain the whole rest of the page."""
 
 
 class HtmlLink(NamedTuple):
-    """A link as the page has it."""
+    """A link as it stands in the page."""
 
     url: str
-    """Absolute, and normalised as :func:`crawl4llm.base.urls.normalise_url` does."""
+    """Absolute, and normalised by :func:`crawl4llm.base.urls.normalise_url`."""
     anchor: str
-    """The link's text, or an ``area``'s ``alt``, on one line, 1,000 characters at most; empty for a meta refresh."""
+    """The link's text, or an ``area``'s ``alt``, on one line, at most 1,000 characters; empty for a meta refresh."""
     boilerplate: bool
     """True inside ``header``, ``footer`` and ``nav``."""
     rel: str = ""
-    """Those of RELATIONS that all links of the page to this target have, in that order, with a blank between."""
+    """Those of RELATIONS that all links of the page to this target have, in the order of RELATIONS, divided by
+    blanks."""
     language: str = ""
-    """The language of the target by the first ``hreflang`` that says one, in lower case."""
+    """The language of the target by its first ``hreflang``, in lower case."""
 
 
 RELATIONS: Final = ("nofollow", "ugc", "sponsored")
@@ -129,16 +130,16 @@ _LONGEST_LANGUAGE: Final = 35
 
 
 FoundLink: TypeAlias = tuple[str | None, str, bool, str, str]
-"""A link before it is resolved: its reference (None for no link), and the other fields of a HtmlLink, the text as it
-stands."""
+"""A link before it is resolved: its reference (None if it is not a link), and the other fields of a HtmlLink, with the
+raw text."""
 
 
 def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLink]:
     """Return the links of a page, as :func:`distinct_links` gives them. ``charset``: the one in which it came.
 
-    Links are those of ``a`` and ``area`` elements, ``xlink:href`` of ``svg`` and ``math`` included, and of a meta
-    refresh, resolved against ``base``. Links beyond the 10,000th are left out, and so are references of more than 8,192
-    characters. If many links stand within links, the later ones have no text.
+    Links come from ``a`` and ``area`` elements, including ``xlink:href`` in ``svg`` and ``math``, and from a meta
+    refresh; they are resolved against ``base``. Links after the 10,000th and references of more than 8,192 characters
+    are left out. If many links are nested, the later ones have no text.
     """
     found = page.css(_LINKS)
     bases = islice((node for node in found if node.tag == "base"), _MOST_BASES)
@@ -151,8 +152,8 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
 
 
 def link_texts(page: HtmlTree) -> frozenset[str]:
-    """Return the texts of a page's links, those within the page included, as :attr:`HtmlLink.anchor` has them; of the
-    links that :func:`html_links` reads."""
+    """Return the texts of the links that :func:`html_links` reads, including links within the page, as in
+    :attr:`HtmlLink.anchor`."""
     nodes = page.css("a[href]")[:_MOST_LINKS]
     silent = _silent(page, len(nodes))
     texts = (" ".join(node.text().split())[:_LONGEST_ANCHOR] for node in nodes if node.mem_id not in silent)
@@ -162,8 +163,8 @@ def link_texts(page: HtmlTree) -> frozenset[str]:
 def distinct_links(links: Iterable[FoundLink], url: str, base: str | None, charset: str = "utf-8") -> list[HtmlLink]:
     """Return links to http and https without their fragments, in page order, one for each target.
 
-    Of several to one target the first that has a text counts. A page's link to itself is none. Queries are encoded in
-    ``charset``, the page's.
+    Of several links to a target, the first with a text counts. Links of the page to itself are left out. Queries are
+    encoded in ``charset``, the page's.
     """
     page = BaseUrl(url, charset)
     start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
@@ -196,14 +197,16 @@ def refresh_target(content: str) -> str | None:
 
 
 def _silent(page: HtmlTree, links: int) -> set[int]:
-    """Return the links whose text is not read: each ``a`` in an ``a`` may hold all of the page again, as in ``svg``."""
+    """Return the links whose text is not read, because each ``a`` in an ``a`` may contain the whole rest of the page,
+    as in ``svg``."""
     if links * page.length < _HARMLESS_TEXT:
         return set()
     return {node.mem_id for node in page.css("a a")[_HARMLESS_TEXT // page.length :]}
 
 
 def _is_foreign(node: LexborNode) -> bool:
-    """Return whether an element is one of ``svg`` or ``math`` (HTML Standard, 13.2.6.5), and not of HTML within."""
+    """Return whether an element is part of ``svg`` or ``math`` (HTML Standard, 13.2.6.5), and not of HTML inside
+    them."""
     while (parent := node.parent) is not None:
         if parent.tag in _HTML_WITHIN:
             return False
@@ -229,7 +232,7 @@ def _found(node: LexborNode, is_silent: bool, is_boilerplate: bool) -> FoundLink
 
 
 def relations(rel: str) -> str:
-    """Return those of RELATIONS that an attribute ``rel`` has, with a blank between."""
+    """Return those of RELATIONS that an attribute ``rel`` has, divided by blanks."""
     rel = rel[:_LONGEST_REL].lower()
     if "o" not in rel and "ugc" not in rel:  # neither nofollow nor sponsored
         return ""

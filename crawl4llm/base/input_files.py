@@ -1,7 +1,6 @@
-"""Input files that a user or a dataset names: regular ones only, and bounded in memory.
+"""Input files that a user or a dataset names: regular files only, read in bounded memory.
 
-What is wrong is an OSError whose ``strerror`` says so in words, so that callers report it as they report other files
-that cannot be read.
+Errors are OSErrors with a readable ``strerror``, so that callers report them like those of other files.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from crawl4llm.base.compression import ZSTD_START, zstd
 from crawl4llm.base.files import open_regular
 
 LARGEST_JSON: Final = 1 << 24
-"""Bytes of a JSON file that is read at once; its objects can take thirty times that."""
+"""Most bytes of a JSON file that is read at once; its objects can take thirty times that."""
 LONGEST_LINE: Final = 1 << 20
-"""Characters of a line of a text file."""
+"""Most characters of a line of a text file."""
 LONGEST_ROW: Final = 1 << 26
-"""Characters of a line of JSON with a page: that has 10 MB at most, and escapes take up to six times that."""
+"""Most characters of a line of JSON with a page: a page has at most 10 MB, and escapes take up to six times that."""
 
 _CHUNK: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
@@ -35,7 +34,7 @@ _MAGIC_BYTES: Final = 4
 def given_path(given: str | Path) -> Path:
     """Return the path that a user or a file names. ``~`` and ``~user`` stand for a home.
 
-    If this machine does not know the user, the name stays as it is, as in shells; ``Path.expanduser`` raises then.
+    An unknown user's name is left as it is, as in shells; ``Path.expanduser`` would raise.
     """
     return Path(os.path.expanduser(given))  # noqa: PTH111 - as above
 
@@ -46,7 +45,7 @@ def open_input(path: Path) -> BinaryIO:
 
 
 def read_input(path: Path, most: int) -> bytes:
-    """Read all of a regular file. Raises OSError, of one with more than ``most`` bytes too."""
+    """Read a whole regular file. Raises OSError, also for a file of more than ``most`` bytes."""
     data = bytearray()
     with open_input(path) as file:
         while part := file.read(_CHUNK):  # read(most) would take as much memory at once
@@ -57,12 +56,12 @@ def read_input(path: Path, most: int) -> bytes:
 
 
 def read_json(path: Path, most: int = LARGEST_JSON) -> Any:
-    """Read a JSON file in UTF-8. Raises OSError as :func:`read_input` does, and ValueError where it is no JSON."""
+    """Read a JSON file in UTF-8. Raises OSError like :func:`read_input`, and ValueError if it is not JSON."""
     return parse_json(read_input(path, most))
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Parse JSON, in UTF-8, that others wrote. Raises ValueError, also where it is nested too deeply to be read."""
+    """Parse JSON in UTF-8 from others. Raises ValueError, also if it is nested too deeply."""
     try:
         return json.loads(data if isinstance(data, str) else data.decode())
     except RecursionError:
@@ -70,7 +69,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def json_or_none(data: str | bytes) -> Any:
-    """Parse JSON that others wrote. Text that is not JSON gives None, as ``null`` does."""
+    """Parse JSON from others; None for text that is not JSON, as for ``null``."""
     try:
         return parse_json(data)
     except ValueError:
@@ -78,10 +77,10 @@ def json_or_none(data: str | bytes) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Return a value, which a crawl writes for itself and reads again, as JSON.
+    """Return as JSON a value that a crawl writes for itself and reads again.
 
-    Equal values, in equal order, give equal bytes. Numbers must be finite: orjson writes null for others, in a third of
-    the standard library's time.
+    Equal values in equal order give equal bytes. Numbers must be finite, because orjson writes null for others; it
+    takes a third of the standard library's time.
     """
     try:
         return bytes(orjson.dumps(value))
@@ -90,7 +89,7 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(data: bytes) -> Any:
-    """Return the value that :func:`to_json` was given. Raises ValueError."""
+    """Return the value of which :func:`to_json` made the data. Raises ValueError."""
     try:
         return orjson.loads(data)
     except ValueError:
@@ -105,8 +104,7 @@ def input_lines(
     newline: str | None = None,
     longest: int = LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of a regular file in UTF-8, as ``open`` does; None: compressed if it begins like a gzip or
-    Zstandard file.
+    """Yield the lines of a regular file in UTF-8, as ``open`` does. ``compressed`` None: as its magic number says.
 
     Raises OSError, also for a line of more than ``longest`` characters; EOFError, zlib.error and ZstdError for damage;
     and UnicodeDecodeError, unless ``errors`` says otherwise.

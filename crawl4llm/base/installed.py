@@ -1,6 +1,6 @@
-"""How to install packages that are missing: commands that name them with the versions that this project takes.
+"""Commands that install missing packages, with the versions that this project needs.
 
-They are read from the project's own metadata, and hold whether it came from the index, from a wheel or from a checkout.
+They are read from the project's metadata, so they are right for an installation from the index, a wheel or a checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _origin() -> str:
 
 
 def tell_missing_packages() -> None:
-    """Let an import that fails for want of a package that crawl4llm needs end the process with one line."""
+    """End the process with one line if an import fails because a package that crawl4llm needs is missing."""
     before = sys.excepthook
 
     def tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -48,9 +48,9 @@ def tell_missing_packages() -> None:
 
 
 def _package_of(module: str) -> str | None:
-    """Return what to install for a module, e.g. ``fasttext-community>=0.11.9`` for ``fasttext_pybind``.
+    """Return the requirement of a module, e.g. ``fasttext-community>=0.11.9`` for ``fasttext_pybind``.
 
-    None where it is not of a package that crawl4llm always needs; their names begin like those of their modules.
+    None if crawl4llm does not always need its package. The names of those packages begin like those of their modules.
     """
     name = re.split(r"[._]", module)[0].lower()
     packages = (package for package, marker in _requirements() if "extra ==" not in marker)
@@ -58,7 +58,7 @@ def _package_of(module: str) -> str | None:
 
 
 def _requirements() -> list[tuple[str, str]]:
-    """Return what the installed project needs, extras included: packages with versions, and their markers."""
+    """Return the requirements of the installed project, extras included: packages with versions, and their markers."""
     try:
         lines = requires("crawl4llm") or []
     except PackageNotFoundError:  # it runs from a checkout, without being installed

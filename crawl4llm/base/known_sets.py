@@ -1,14 +1,14 @@
 """Files of known things: sets of fingerprints, and tables by hash, sorted and mapped into memory.
 
-A file begins with a head of 4 KiB: a line that says what it is, a line of JSON, a line with the SHA-256 of that, and
-blanks. The JSON has the kind of set, the version of the format, how fingerprints are made, the number of entries, the
-place of each column, and the SHA-256 of all that follows. A column is numbers of 4 or 8 bytes, little-endian.
+A file begins with a head of 4 KiB: a magic line, a line of JSON, a line with the SHA-256 of the JSON, and blanks. The
+JSON has the kind of set, the version of the format, the scheme of fingerprints and the number of entries. It also has
+the place of each column and the SHA-256 of all columns. A column is numbers of 4 or 8 bytes, little-endian.
 
-A sorted table is two columns. Entries are sorted by their 64 bits, which a hash spreads evenly; ``starts`` has for each
-value of their first bits the number of its first entry. There are as many bits as leave 128 to 256 entries under a
-value, so that a look-up reads one page of ``starts`` and one or two of the entries, whatever the size. Of fingerprints
-the next 32 bits are kept: the first ones are told by the place. What is not in a set is taken for one of its entries
-with a probability of 256 in 2^32 at most (6e-8), for 4.03 to 4.06 bytes an entry.
+A sorted table has two columns. Entries are sorted by 64 bits of a hash; for each value of their first bits, ``starts``
+has the number of the first entry. The number of first bits is chosen so that each value has 128 to 256 entries on
+average. A look-up in a table of any size reads one page of ``starts`` and one or two of the entries. Of a fingerprint
+only the next 32 bits are stored, because its place tells the first ones. A false positive has a probability of at most
+256 in 2^32 (6e-8), at 4.03 to 4.06 bytes an entry.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FORMAT: Final = 1
 _HEAD: Final = 4096
 _SIZES: Final = {"I": 4, "Q": 8}
 _A_START: Final = 256
-"""Entries under a value of the first bits, at most, on average."""
+"""Most entries for a value of the first bits, on average."""
 _KEPT: Final = 32
-"""Bits that are kept of a fingerprint, after the first ones."""
+"""Bits of a fingerprint that are stored, after the first ones."""
 _PIECE: Final = 1 << 20
 
 
@@ -50,19 +50,19 @@ def fingerprint(data: bytes) -> int:
 
 
 def start_bits(count: int) -> int:
-    """Return by how many first bits the entries of a table are looked up."""
+    """Return how many first bits index a table of ``count`` entries."""
     return max((count // _A_START).bit_length(), 1)
 
 
 class Fingerprints:
-    """A set of fingerprints: a sorted table of their next bits."""
+    """A set of fingerprints: a sorted table of the bits after the first ones."""
 
     def __init__(self, entries: memoryview[int], starts: memoryview[int]) -> None:
         self._entries, self._starts = entries, starts
         bits = (len(starts) - 1).bit_length() - 1
         self._first, self._next = 64 - bits, 64 - bits - _KEPT
         self.error_rate = len(entries) / 2.0 ** (bits + _KEPT)
-        """The probability that one is said to be in the set that is not."""
+        """The probability of a false positive."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -76,14 +76,14 @@ class Fingerprints:
 
 
 class Numbered:
-    """A sorted table of hashes of 32 bits, each with the number of 32 bits that is filed under it."""
+    """A sorted table of 32-bit hashes, each with a number of 32 bits."""
 
     def __init__(self, entries: memoryview[int], starts: memoryview[int]) -> None:
         self._entries, self._starts = entries, starts
         self._first = 64 - ((len(starts) - 1).bit_length() - 1)
 
     def under(self, wanted: int, most: int) -> Iterator[int]:
-        """Yield the numbers under a hash, ascending; the first ``most`` of them."""
+        """Yield the first ``most`` numbers of a hash, ascending."""
         entry = wanted << 32
         first = entry >> self._first
         end = min(self._starts[first + 1], len(self._entries))
@@ -95,27 +95,27 @@ class Numbered:
 
 
 class Head(NamedTuple):
-    """What a file says of itself."""
+    """The head of a file."""
 
     kind: str
     """``urls`` or ``texts``."""
     scheme: str
-    """How fingerprints and hashes are made; sets of another scheme say nothing here."""
+    """How fingerprints and hashes are made; sets of another scheme cannot be used."""
     entries: int
     columns: dict[str, tuple[int, int, str]]
-    """By name: offset, numbers, and their type, I or Q."""
+    """Columns by name: offset, count, and type, I or Q."""
     size: int
     sha256: str
-    """Of what follows the head."""
+    """The SHA-256 of all bytes after the head."""
 
 
 class KnownSet:
-    """A file of one kind of known things, open. It must not be written to in place: whoever makes another set puts it
-    in its place by renaming it."""
+    """An open file of known things. To change it, make another and rename it to its place; it must not be written
+    to."""
 
     def __init__(self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True) -> None:
-        """Open it, and with ``whole`` read it to the end once, which checks it. ``named_by``: the setting or option
-        that names it. Raises InputError where it cannot be used."""
+        """Open it; with ``whole``, read all of it to check it. ``named_by``: the setting or option that names it.
+        Raises InputError if it cannot be used."""
         self.path = path
         told = f"{named_by} {path}"
         with as_input_error(f"{told} cannot be read"), open_input(path) as file:
@@ -125,11 +125,15 @@ class KnownSet:
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
         if head.scheme != scheme:
-            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it anew: {_making()}")
+            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it again: {_making()}")
         if size != head.size:
-            raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy or make it anew")
+            raise InputError(
+                f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy it again, or make another"
+            )
         if whole and self._digest() != head.sha256:
-            raise InputError(f"{told} is damaged: its content is not what its head says; copy or make it anew")
+            raise InputError(
+                f"{told} is damaged: its content is not what its head says; copy it again, or make another"
+            )
         self._head, self._told = head, told
 
     def __len__(self) -> int:
@@ -140,7 +144,7 @@ class KnownSet:
         return name in self._head.columns
 
     def column(self, name: str) -> memoryview[int]:
-        """Return the numbers of a column. Raises InputError where the file does not hold them all."""
+        """Return the numbers of a column. Raises InputError if the file does not hold all of them."""
         try:
             offset, count, kind = self._head.columns[name]
             if min(offset - _HEAD, count) >= 0 and offset + count * _SIZES[kind] <= len(self._data):
@@ -151,15 +155,15 @@ class KnownSet:
         raise self.damaged()
 
     def table(self, name: str) -> tuple[memoryview[int], memoryview[int]]:
-        """Return the two columns of a sorted table. Raises InputError where they do not belong together."""
+        """Return the two columns of a sorted table. Raises InputError if they do not belong together."""
         entries, starts = self.column(name), self.column(_starts(name))
         if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
             return entries, starts
         raise self.damaged()
 
     def damaged(self) -> InputError:
-        """Return the error for a file whose head does not say what is in it."""
-        return InputError(f"{self._told} is damaged: its head is none; copy or make it anew")
+        """Return the error for a file whose content does not match its head."""
+        return InputError(f"{self._told} is damaged: its head cannot be read; copy it again, or make another")
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
@@ -169,12 +173,12 @@ class KnownSet:
 
 
 def _starts(name: str) -> str:
-    """Return the name of the column that tells where in a table to look."""
+    """Return the name of the column ``starts`` of a table."""
     return f"{name} starts"
 
 
 def make_known(to: object = "OUT", *sources: object) -> str:
-    """Return the advice to make a set, with the command."""
+    """Return the advice to make a set, with its command."""
     return f"make one: {_making(to, *sources)}"
 
 
@@ -183,19 +187,19 @@ def _making(to: object = "OUT", *sources: object) -> str:
 
 
 def is_known_set(path: Path) -> bool:
-    """Return whether a file begins like a set, of whatever kind and version. Raises OSError."""
+    """Return whether a file begins like a set of any kind and version. Raises OSError."""
     with open_input(path) as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def _head(data: bytes, told: str) -> tuple[Head, str]:
-    """Return what the head says, and its SHA-256, which stands for the file. Raises InputError."""
+    """Return the head and its SHA-256, which identifies the file. Raises InputError."""
     if not data.startswith(MAGIC):
         raise InputError(f"{told} is no set of known URLs or texts; {make_known()}")
     said, _, rest = data[len(MAGIC) :].partition(b"\n")
     identity = hashlib.sha256(said).hexdigest()
     if len(data) < _HEAD or rest[: len(identity)] != identity.encode():
-        raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
+        raise InputError(f"{told} is damaged: its head is not whole; copy it again, or make another")
     head: Head | None
     try:
         values: dict[str, Any] = parse_json(said)
@@ -205,12 +209,12 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
         head = None
     kinds = (str, str, int, dict, int, str)
     if head is None or tuple(map(type, head)) != kinds or head.entries < 0:
-        raise InputError(f"{told} is damaged: its head is none; copy or make it anew")
+        raise InputError(f"{told} is damaged: its head cannot be read; copy it again, or make another")
     return head, identity
 
 
 class SetWriter:
-    """A writer of such a file, column by column."""
+    """Writes such a file, column by column."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Write to a new file, which the caller closes."""
@@ -229,16 +233,15 @@ class SetWriter:
         self._write(bytes(-self.size % 8))
 
     def fingerprints(self, name: str, count: int, pieces: Iterable[Numbers]) -> None:
-        """Write the set of ``count`` fingerprints, which come sorted. Raises OSError."""
+        """Write the set of ``count`` fingerprints, given in sorted order. Raises OSError."""
         self._sorted(name, "I", 64 - start_bits(count) - _KEPT, count, pieces)
 
     def numbered(self, name: str, count: int, pieces: Iterable[Numbers]) -> None:
-        """Write the table of ``count`` entries, each of a hash and the number below it, which come sorted. Raises
-        OSError."""
+        """Write the table of ``count`` sorted entries, each a hash and its number. Raises OSError."""
         self._sorted(name, "Q", 0, count, pieces)
 
     def _sorted(self, name: str, kind: str, left_out: int, count: int, pieces: Iterable[Numbers]) -> None:
-        """Write a sorted table, of whose entries the last bits are left out."""
+        """Write a sorted table without the last bits of its entries."""
         import numpy as np  # not where sets are only read
 
         bits = start_bits(count)
@@ -256,7 +259,7 @@ class SetWriter:
         self.column(_starts(name), "Q", [np.cumsum(under)])
 
     def finish(self, kind: str, scheme: str, count: int) -> None:
-        """Write the head, by which the file is whole. Raises OSError."""
+        """Write the head, which completes the file. Raises OSError."""
         head = Head(kind, scheme, count, self._columns, self.size, self._digest.hexdigest())
         said = json.dumps({"format": FORMAT, **head._asdict()}, sort_keys=True).encode()
         data = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())

@@ -1,8 +1,7 @@
-"""Object stores, a bucket or a directory by its URL, and archive files whose bytes lie in one.
+"""Object stores (a bucket or a directory, by its URL), and archive files whose bytes lie in one.
 
-A view is a folder below :func:`views` in which such files have names and sizes of objects, and no bytes: these are read
-from the storage, by ranges. Nobody but this project writes there, so that no data that one received can have anything
-read from elsewhere.
+A view is a folder below :func:`views`. Its files have names and sizes of objects, but no bytes; these are read from the
+storage, by ranges. Only this project writes there, so that received data cannot make it read from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
 URL_NAME: Final = "storage-url"
 """The file of a view with the storage's URL."""
 BUCKET_VIEWED: Final = Event()
-"""Set once this process has read a view of a bucket: obstore's threads do not survive a fork."""
+"""Set once this process has read a view of a bucket, because obstore's threads do not survive a fork."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Environment variables with the endpoint of a bucket, each of which obstore reads."""
+"""Environment variables with the endpoint of a bucket, all of which obstore reads."""
 _NO_URL: Final = re.compile(r"[^!-~]|[<>\"\\^`{}|]")
-"""A character that no URL has."""
+"""A character that no URL contains."""
 _HOST: Final = re.compile(r"[a-z0-9._-]+(?<![.-])")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
-"""A last label with which a host is an IPv4 address, or none at all."""
+"""A last label that makes a host an IPv4 address, or invalid."""
 _PATIENCE: Final = timedelta(seconds=60)
-"""For how long a request that fails is tried again."""
+"""Time for which a failing request is repeated."""
 _LEAST, _MOST = 1 << 16, 1 << 23
-"""Bytes of a range: of the first, and of one after many that follow each other."""
+"""Bytes of a range: of the first, and of one after many consecutive ones."""
 
 
 def is_storage(given: object) -> bool:
@@ -48,9 +47,9 @@ def is_storage(given: object) -> bool:
 
 
 def check_object(url: str, name: str) -> None:
-    """Raise InputError if an object of a directory is a link that leads out of it, or no regular file.
+    """Raise InputError if an object of a directory is a link that leads out of it, or is not a regular file.
 
-    A directory that came from somebody else may hold links, FIFOs and devices.
+    A directory from somebody else may hold links, FIFOs and devices.
     """
     parts = urlsplit(url)
     if parts.scheme != "file":
@@ -62,8 +61,8 @@ def check_object(url: str, name: str) -> None:
 
 
 def open_store(url: str) -> ObjectStore:
-    """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises what obstore does, and ValueError for an endpoint at
-    which obstore would panic."""
+    """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises the errors of obstore, and ValueError for an endpoint
+    at which obstore would panic."""
     from obstore.store import LocalStore, S3Store  # an extra
 
     parts = urlsplit(url)
@@ -77,7 +76,7 @@ def open_store(url: str) -> ObjectStore:
 
 
 def _endpoint_schemes() -> set[str]:
-    """Return the schemes of the endpoints in the environment. Raises ValueError for one that is no URL."""
+    """Return the schemes of the endpoints in the environment. Raises ValueError for an endpoint that is not a URL."""
     schemes = set()
     for name, value in os.environ.items():
         if name.startswith("AWS_") and not value.isprintable():
@@ -97,19 +96,19 @@ def _endpoint_schemes() -> set[str]:
 
 
 def _is_host(host: str) -> bool:
-    """Return whether a host can be connected to, by its form. Raises ValueError for some that cannot."""
+    """Return whether a host is well-formed. Raises ValueError for some that are not."""
     if ":" in host or _NUMBER.fullmatch(host.rpartition(".")[2]):
         return bool(ip_address(host)) and "%" not in host
     return _HOST.fullmatch(host) is not None and bool(host.encode().decode("idna"))
 
 
 class ObjectFile(PreadFile):
-    """A file of a view, read by ranges from a bucket; a longer one each time that it is read on."""
+    """A file of a view, read by ranges from a bucket; consecutive reads take longer ranges."""
 
     __slots__ = ("_ahead", "_data", "_name", "_start", "_url")
 
     def __init__(self, path: Path, url: str, name: str) -> None:
-        """Raise OSError where the view is gone."""
+        """Raise OSError if the view is gone."""
         super().__init__(path)
         self._url, self._name = url, name
         self._start, self._data, self._ahead = 0, b"", _LEAST
@@ -162,5 +161,5 @@ def open_archive_file(path: Path) -> PreadFile:
 
 
 def flat_name(name: str) -> str:
-    """Return the name of the file of a view that stands for an object, in whose name is no ``_``."""
+    """Return the name of the file of a view that stands for an object; object names contain no ``_``."""
     return name.replace("/", "_")

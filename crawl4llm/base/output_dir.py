@@ -1,7 +1,7 @@
-"""The output directory of a crawl that begins: claimed before anything is written, given back if the start fails.
+"""The output directory of a new crawl: claimed before anything is written, released if the start fails.
 
-A worker of a crawl by several may come back to a directory that it has left. It empties its scratch folder there, and
-writes its settings again. The directory's ``settings.json`` names the crawl in the storage.
+A worker of a cluster crawl may return to a directory that it has left. It empties its scratch folder there and writes
+its settings again. The directory's ``settings.json`` names the crawl in the storage.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ WRITTEN: Final = (
     *_OF_A_CRAWL,
     *(crawl_log.FAILURES, SEEDS, STATS, series.NAME, BLOCKED, BLOCKLISTS, BLOCKLIST_FILES, SCRATCH, TENSORBOARD),
 )
-"""Everything that crawls write into their directory, except errors.log: that is appended to, and stays."""
+"""Everything that crawls write into their directory, except errors.log, to which they append."""
 _LOCK: Final = "lock"
 
 
 def claim_output_dir(path: str | None, *, worker: bool = False) -> Path:
-    """Make the directory of a new crawl, by default ``crawls/`` and the next number. Raises InputError.
+    """Make the directory of a new crawl, by default the next number below ``crawls/``. Raises InputError.
 
-    A ``worker`` of a crawl by several may also take one that a worker has left.
+    A ``worker`` of a cluster crawl may also take a directory that a worker has left.
     """
     with as_input_error(f"OUTPUT_DIR {path or RUNS} cannot be made"):
         if path is None:
@@ -87,10 +87,10 @@ def _next_numbered(parent: Path) -> Path:
 
 
 class ClaimedOutputDir:
-    """The directory, claimed as :func:`claim_output_dir` does; given back if the block raises.
+    """The output directory, claimed by :func:`claim_output_dir`; released if the block raises.
 
-    Giving it back removes all that the block wrote, and the directories that were made for it. errors.log stays. A
-    worker locks and empties its scratch folder. (This is no generator: one that is forgotten raises in its block.)
+    Releasing it removes all that the block wrote, and the directories made for it; errors.log stays. A worker locks and
+    empties its scratch folder. (This is not a generator, because a generator that is forgotten raises in its block.)
     """
 
     def __init__(self, path: str | None, *, worker: bool = False) -> None:
@@ -117,7 +117,7 @@ class ClaimedOutputDir:
 
 
 def give_back(output: Path) -> None:
-    """Remove what a crawl wrote that ended before it had logged a page or a failure."""
+    """Remove the files of a crawl that ended before it had logged a page or a failure."""
     _remove_written(output)
     with suppress(OSError):  # it holds errors.log, or something of the user's
         output.rmdir()

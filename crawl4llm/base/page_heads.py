@@ -1,4 +1,4 @@
-"""What the head of an HTML page says of the page: its canonical URL, the software that made it, its translations."""
+"""The head of an HTML page: its canonical URL, the software that made it, its translations."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from crawl4llm.base.software_marks import Mark, marks_of, marks_of_cookies
 from crawl4llm.base.urls import BaseUrl
 
 _MOST_ELEMENTS: Final = 1000
-"""Elements of a head that are looked at."""
+"""Most elements of a head that are read."""
 _LONGEST: Final = 8192
-"""Characters of a reference that is read."""
+"""Most characters of a reference that is read."""
 _LONGEST_NAME: Final = 200
 _TAGS: Final = frozenset(("base", "link", "meta"))
 _MOST_ALTERNATES: Final = 500
 
 
 class PageHead(NamedTuple):
-    """What a page says of itself. Nothing of it needs be true."""
+    """Statements of a page about itself, true or not."""
 
     canonical: str = ""
-    """The normalised URL that it gives as its canonical one (RFC 6596), its own too; empty if there is none, or
-    different ones."""
+    """The normalised canonical URL that it names (RFC 6596), which may be its own; empty if it names no URL or
+    several."""
     generator: str = ""
-    """What its first generator meta names (HTML Standard, 4.2.5.1), on one line, 200 characters at most."""
+    """The content of its first generator meta (HTML Standard, 4.2.5.1), on one line, at most 200 characters."""
     alternates: tuple[tuple[str, str], ...] = ()
-    """Its translations, itself too: languages in lower case, as ``hreflang`` gives them, with normalised URLs; 500 at
-    most."""
+    """Its translations, itself included: languages in lower case, as in ``hreflang``, with normalised URLs; at most
+    500."""
     marks: tuple[Mark, ...] = ()
-    """Marks of the software that made it; 12 at most, and those of its cookies."""
+    """Marks of the software that made it: at most 12, and those of its cookies."""
 
 
 NO_HEAD: Final = PageHead()
 
 
 def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
-    """Return what the head of a page says. ``charset``: the one in which the page came. References of more than 8,192
-    characters are left out."""
+    """Return the head of a page. ``charset``: the one in which the page came. References of more than 8,192 characters
+    are left out."""
     base, generator = "", ""
     canonicals: dict[str, None] = {}
     translations: list[tuple[str, str]] = []
@@ -64,7 +64,7 @@ def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
             translations.append((language.strip().lower()[:_LONGEST_NAME], reference))
 
     def resolved(reference: str) -> str | None:
-        """Resolve one of the few references that may be marks."""
+        """Resolve a reference that may be a mark, of which there are few."""
         return _resolve(url, charset, base)(reference)
 
     marks = marks_of(page, url, generator, resolved)
@@ -78,13 +78,13 @@ def page_head(page: HtmlTree, url: str, charset: str = "utf-8") -> PageHead:
 
 
 def _resolve(url: str, charset: str, base: str) -> Callable[[str], str | None]:
-    """Return what resolves the references of a page."""
+    """Return a function that resolves the references of a page."""
     page = BaseUrl(url, charset)
     start = page.resolve(base) if base else None
     return (BaseUrl(start, charset) if start else page).resolve
 
 
 def with_cookies(head: PageHead, headers: Iterable[tuple[bytes, bytes]]) -> PageHead:
-    """Return a head with the marks of the cookies that came in the header fields of the page's answer."""
+    """Return a head with the marks of the cookies in the header fields of the page's answer added."""
     cookies = marks_of_cookies(headers)
     return head._replace(marks=(*head.marks, *cookies)) if cookies else head

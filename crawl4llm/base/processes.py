@@ -1,7 +1,7 @@
-"""Processes: workers that end with who started them, not at Ctrl-C; and jobs over many files, done by several.
+"""Processes: workers that end with their parent, not at Ctrl-C, and jobs over many files in several processes.
 
 No process that this project starts has the working directory on its path, unless its parent has. That folder may be a
-received one, and a ``bisect.py`` in it would run. Importing this module sees to that for all of multiprocessing.
+received one, and a ``bisect.py`` in it would run. Importing this module ensures this for all of multiprocessing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ J = TypeVar("J", bound="Job")
 R = TypeVar("R")
 
 _PR_SET_PDEATHSIG = 1
-"""prctl(2): a signal to get when the parent dies; the only way for a process that is stuck in a C library."""
+"""prctl(2): the signal that is sent when the parent dies; only this ends a process that is stuck in a C library."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
 _LARGE_BLOCK, _FREE_AT_END = 1 << 18, 1 << 20
@@ -43,7 +43,7 @@ _QUEUED_PER_PROCESS = 4
 KILLED_INDEXING = "an indexing process was killed; if memory ran out, use fewer --jobs"
 
 _SAFE_PATH: Final = ["-P"] if sys.version_info >= (3, 11) else ["-I"]
-"""Python 3.10 has no ``-P``. Its ``-I`` also leaves PYTHONPATH out; multiprocessing hands the parent's path on."""
+"""Python 3.10 has no ``-P``. Its ``-I`` also ignores PYTHONPATH, but multiprocessing passes the parent's path on."""
 
 
 def _interpreter_flags(given: Callable[[], list[str]] = util._args_from_interpreter_flags) -> list[str]:  # type: ignore[attr-defined]
@@ -56,14 +56,14 @@ util._args_from_interpreter_flags = _interpreter_flags  # type: ignore[attr-defi
 
 
 def python_command(code: str, *arguments: str) -> list[str]:
-    """Return the command of a Python process that runs some code without the working directory on its path."""
+    """Return the command of a Python process that runs ``code`` without the working directory on its path."""
     if sys.version_info >= (3, 11):
         return [sys.executable, "-P", "-c", code, *arguments]
     return [sys.executable, "-c", f"import sys; sys.path.pop(0); {code}", *arguments]
 
 
 def end_with(parent: int) -> None:
-    """End this process, from now on, when ``parent``, which started it, is gone."""
+    """Make this process end when its parent, ``parent``, is gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -73,11 +73,11 @@ def end_with(parent: int) -> None:
 
 
 def return_freed_memory() -> None:
-    """Make the C library give memory back to the system when it is freed: blocks of 256 KiB and more, and what is free
-    at the end of the heap, from 1 MiB on.
+    """Make the C library return freed memory to the system: blocks of 256 KiB and more, and the end of the heap from 1
+    MiB on.
 
-    glibc begins so, but raises both limits, up to 32 and 64 MiB, whenever a larger block is freed, for each thread.
-    Other libraries than glibc stay as they are.
+    glibc begins like this, but each thread raises both limits, up to 32 and 64 MiB, when it frees a larger block. Other
+    C libraries are left as they are.
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -86,10 +86,10 @@ def return_freed_memory() -> None:
 
 
 class PoolSpawnContext(SpawnContext):
-    """The context of a pebble pool whose processes begin anew, instead of as copies of this one.
+    """The context of a pebble pool with new processes instead of copies of this one.
 
-    Pebble lets go of a pool's locks before it ends the processes: one that is only starting then would say, in a
-    traceback, that they are gone. So they are kept, until the pool is gone too.
+    Pebble releases a pool's locks before it ends the processes; a process that is only starting then would print a
+    traceback. So the locks are kept until the pool is gone.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,8 @@ class PoolSpawnContext(SpawnContext):
 
 @contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Keep threads and processes started in here from being interrupted by Ctrl-C; this one is, afterwards."""
+    """Keep threads and processes started in the block from being interrupted by Ctrl-C; afterwards it interrupts this
+    one."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -112,10 +113,10 @@ def sigint_blocked() -> Iterator[None]:
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Return what some work returns; Ctrl-C and SIGTERM end the wait for it.
+    """Return the result of ``work``, which Ctrl-C and SIGTERM can interrupt.
 
-    For work that stays in C or Rust for seconds, where Python runs no handler of a signal: a thread does it, which ends
-    with the process.
+    For work that stays in C or Rust for seconds, in which Python runs no signal handler. A thread does the work; it
+    ends with the process.
     """
     future: Future[T] = Future()
 
@@ -137,16 +138,16 @@ def cores() -> int:
 
 
 class Usage(NamedTuple):
-    """What a process takes of the machine."""
+    """CPU time and memory of a process."""
 
     memory: int
-    """Bytes: the proportional set size, in which memory that several processes share is divided (proc(5))."""
+    """Memory in bytes: the proportional set size, which divides shared memory among its processes (proc(5))."""
     cpu: float
     """Seconds."""
 
 
 def usage(process: int) -> Usage | None:
-    """Return what a process takes, by its id; None where the system does not tell, or it has ended."""
+    """Return the usage of a process, by its id; None if it has ended, or the system does not tell."""
     proc = Path("/proc", str(process))
     try:
         pss = next(line for line in (proc / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
@@ -157,7 +158,7 @@ def usage(process: int) -> Usage | None:
 
 
 def terminate(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool, whatever they are at: its shutdown() would wait until they are done."""
+    """End the processes of a pool at once; its shutdown() would wait for their work."""
     for process in list(pool._processes.values()):
         process.terminate()
 
@@ -171,8 +172,8 @@ def _watch(parent: int) -> None:
 def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int) -> Iterator[tuple[T, Future[R]]]:
     """Submit items, ``most`` at a time, and yield each with its future when that is done.
 
-    Ctrl-C may end it at any moment: nothing waits in here with a lock that the threads of a pool need. (In
-    :func:`concurrent.futures.wait`, a signal between taking a lock and the block that releases it leaves it taken.)
+    Ctrl-C may end it at any moment, because it never waits with a lock that the threads of a pool need.
+    (:func:`concurrent.futures.wait` can leave a lock taken if a signal comes before the block that releases it.)
     """
     running: dict[Future[R], T] = {}
     done: SimpleQueue[Future[R]] = SimpleQueue()
@@ -190,11 +191,11 @@ def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int
 
 
 class Job(Protocol):
-    """A piece of work that can be pickled."""
+    """Work that can be pickled."""
 
     @property
     def size(self) -> int:
-        """Its share of all work."""
+        """The job's share of all work, in the unit of the bar."""
 
 
 def run_jobs(
@@ -210,9 +211,9 @@ def run_jobs(
 ) -> Iterator[tuple[J, R]]:
     """Do ``work`` on each job, in any order; the bar, which bears the label, counts sizes in ``unit``.
 
-    It is shown on a terminal, or as ``show`` says; elsewhere there is a line now and then. Raises what the work raises,
-    and InputError, with the message ``killed``, where a process was killed; with ``apart`` each job has a process of
-    its own, and all others are done before.
+    The bar is shown on a terminal, or as ``show`` says; otherwise a line is printed every 30 seconds. Errors of the
+    work are raised. A killed process raises InputError with the message ``killed``; with ``apart`` each job has its own
+    process, and the other jobs are done first.
     """
     total = sum(job.size for job in jobs)
     with Progress[J](None, label, total, unit=unit, unit_scale=True, bar=show) as bar:

@@ -1,4 +1,4 @@
-"""Reasons: every word for why a document is dropped, fails or is redirected, or has no score, as stats have it."""
+"""Reasons: all words in stats and logs for why a document is dropped, fails, is redirected, or has no score."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ SITE_RULE, TRAP = "site_rule", "trap"
 REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
 QUEUED, VISITED = "queued", "visited"
 STOPPED: Final = "stopped"
-"""Of a request, and of no document: it was broken off when the crawl stopped."""
+"""Reason of a request, not of a document: it was broken off when the crawl stopped."""
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
     "http_<status>": "the answer had this status; `http_404` also: the corpus lacks the document; `http_599` also: it "
     "had none from 100 to 599",
     CORRUPT_RECORD: "the record of the corpus is damaged",
-    NO_HTML: "the corpus holds only the text of it",
+    NO_HTML: "the corpus holds only its text",
     TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in 30 seconds",
     KILLED: "the worker process died of it, also in the attempts after the first",
-    ERROR: "an error that nobody foresaw; it is in errors.log in full",
+    ERROR: "an unanticipated error; errors.log has all of it",
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
     HELD: "live: a redirect or retry would have had to wait too long for its owner, at each attempt",
     CERTIFICATE: "live: the host's certificate is not valid, or not for it",
-    ROBOTS_UNKNOWN: "live: robots.txt could not be had (429, 5xx, no whole answer), so nothing was asked for",
-    REDIRECT_LOOP: "live: redirects led to a URL that was asked for on the way",
+    ROBOTS_UNKNOWN: "live: robots.txt could not be read (429, 5xx, no complete answer), so nothing was requested",
+    REDIRECT_LOOP: "live: redirects led back to a URL that was requested on the way",
     TOO_MANY_REDIRECTS: "live: more than REDIRECT_MAX_TIMES redirects, or five to other owners, one after the other",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
@@ -44,7 +44,7 @@ FAILED: Final = {
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",
     SCHEME: "live: the URL is not of http or https",
 }
-"""Documents that could not be had, and why."""
+"""Reasons of failed documents."""
 DROPPED: Final[dict[str, str]] = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
@@ -53,30 +53,30 @@ DROPPED: Final[dict[str, str]] = {
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",
     REFUSED_ADDRESS: "live: its host leads into a private network or to this machine, and NETWORK_ALLOWED does not",
-    NOT_HTML: "live: what was sent is not HTML",
+    NOT_HTML: "live: the answer is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
     URL_TOO_LONG: "live: a redirect led to another owner's URL of more characters than URLLENGTH_LIMIT",
     NOT_TEXT: "add-on: the response is not text",
 }
-"""Documents that were not wanted, and why; :mod:`crawl4llm.parts` adds what parts drop."""
+"""Reasons of dropped documents; :mod:`crawl4llm.parts` adds those of parts."""
 REDIRECTED: Final = {
     QUEUED: "live: a redirect led to another owner's document, which was queued",
     VISITED: "live: a redirect led to another owner's document, which had been visited before",
 }
-"""Documents that ended with a redirect to another owner, and what became of its target."""
+"""Documents that ended with a redirect to another owner, by what happened to its target."""
 UNSCORED: Final = {
     NOT_HTML: "the response is not HTML",
     TIMEOUT: "no text and score in 30 seconds",
     KILLED: "the worker process died of it",
-    ERROR: "an error that nobody foresaw; it is in the log in full",
+    ERROR: "an unanticipated error; the log has all of it",
 }
-"""Add-on: pages without an influence score, and why."""
+"""Add-on: reasons of pages without an influence score."""
 
 PURPOSES: Final = ("document", "redirect", "retry", "robots.txt", "tdmrep.json", "sitemap", "other")
 """The purposes of a live crawl's requests; the first three are for documents."""
 
 TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "redirected": REDIRECTED, "unscored": UNSCORED}
-"""By the first word of their stats keys."""
+"""Tables by the first word of their stats keys."""
 
 
 def is_reason(outcome: str, reason: str) -> bool:

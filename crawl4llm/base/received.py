@@ -1,8 +1,7 @@
-"""Checks of folders that may have come from anybody: their JSON has the right shapes, and names no code to be run.
+"""Checks of folders from others: their JSON has the right shapes, and names no code to be run.
 
 :data:`SHAPES` maps names of files in run folders, JOBDIRs and exports to shapes.
-:func:`crawl4llm.base.run_folder.read_json` checks what it reads by them. :mod:`crawl4llm.cluster.shapes` is made of the
-same parts.
+:func:`crawl4llm.base.run_folder.read_json` uses them. :mod:`crawl4llm.cluster.shapes` is made of the same parts.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ FACTS: Final[dict[str, Any]] = {
     "model_digest": Maybe(LINE),
     "extractor": Maybe(LINE),
 }
-"""The fields of settings.json that describe a crawl, as far as commands use them."""
+"""The fields of settings.json that describe a crawl, if commands use them."""
 ARCHIVED: Final[dict[str, Any]] = {
     "URL_POLICY": LINE,
     "WARC_ENABLED": FLAG,
     "WARC_COMPRESSION": set(COMPRESSIONS),
     "WARC_MAX_BYTES": whole(1),
 }
-"""Settings that putting a crawl together from a storage uses."""
+"""Settings that are used when a crawl is put together from a storage."""
 _SETTINGS: Final = {
     **ARCHIVED,
     "WARC_PREFIX": NAME_PART,
@@ -66,7 +65,8 @@ _SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languag
 
 
 def _are_shards(shards: list[Any]) -> bool:
-    """Return whether the shards that are objects fit. The reader of an export names others by their number."""
+    """Return whether those shards that are objects fit. Others are left to the reader of an export, which names them by
+    number."""
     return fits([shard for shard in shards if isinstance(shard, dict)], _if_there(_SHARD))
 
 
@@ -93,14 +93,14 @@ VISITED: Final = {
 }
 """The visited set's values there."""
 CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
-"""The crawl's own values there, as far as commands that only read a JOBDIR use them."""
+"""The crawl's own values there, if commands that only read a JOBDIR use them."""
 JOB: Final = {
     "crawl_id": {str},
     "output": Where(LINE, lambda path: Path(path).is_absolute()),
     "digests": {...: Maybe({str, dict})},
     "settings": named(LINE, ...),
 }
-"""The job.json of this version's format; a job of another format is known by its format alone."""
+"""The job.json of this version's format; of another format only the number is checked."""
 SHAPES: Final[Mapping[str, Any]] = {
     "settings.json": _if_there(
         {**FACTS, "crawl_id": LINE, "versions": named(LINE, LINE), "settings": _if_there(_SETTINGS)}
@@ -128,25 +128,25 @@ SHAPES: Final[Mapping[str, Any]] = {
 
 
 RUN_FORMAT: Final = 1
-"""Of a run folder, in its settings.json."""
+"""Format of a run folder, in its settings.json."""
 EXPORT_FORMAT: Final = 2
-"""Of an export, finished or not."""
+"""Format of an export, finished or not."""
 _FORMATS: Final = {
     "settings.json": (RUN_FORMAT, ("crawl", "influence")),
     "manifest.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
     "request.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
 }
-"""Formats of files, and the commands that make them. A file without a number says nothing of its format."""
+"""Formats of files, and the commands that make them. A file without a number is not checked."""
 
 
 def require_fit(path: Path, content: Any) -> None:
-    """Raise InputError, naming the file, if its JSON has another format, or not the shape of files of that name."""
+    """Raise InputError, naming the file, if its JSON has another format, or not the shape for its name."""
     if path.name in _FORMATS and isinstance(content, dict) and "format" in content:
         read, words = _FORMATS[path.name]
         require_format(path, content["format"], read, command(*words))
     shape = SHAPES.get(path.name)
     if shape is not None and not fits([content], shape):
-        raise InputError(f"{path} is damaged: {misfit(content, shape)}; get it anew from its source")
+        raise InputError(f"{path} is damaged: {misfit(content, shape)}; get it again from its source")
 
 
 class Given(Protocol):

@@ -1,4 +1,4 @@
-"""Reductions over a row a document, in DuckDB: on disk, in memory that does not grow with the rows."""
+"""Reductions over one row for each document, in DuckDB: on disk, in memory that does not grow with the rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from crawl4llm.base.errors import InputError
 
 MEMORY: Final = "512MB"
-"""What DuckDB may take before it writes to the disk."""
+"""Most memory of DuckDB before it writes to the disk."""
 _AT_ONCE: Final = 8192
 
 
 class Database:
-    """A database of tables, in a file that is there until it is closed. Raises InputError where the disk is full."""
+    """A database of tables, in a file that is removed when it is closed. Raises InputError if the disk is full."""
 
     def __init__(self, path: Path, tables: str) -> None:
         self._path = path
@@ -29,7 +29,7 @@ class Database:
             self._db.execute(tables)
 
     def add(self, table: str, rows: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows, given by their columns in the table's order; NaN becomes NULL."""
+        """Add rows, given as columns in the table's order; NaN becomes NULL."""
         with _faults(self._path):
             cursor = self._db.cursor().register("added", dict(rows))
             cursor.execute(f"INSERT INTO {table} SELECT * FROM added")  # noqa: S608 - names in the code
@@ -60,7 +60,7 @@ class Database:
 def reduced(query: str, given: Mapping[str, NDArray[Any]], *values: object) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that a query finds in the table ``given``, which has these columns; NaN is NULL in it.
 
-    Raises InputError where what is sorted does not fit on the disk, in TMPDIR.
+    Raises InputError if sorting needs more than the disk of TMPDIR has.
     """
     with (
         tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder,

@@ -15,7 +15,7 @@ from crawl4llm.base.within import require_within
 
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
 ERRORS = "errors.log"
-"""Unanticipated errors in full; only where there are some."""
+"""Unanticipated errors in full; missing without errors."""
 LIVE = "live"
 """The name of the corpus in the settings.json of a crawl of the live web."""
 
@@ -26,12 +26,12 @@ def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, p
 
 
 def write_settings(output: Path, facts: Mapping[str, Any], *, fsync: bool = False) -> None:
-    """Write a run's settings.json, whose number is that of the whole folder, as :func:`write_text` does."""
+    """Write a run's settings.json, with the format number of the whole folder, as :func:`write_text` does."""
     write_json(output / SETTINGS, {"format": RUN_FORMAT, **facts}, fsync=fsync)
 
 
 def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
-    """Write a text file whole or not at all; for its owner's eyes only if ``private``. Raises InputError."""
+    """Write a text file whole or not at all; if ``private``, only its owner may read it. Raises InputError."""
     mode = 0o600 if private else 0o666
     with as_input_error(f"{path} cannot be written"), replacing(path, fsync=fsync, mode=mode) as file:
         file.write(text.encode())
@@ -41,7 +41,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file of a run.
 
     It is empty if the file is missing or holds no JSON object, or if a link leads out of the folder. Raises InputError,
-    naming the file and a field, for a value that this project does not write there.
+    naming the file and a field, for a value that this project never writes there.
     """
     try:
         require_within(path.parent, path)

@@ -1,7 +1,7 @@
-"""The series: ``series.jsonl``, the figures of a crawl over its time, a JSON object a line; at most 2,000 points.
+"""The series, ``series.jsonl``: figures of a crawl over time, a JSON object a line, at most 2,000 points.
 
-Its first line is ``{"format": 1}``; each other is a point, as :data:`FIELDS` has them. Counts are of the whole crawl up
-to then, so that any point may be left out. Times are those of the machine, so two equal crawls have other points.
+Its first line is ``{"format": 1}``; each other line is a point with the fields of :data:`FIELDS`. Counts are totals of
+the whole crawl, so any point may be left out. Times are those of the machine, so equal crawls have different points.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from crawl4llm.base.within import require_within
 NAME: Final = "series.jsonl"
 FORMAT: Final = 1
 MOST: Final = 2000
-"""Points; when there would be more, every other one goes."""
+"""Most points; a full series drops every other one."""
 FIELDS: Final = {
     "crawled": "pages crawled",
     "visited": "documents discovered",
     "queued": "documents in the frontier",
     "scored": "crawled pages that have an influence score",
     "influence": "sum of these scores",
-    "good": "those of QUALITY_THRESHOLD or more; null where that is not set",
+    "good": "those of QUALITY_THRESHOLD or more; null if that is not set",
     "best": "the ten best pages so far, `[influence, offset of its line in crawl.jsonl]` each",
-    "log": "bytes of crawl.jsonl that this is of",
+    "log": "bytes of crawl.jsonl up to this point",
     "counts": "the other figures of stats.md that are counts, such as `failed/dns`",
     "seconds": "seconds that the crawl has run, pauses left out",
     "time": "Unix time",
     "owners": "owners, and their queued documents, by state: `{ready, waiting, busy, parked: [owners, documents]}`; "
-    "null where owners do not wait",
-    "behind": "answers that wait for the worker processes, or for answers before them",
-    "memory": "proportional set size in bytes of the crawler, and of its worker processes; null where unknown",
+    "null if owners do not wait",
+    "behind": "answers that wait for a worker process, or for earlier answers",
+    "memory": "proportional set size in bytes of the crawler, and of its worker processes; null if unknown",
     "cpu": "CPU seconds of the crawler, and of its worker processes, since it was started last",
     "workers": "worker processes",
     "received": "bytes received since the crawl was started last",
@@ -56,25 +56,25 @@ _POINT: Final = {
     **dict.fromkeys(("crawled", "scored", "influence", "log", "seconds"), NUMBER),
     "best": [(NUMBER, NUMBER)],
 }
-"""The shape of a point: it has all fields, and those by which others go on are numbers."""
+"""The shape of a point: it has all fields, and those that later points build on are numbers."""
 _BEST: Final = 10
 _LARGEST: Final = 64 << 20
-"""Bytes of the file."""
+"""Most bytes of the file."""
 _PIECE: Final = 1 << 20
 _SCORE: Final = re.compile(rb'"influence": (-?\d[^,}\s]*)')
-"""The score in a line of the crawl log: within a string, the quote behind the name would follow a backslash."""
+"""The score in a line of the crawl log; within a string, a backslash would precede the quote after the name."""
 
 
 class Scores:
-    """What the crawl log says of the scores of the pages, as far as it was read."""
+    """Scores of the pages in the crawl log, as far as it was read."""
 
     def __init__(self, threshold: float | None, point: Mapping[str, Any] | None = None) -> None:
-        """Begin, or go on where a point of the series ends."""
+        """Begin at the start of the log, or after a point of the series."""
         self._threshold = threshold
         self.offset, self.scored, self.good = 0, 0, 0
         self.influence = 0.0
         self.best: list[tuple[float, int]] = []
-        """A heap."""
+        """A heap of scores and offsets."""
         if point is not None:
             self.offset, self.scored, self.good = int(point["log"]), int(point["scored"]), int(point["good"] or 0)
             self.influence = float(point["influence"])
@@ -82,8 +82,8 @@ class Scores:
             heapq.heapify(self.best)
 
     def read(self, log: PreadFile, most: int = _PIECE) -> bytes:
-        """Take in the next whole lines of the log, of ``most`` bytes, and return them; empty at its end. Raises
-        InputError for a line that is longer."""
+        """Read the next complete lines of the log, at most ``most`` bytes, and return them; empty at its end. Raises
+        InputError for a longer line."""
         piece = log.read(most, self.offset)
         end = piece.rfind(b"\n") + 1
         if not end and len(piece) == most:
@@ -107,7 +107,7 @@ class Scores:
                 heapq.heappop(self.best)
 
     def point(self) -> dict[str, Any]:
-        """Return its part of a point."""
+        """Return the fields of a point that come from the log."""
         return {
             "scored": self.scored,
             "influence": self.influence,
@@ -118,11 +118,11 @@ class Scores:
 
 
 class SeriesFile:
-    """The file to write: a process that is killed leaves whole lines, and perhaps one that is not."""
+    """The writer of the file; if the process is killed, only the last line can be incomplete."""
 
     def __init__(self, folder: Path, crawled: int) -> None:
-        """Begin it, or go on after so many pages: later points are of pages that were crawled in vain. One that is
-        damaged is begun anew. Raises InputError where it cannot be written."""
+        """Begin the file, or continue it after ``crawled`` pages: later points are dropped, because a resumed crawl
+        fetches their pages again. A damaged file is started again. Raises InputError if it cannot be written."""
         self._path = folder / NAME
         points: list[dict[str, Any]] = []
         with suppress(InputError, OSError, KeyError, TypeError):
@@ -157,8 +157,8 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 
 def read_series(folder: Path) -> list[dict[str, Any]] | None:
-    """Return the points of a crawl's series, which may be being written; None where it has none. Raises InputError: it
-    is damaged, or of another format."""
+    """Return the points of a crawl's series, which may still be written to; None if it has none. Raises InputError if
+    it is damaged or has another format."""
     path = folder / NAME
     require_within(folder, path)
     data = None

@@ -1,8 +1,8 @@
-"""Links without the session ids that a server writes into them for clients that send no cookies: PHP's
-``session.use_trans_sid``, and URL rewriting of Java servlets (Jakarta Servlet 6.0, 7.1.3).
+"""Removes session ids from links: a server writes them there for clients that send no cookies, by PHP's
+``session.use_trans_sid`` or URL rewriting of Java servlets (Jakarta Servlet 6.0, 7.1.3).
 
-The answer sets the id as a cookie, too. A parameter that has the name and the value of a cookie of the same answer is
-no part of a page's address: each answer to the crawler sets another one.
+The answer also sets the id as a cookie. A parameter with the name and value of a cookie of the same answer is no part
+of a page's address, because each answer sets another id.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import HeaderFields
 
 _COOKIE = re.compile(rb"\s*([\w.-]{1,64})=([\w,.-]{16,256})\s*(?:;|$)", re.ASCII)
-"""A name and a value that can be an id: PHP's has 22 characters or more, a servlet's usually 32."""
+"""A cookie's name and a value that can be a session id: PHP's has 22 characters or more, a servlet's usually 32."""
 _MOST_COOKIES: Final = 20
 _IN_PATH = re.compile(r";([a-z]{2,20})=([\w,.-]{16,256})(?=$|[/?;])", re.ASCII | re.IGNORECASE)
 
 
 def without_sessions(links: Sequence[HtmlLink], url: str, headers: HeaderFields) -> Sequence[HtmlLink]:
-    """Return the links of a page, one for each target: those to its own host without the session that the answer
-    begins. ``url``: the page's; ``headers``: of the answer that brought it."""
+    """Return the links of a page, one for each target; links to its own host lose the session that the answer begins.
+    ``url``: the page's; ``headers``: of its answer."""
     sessions = _sessions(headers)
     if not sessions:
         return links
@@ -39,7 +39,7 @@ def without_sessions(links: Sequence[HtmlLink], url: str, headers: HeaderFields)
 
 
 def _sessions(headers: HeaderFields) -> Collection[tuple[str, str]]:
-    """Return names, in lower case, and values of the cookies of an answer that can be ids of sessions."""
+    """Return names, in lower case, and values of the cookies of an answer that can be session ids."""
     cookies = [value for name, value in headers if name.lower() == b"set-cookie"][:_MOST_COOKIES]
     found = (_COOKIE.match(cookie) for cookie in cookies)
     return {(one[1].decode().lower(), one[2].decode()) for one in found if one is not None}

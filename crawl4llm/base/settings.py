@@ -1,6 +1,6 @@
 """How a setting is declared: its default, its meaning and its check.
 
-A check is a function from a value as Scrapy has it to the one that is used. It raises ValueError for a wrong value.
+A check turns a value as Scrapy has it into the value that is used. It raises ValueError for a wrong value.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Check = Callable[[Any], Any]
 def option(
     default: Any, check: Check, *, fixed: bool = False, imports: Check | None = None, shown: Check | None = None
 ) -> Any:
-    """Return the field of a setting, whose docstring says what it means. A ``fixed`` one may not change when a crawl is
-    resumed.
+    """Return the field of a setting; the docstring below it is its meaning. A ``fixed`` setting may not change when a
+    crawl is resumed.
 
-    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.settings).
-    ``shown``: what an error says of a value that may hold a password.
+    ``imports`` says whether a value contains a dotted path, whose code would run (see crawl4llm.engine.settings).
+    ``shown`` is the text that errors show for a value that may hold a password.
     """
     facts = {"check": check, "fixed": fixed, "imports": imports, "shown": shown or (lambda v: v)}
     return field(default=default, metadata=facts)
@@ -42,7 +42,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def text(value: Any) -> str:
-    """Take any non-empty string or path."""
+    """Check any non-empty string or path."""
     if not isinstance(value, str | os.PathLike):
         raise ValueError("must be a string")  # noqa: TRY004 - the one kind of error that checks raise
     if not str(value).strip():
@@ -55,7 +55,7 @@ def text(value: Any) -> str:
 
 
 def optional(check: Check) -> Check:
-    """Return a check that takes an empty value, too; it stands for a setting that is not set, None."""
+    """Return a check that also accepts an empty value, which stands for None: not set."""
     return lambda value: None if value is None or value == "" else check(value)
 
 
@@ -63,12 +63,12 @@ optional_text = optional(text)
 
 
 def text_or_empty(value: Any) -> str:
-    """Take a string or path, which may be empty."""
+    """Check a string or path, which may be empty."""
     return "" if value == "" else text(value)
 
 
 def file_name_part(value: Any) -> str:
-    """Take a string that can stand in a file name, and leaves room for the rest of it."""
+    """Check a string that can be part of a file name and leaves room for the rest of it."""
     if len(text(value).encode()) > LONGEST_PART:
         raise ValueError(f"must be {LONGEST_PART} bytes at most, to leave room for the rest of file names")
     if not is_name_part(text(value)):
@@ -85,7 +85,7 @@ def _several(value: Any, wanted: str, kind: type = object) -> Sequence[Any]:
 
 
 def networks(value: Any) -> tuple[str, ...]:
-    """Take networks like ``10.1.0.0/16`` or ``fd00::/8``, and addresses, divided by commas, or a sequence of them."""
+    """Check networks like ``10.1.0.0/16`` or ``fd00::/8``, and addresses: a sequence, or a text divided by commas."""
     found = []
     for network in filter(
         None, map(str.strip, _several(value, "networks, divided by commas, such as 127.0.0.1/32", str))
@@ -100,7 +100,7 @@ def networks(value: Any) -> tuple[str, ...]:
 
 @optional
 def address(value: Any) -> str:
-    """Take a port of the loopback interface, or an IP address and a port. Return both, with a colon between."""
+    """Check a port of the loopback interface, or an IP address and a port. Return both, with a colon between."""
     host, _, port = str(value).rpartition(":")
     try:
         number = int(port)
@@ -113,7 +113,7 @@ def address(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """Take a boolean, spelt as for Scrapy's ``getbool``."""
+    """Check a boolean, spelt as for Scrapy's ``getbool``."""
     spelt = {"1": True, "true": True, "0": False, "false": False}.get(str(value).strip().lower())
     if spelt is None:
         raise ValueError("must be True or False (or 1 or 0)")
@@ -139,7 +139,7 @@ def whole(minimum: int, most: int | None = None) -> Check:
 
 
 def _number(value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """Return a number for which something holds, as NaN does not."""
+    """Return a number for which ``holds`` is true; it is not for NaN."""
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError):
@@ -150,12 +150,12 @@ def _number(value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
 
 
 def seconds(value: Any) -> float:
-    """Take a positive number of seconds."""
+    """Check a positive number of seconds."""
     return _number(value, "a positive number of seconds", lambda number: 0 < number < math.inf)
 
 
 def waits(value: Any) -> tuple[float, ...]:
-    """Take one positive number of seconds or several, divided by commas, or a sequence of them."""
+    """Check positive numbers of seconds: a sequence, or a text divided by commas."""
     if not (given := _several(value, wanted := "numbers of seconds, divided by commas")):
         raise ValueError(f"must be {wanted}")
     return tuple(map(seconds, given))
@@ -163,39 +163,39 @@ def waits(value: Any) -> tuple[float, ...]:
 
 @optional
 def optional_number(value: Any) -> float:
-    """Take a finite number."""
+    """Check a finite number."""
     return _number(value, "a number", math.isfinite)
 
 
 def share(value: Any) -> float:
-    """Take a number from 0 to 1."""
+    """Check a number from 0 to 1."""
     return _number(value, "a number from 0 to 1", lambda number: 0 <= number <= 1)
 
 
 def real_number(minimum: float, below: float = math.inf) -> Check:
-    """Return the check of a number from ``minimum`` on, and below ``below``."""
+    """Return the check of a number of at least ``minimum`` and less than ``below``."""
     wanted = f"of at least {minimum:g}" if below == math.inf else f"from {minimum:g} to below {below:g}"
     return lambda value: _number(value, f"a number {wanted}", lambda number: minimum <= number < below)
 
 
 def words(value: Any) -> list[str]:
-    """Take the parts of a text divided by commas, or of a sequence."""
+    """Return the parts of a text divided by commas, or of a sequence."""
     return [word for one in _several(value, "a list, divided by commas") if (word := str(one).strip())]
 
 
 def files(value: Any) -> tuple[str, ...]:
-    """Take paths of files, divided by commas, or a sequence of them."""
+    """Check paths of files: a sequence, or a text divided by commas."""
     return tuple(dict.fromkeys(str(given_path(text(one))) for one in words(value)))
 
 
 def terms(value: Any) -> tuple[str, ...]:
-    """Take words or phrases, divided by commas, or a sequence of them; none where it is empty."""
+    """Check words or phrases: a sequence, or a text divided by commas; it may be empty."""
     given = _several(value, "words or phrases, divided by commas", str)
     return tuple(" ".join(term.split()) for term in given if term.strip())
 
 
 def one_of(*known: str) -> Check:
-    """Return the check of one of some words."""
+    """Return the check of one of the words ``known``."""
 
     def check(value: Any) -> str:
         if str(value) not in known:
@@ -206,7 +206,7 @@ def one_of(*known: str) -> Check:
 
 
 def some_of(*known: str) -> Check:
-    """Return the check of some of a few words, divided by commas, or a sequence of them; none where it is empty."""
+    """Return the check of some of the words ``known``: a sequence, or a text divided by commas; it may be empty."""
 
     def check(value: Any) -> tuple[str, ...]:
         words = dict.fromkeys(str(word).strip() for word in _several(value, "words, divided by commas"))
@@ -216,8 +216,8 @@ def some_of(*known: str) -> Check:
 
 
 def loaded(dotted: str, what: str, hint: str = "", *, needs: str = "__doc__") -> Any:
-    """Return what has a dotted path, and an attribute of a name. Raises InputError if nothing has: ``what`` cannot be
-    done, the reason, and the ``hint``."""
+    """Return the object at a dotted path, which must have the attribute ``needs``. Raises InputError if there is no
+    such object: ``what`` cannot be done, the reason, and the ``hint``."""
     module, _, name = dotted.rpartition(".")
     with as_input_error(what, form=f"{{}} ({{}}){hint}", errors=(ImportError, AttributeError, TypeError, ValueError)):
         found = getattr(import_module(module), name)
@@ -226,17 +226,18 @@ def loaded(dotted: str, what: str, hint: str = "", *, needs: str = "__doc__") ->
 
 
 def is_dotted(value: Any) -> bool:
-    """Return whether the name of a policy or scorer is a dotted path, which is imported."""
+    """Return whether the name of a policy or scorer is a dotted path, which would be imported."""
     return "." in str(value)
 
 
 def is_corpus_class(value: Any) -> bool:
-    """Return whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
+    """Return whether CORPUS is the dotted path of a class, which would be imported: names with dots between, and no
+    file."""
     return bool(_DOTTED_NAMES.fullmatch(str(value))) and not os.path.lexists(str(value))
 
 
 def settings_object(value: Any) -> dict[str, Any]:
-    """Take settings by name, or a JSON object of them."""
+    """Check settings by name, or a JSON object of them."""
     given = json_or_none(value) if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise ValueError("must be a JSON object")  # noqa: TRY004 - the one kind of error that checks raise

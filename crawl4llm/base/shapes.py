@@ -52,14 +52,14 @@ class Where:
 
 @dataclass(frozen=True)
 class Whole:
-    """The shape of whole numbers from ``least`` to ``most``."""
+    """The shape of whole numbers from ``least`` to ``most``, both included."""
 
     least: int
     most: int
 
 
 def fits(values: Sequence[Any], shape: Any) -> bool:
-    """Return whether all of some values have a shape."""
+    """Return whether all of some values have a shape; checking many together takes a fraction of the time."""
     if shape is ...:
         return True
     if isinstance(shape, Maybe):
@@ -83,7 +83,7 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
 
 
 def is_of(shape: Any) -> Callable[[Any], bool]:
-    """Return the check whether a value has a shape."""
+    """Return a function that tells whether a value has a shape."""
     return lambda value: fits([value], shape)
 
 
@@ -99,7 +99,7 @@ def _fields_fit(values: Sequence[dict[Any, Any]], shape: dict[Any, Any]) -> bool
 
 
 def misfit(value: Any, shape: Any, name: str = "") -> str:
-    """Say which field of a value that does not fit its shape is wrong."""
+    """Name the wrong field of a value that does not fit its shape."""
     if isinstance(shape, dict) and isinstance(value, dict) and ... not in shape:
         for field, of in shape.items():
             if not fits([value], {field: of}):
@@ -113,15 +113,15 @@ def misfit(value: Any, shape: Any, name: str = "") -> str:
 # -- values -------------------------------------------------------------------------------------------------------
 
 LONGEST_LINE: Final = 1 << 12
-"""Characters of a line of text out of a file, at most."""
+"""Most characters of a line of text from a file."""
 LARGEST_WHOLE: Final = (1 << 63) - 1
 LONGEST_PART: Final = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.writer)."""
+"""Most bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.writer)."""
 _NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def is_line(value: str) -> bool:
-    """Return whether text is one line of a bearable length, without control characters and lone surrogates."""
+    """Return whether text is one line of acceptable length, without control characters and lone surrogates."""
     return len(value) <= LONGEST_LINE and not _NO_LINE.search(value)
 
 
@@ -131,7 +131,7 @@ def is_name_part(value: str) -> bool:
 
 
 def is_file_name(value: str) -> bool:
-    """Return whether text is the name of a file in a folder: no path, and not longer than a file system allows."""
+    """Return whether text is the name of a file in a folder: not a path, and short enough for a file system."""
     return "/" not in value and is_within(value) and is_line(value) and len(value.encode()) <= 255
 
 
@@ -149,12 +149,12 @@ def _is_finite(value: float) -> bool:
 
 
 def whole(least: int = 0, most: int = LARGEST_WHOLE) -> Whole:
-    """Return the shape of a whole number from one to another."""
+    """Return the shape of a whole number from ``least`` to ``most``."""
     return Whole(least, most)
 
 
 def named(name: Any, shape: Any) -> Where:
-    """Return the shape of an object whose names have one shape and whose values another."""
+    """Return the shape of an object whose names have one shape and whose values have another."""
     return Where({...: shape}, lambda value: fits(list(value), name))
 
 
@@ -168,6 +168,6 @@ FLAG: Final = {bool}
 VALUE: Final = Where(
     {str, int, float, bool}, lambda value: is_line(value) if isinstance(value, str) else _is_finite(value)
 )
-"""Of a field of an archive or of a log."""
+"""Shape of a field of an archive or a log."""
 COUNTS: Final = named(LINE, whole())
-"""Of pages, documents and links, by the end of their names in stats.json."""
+"""Counts of pages, documents and links, by the end of their names in stats.json."""

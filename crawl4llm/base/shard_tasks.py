@@ -1,7 +1,7 @@
-"""Shard tasks: the jobs of long work in tasks that need nothing but files, run where ``EXECUTOR`` says.
+"""Shard tasks: parts of long work that communicate through files only, and run where ``EXECUTOR`` says.
 
-Each job leaves its output behind whole, or not at all. So a task that was killed is done again by the next start, which
-finds the output of the others.
+Each job leaves its output whole, or none. The next start repeats the jobs of killed tasks and uses the output of all
+others.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ R = TypeVar("R")
 
 LOCAL: Final = "local"
 SLURM: Final = "datatrove:slurm"
-KILLED: Final = "a task was killed; the same command goes on with what is not done"
+KILLED: Final = "a task was killed; the same command does the remaining ones"
 
 
 class Executor(NamedTuple):
-    """Where tasks run, and how many there are."""
+    """The place of tasks, and their number."""
 
     name: str = LOCAL
     """LOCAL: processes of this machine. SLURM: an array of jobs that datatrove submits."""
     tasks: int | None = None
-    """Tasks that the work is divided into; None: each job is a task, or the work is not divided."""
+    """Number of tasks into which the work is divided. None: each job is a task, or the work is not divided."""
     options: Mapping[str, Any] | None = None
-    """What datatrove's executor is given besides."""
+    """Further arguments of datatrove's executor."""
 
     @classmethod
     def of(cls, name: str, tasks: int | None, options: Mapping[str, Any] | None) -> Executor:
-        """Return an executor. Raises InputError where there is no number of tasks to submit, or of their processors."""
+        """Return an executor. Raises InputError if the number of tasks to submit, or of their processors, is
+        missing."""
         processors = (options or {}).get("cpus_per_task", 1)
         if name != LOCAL and tasks is None:
             raise InputError("EXECUTOR needs a number of tasks: give --tasks N")
@@ -55,7 +56,7 @@ class Executor(NamedTuple):
         return cls(name, tasks, options)
 
     def processes(self, workers: int) -> int:
-        """Return how many processes a task has beside it, where the work has so many ``workers`` without tasks."""
+        """Return how many processes a task starts, for work with ``workers`` processes if it is not divided."""
         if self.tasks is None:
             return workers
         each: int = 1 if self.name == LOCAL else (self.options or {}).get("cpus_per_task", 1)
@@ -67,15 +68,15 @@ UNDIVIDED: Final = Executor()
 
 @dataclass(frozen=True)
 class Shards(Generic[J, R]):
-    """Work that tasks can do."""
+    """Work that can be divided into tasks."""
 
     work: Callable[[Sequence[J]], Iterable[R]]
-    """Does some jobs, in their order; can be pickled. Results are what JSON has, and come back as JSON has them."""
+    """Does some jobs, in their order; can be pickled. Results are JSON values."""
     jobs: Sequence[J]
     done: Callable[[J], bool]
-    """Whether a job's output is there; can be pickled."""
+    """Tells whether a job's output is there; can be pickled."""
     folder: Path
-    """For the state of the tasks: of this work alone, and seen by all machines."""
+    """Folder for the state of the tasks: for this work alone, and on a disk that all machines share."""
 
 
 def run_shards(
@@ -87,11 +88,10 @@ def run_shards(
     label: str = "indexing",
     show: bool | None = None,
 ) -> Iterator[tuple[J, R]]:
-    """Do the jobs whose output is not there, in any order; yield each with its result.
+    """Do the jobs whose output is missing, in any order; yield each with its result.
 
-    Parameters and errors are those of :func:`crawl4llm.base.processes.run_jobs`; ``killed`` is what is said of a
-    process where the work is not divided into tasks. Raises InputError too where tasks on
-    other machines did not end well.
+    Parameters and errors are those of :func:`crawl4llm.base.processes.run_jobs`; ``killed`` is the message for a killed
+    process if the work is not divided into tasks. Raises InputError also if tasks on other machines failed.
     """
     missing = [job for job in shards.jobs if not shards.done(job)]
     if executor.name == SLURM:
@@ -105,7 +105,7 @@ def run_shards(
 
 
 class _Task(NamedTuple):
-    """Some jobs, which one process does."""
+    """Some jobs that one process does."""
 
     work: Callable[[Sequence[Any]], Iterable[Any]]
     jobs: Sequence[Any]
@@ -120,7 +120,7 @@ def _do(task: _Task) -> list[Any]:
 
 
 def divided(jobs: Sequence[J], parts: int) -> list[list[J]]:
-    """Divide jobs, which keep their order, into at most so many parts of about the same size; none is empty."""
+    """Divide jobs, in their order, into at most ``parts`` parts of about equal size; none is empty."""
     total, before = max(sum(job.size for job in jobs), 1), 0
     found: list[list[J]] = [[] for _ in range(parts)]
     for job in jobs:
@@ -132,17 +132,17 @@ def divided(jobs: Sequence[J], parts: int) -> list[list[J]]:
 # -- Slurm -------------------------------------------------------------------------------------------------------------
 
 _ARRAY: Final = "array.json"
-"""Note of what was submitted: the number of tasks, and the id of the last job."""
+"""Record of the submitted array: its number of tasks and the id of its last job."""
 _OURS: Final = {"self", "pipeline", "tasks", "logging_dir", "skip_completed", "depends", "job_id_retriever"}
-"""Parameters of the executor that are not for EXECUTOR."""
+"""Parameters of the executor that EXECUTOR may not set."""
 _NEEDED: Final = ("partition", "time")
 _ENVIRONMENT: Final = ("env_command", "condaenv", "venv_path")
 _FIRST_WAIT, _LONGER, _LONGEST_WAIT = 0.5, 1.5, 60.0
-"""Seconds between two looks at the queue, and by how much they grow."""
+"""Seconds between two looks at the queue, and the factor by which they grow."""
 
 
 class _Step:
-    """The one step of the pipeline: does the jobs of a task that are not done."""
+    """The one step of the pipeline: does the jobs of a task that are still to do."""
 
     def __init__(self, shards: Shards[Any, Any], parts: Sequence[Sequence[Any]]) -> None:
         self._pickled = pickle.dumps((shards, parts))  # which datatrove copies and pickles again
@@ -162,11 +162,11 @@ class _Step:
 def _run_array(
     shards: Shards[J, R], executor: Executor, unit: str, label: str, show: bool | None
 ) -> Iterator[tuple[J, R]]:
-    """Submit the tasks that are not complete as an array of Slurm jobs, by datatrove, and wait for them; yield their
-    jobs with the results.
+    """Submit the incomplete tasks as an array of Slurm jobs, by datatrove, and wait for them; yield their jobs with the
+    results.
 
-    An array that an earlier process submitted is waited for. Raises InputError where nothing can be submitted, and
-    where tasks did not end well, which says why.
+    If an earlier process submitted an array, that is waited for. Raises InputError, with the reason, if nothing can be
+    submitted or tasks fail.
     """
     try:
         from datatrove.executor import SlurmPipelineExecutor  # an extra
@@ -174,7 +174,7 @@ def _run_array(
     except ImportError:
         raise InputError(f"EXECUTOR={SLURM} needs datatrove; {to_install('offline')}") from None
     if "SLURM_ARRAY_TASK_ID" in os.environ:
-        raise InputError(f"EXECUTOR={SLURM} submits jobs; give the command outside of a job array")
+        raise InputError(f"EXECUTOR={SLURM} submits jobs; run the command outside a job array")
     logger.disable("datatrove")
     parts = divided(shards.jobs, executor.tasks or 1)
     noted = _noted(shards.folder)
@@ -197,8 +197,8 @@ def _run_array(
 
 
 def _array(kind: Any, shards: Shards[J, R], parts: Sequence[Sequence[J]], executor: Executor, label: str) -> Any:
-    """Return an executor of a ``kind``, datatrove's, without the job that would sum up figures, of which there are
-    none."""
+    """Return a datatrove executor of class ``kind``, without its last job, which would sum up statistics that do not
+    exist here."""
     given = dict(executor.options or {})
     known = set(inspect.signature(kind.__init__).parameters) - _OURS
     if unknown := set(given) - known:
@@ -214,7 +214,7 @@ def _array(kind: Any, shards: Shards[J, R], parts: Sequence[Sequence[J]], execut
 
 
 def _submit_nothing() -> None:
-    """Take the place of a method of the executor, which is pickled with it."""
+    """Replace a method of the executor, which is pickled with it."""
 
 
 def _submit(array: Any, folder: Path, executor: Executor) -> None:
@@ -230,12 +230,12 @@ def _submit(array: Any, folder: Path, executor: Executor) -> None:
         except (TypeError, ValueError) as error:
             raise InputError(f"EXECUTOR has a wrong value: {error}") from None
         except subprocess.CalledProcessError as error:
-            raise InputError(f"sbatch ended with status {error.returncode}; what it said stands above") from None
+            raise InputError(f"sbatch ended with status {error.returncode}; see its messages above") from None
     write_whole(folder / _ARRAY, json.dumps({"tasks": executor.tasks, "job": str(array.job_id)}).encode())
 
 
 def _wait(array: Any, folder: Path, parts: Sequence[Sequence[J]], unit: str, label: str, show: bool | None) -> None:
-    """Wait until all tasks are complete. Raises InputError when the array has ended before."""
+    """Wait until all tasks are complete. Raises InputError if the array ends before."""
     sizes = [sum(job.size for job in part) for part in parts]
     done, wait = 0, _FIRST_WAIT
     with Progress[J](None, label, sum(sizes), unit=unit, unit_scale=True, bar=show) as bar:

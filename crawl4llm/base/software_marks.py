@@ -1,7 +1,7 @@
-"""Marks by which an HTML page tells the software that made it.
+"""Marks by which the software of an HTML page is recognised.
 
 These are its generator meta, the paths of its scripts, styles and forms, some elements, and the cookies that came with
-it. None of it need be true: a page may bear the marks of software that did not make it.
+it. A mark can be false: a page may bear the marks of software that did not make it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GENERATOR, ASSETS, ELEMENT, COOKIE = "generator", "assets", "element", "cookie"
 """Kinds of marks."""
 MOST_MARKS: Final = 12
-"""Marks of a page that are noted."""
+"""Most marks of a page that are noted."""
 _MOST_ASSETS: Final = 300
 _LONGEST_REFERENCE: Final = 1024
 
@@ -30,21 +30,21 @@ class Mark(NamedTuple):
     software: str
     kind: str
     root: str = ""
-    """The path below which the software lies, by the place of its assets; empty if the mark does not tell."""
+    """The path at which the software is installed, by the place of its assets; empty if the mark does not tell."""
 
 
 class Marks(NamedTuple):
     """The marks of a software."""
 
     generator: str = ""
-    """How the content of its generator meta begins, as a regular expression."""
+    """A regular expression for the beginning of its generator meta."""
     assets: str = ""
-    """A piece of the paths of its scripts, styles, images and forms, as a regular expression; it begins at the root of
+    """A regular expression for a part of the paths of its scripts, styles, images and forms; it begins at the root of
     the software."""
     element: str = ""
-    """A CSS selector of an element that pages of other software do not have."""
+    """A CSS selector of an element that only pages of this software have."""
     cookie: str = ""
-    """The name of a cookie, as a regular expression."""
+    """A regular expression for the name of a cookie."""
 
 
 SOFTWARE: Final = {
@@ -153,8 +153,8 @@ SOFTWARE: Final = {
 
 
 def marks_of(page: HtmlTree, url: str, generator: str, resolve: Callable[[str], str | None]) -> tuple[Mark, ...]:
-    """Return the marks that a page bears, those of its cookies apart. ``generator``: the content of its generator meta;
-    ``resolve``: returns where a reference of the page leads."""
+    """Return the marks of a page, without those of its cookies. ``generator``: the content of its generator meta;
+    ``resolve``: returns the target of a reference of the page."""
     marks: dict[Mark, None] = {}
     if generator and (found := _GENERATORS.match(generator)) is not None:
         marks[Mark(str(found.lastgroup), GENERATOR)] = None
@@ -177,7 +177,7 @@ def marks_of_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[Mark]:
 
 
 def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -> Iterator[Mark]:
-    """Yield marks by scripts, styles, images and forms of the page's own host, one of each software."""
+    """Yield marks by scripts, styles, images and forms of the page's own host, one for each software."""
     seen, own = set(), _host_and_path(url)[0]
     for node in islice(page.css("script[src], link[href], img[src], form[action]"), _MOST_ASSETS):
         attributes = node.attributes
@@ -196,13 +196,13 @@ def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -
 
 
 def _host_and_path(url: str) -> tuple[str, str]:
-    """Return the host of a normalised URL, with its port, and path and query, which begin with a slash."""
+    """Return the host of a normalised URL with its port, and its path and query, which begin with a slash."""
     host, _, path = url.partition("://")[2].partition("/")
     return host, f"/{path}"
 
 
 def _any_of(kind: str, *, before: str = "") -> re.Pattern[str]:
-    """Return an expression that finds a mark of a kind; the group that matches is named by the software."""
+    """Return an expression that finds marks of a kind; the matching group is named after the software."""
     each = ((name, getattr(marks, kind)) for name, marks in SOFTWARE.items())
     return re.compile(before + "(?:" + "|".join(f"(?P<{name}>{one})" for name, one in each if one) + ")")
 

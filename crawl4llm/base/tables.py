@@ -1,4 +1,4 @@
-"""What a command prints, as aligned lines for people or as one JSON object for programs."""
+"""The output of a command, as aligned lines for people or as one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawl4llm.base.errors import InputError, PageError
 
 _WIDTH: Final = 11
 _MEASURED: Final = 500
-"""Rows by which the widths of columns are set; longer values of later rows push their line to the right."""
+"""Rows that determine the widths of columns; longer values of later rows push their line to the right."""
 
 
 class Fact(NamedTuple):
@@ -20,9 +20,9 @@ class Fact(NamedTuple):
     name: str
     value: Any
     shown: str | None = None
-    """What its line says of it; by default the value, numbers with thousands apart. Empty: it has no line."""
+    """The value in its line; by default the value itself, with a separator of thousands. Empty: no line."""
     width: int = _WIDTH
-    """Characters of the line before that."""
+    """Characters of the line before the value."""
 
 
 class Rows(NamedTuple):
@@ -33,27 +33,27 @@ class Rows(NamedTuple):
     """Keys in JSON; headings have blanks for their underscores."""
     rows: Iterable[Sequence[Any]]
     title: str = ""
-    """The line above."""
+    """The line above the table."""
     total: Sequence[Any] | None = None
-    """A last row; in JSON an object of its own, ``NAME_in_all``, without the first column, which names it."""
+    """A last row; in JSON a separate object, ``NAME_in_all``, without the first column, which names it."""
     digits: int = 3
-    """Decimal places of all numbers that are not whole."""
+    """Decimal places of all numbers that are not integers."""
     line: Callable[..., str] | None = None
-    """Makes the line of a row, of its values; there are no headings then."""
+    """Makes the line of a row from its values; there are no headings then."""
 
 
 class Line(str):
-    """A line for people; programs are told the same by facts beside it."""
+    """A line for people; programs get the same from facts beside it."""
 
     __slots__ = ()
 
 
 Part: TypeAlias = "str | Fact | Rows"
-"""A piece of what a command prints; a string is a remark: a line, in JSON one of the list ``notes``."""
+"""A piece of a command's output. A string is a remark: a line, or in JSON an item of the list ``notes``."""
 
 
 def facts(values: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield facts whose values stand below each other, however long their names are."""
+    """Yield facts with their values aligned, for names of any length."""
     width = max(_WIDTH, *(len(name) + 2 for name in values))
     yield from (Fact(name, value, width=width) for name, value in values.items())
 
@@ -70,9 +70,9 @@ def text_lines(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def json_lines(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield one line, a JSON object of all parts; where an InputError or PageError ends them, it has it as ``error``.
+    """Yield one line, a JSON object of all parts; an InputError or PageError that ends them is its field ``error``.
 
-    Keys are names with underscores for blanks and hyphens. A name that comes again gets a list of its values.
+    Keys are names with underscores for blanks and hyphens. A repeated name gets a list of its values.
     """
     content: dict[str, Any] = {}
     lists: set[str] = set()
@@ -99,7 +99,7 @@ def json_lines(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def shown(value: Any, digits: int = 3) -> str:
-    """Return a value for human eyes, on one line: a dash for None, numbers with thousands apart."""
+    """Return a value for people, on one line: a dash for None, numbers with a separator of thousands."""
     if value is None or value == "":
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Printing and ending of commands: lines on standard output, one line for an error, an exit status that is true.
+"""Output and end of commands: lines on standard output, one line for an error, a correct exit status.
 
-Bars go to the standard error output, and only where somebody looks on. What lines, errors and log lines say may come
-from a page, a file or somebody else's run; here, on their way out, they lose what would steer a terminal.
+Bars go to standard error, and only on a terminal. Lines, errors and log lines may contain text of a page, a file or
+somebody else's run; here characters that would control a terminal are removed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from crawl4llm.base.tables import Part, json_lines, text_lines
 
 _signalled = threading.Event()
 _held_back: Final[list[bool]] = []
-"""As many as blocks in which no KeyboardInterrupt may be raised."""
+"""An item for each open block in which no KeyboardInterrupt may be raised."""
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C or SIGTERM ended, as shells have it for Ctrl-C."""
+"""Exit status of a command that Ctrl-C or SIGTERM ended; shells use it for Ctrl-C."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
-"""Characters by which a page could give orders to a terminal, or have its text shown in another order than it has: C0
-and C1 controls (ECMA-48) but tab and line feed, bidirectional controls (UAX #9, 2), other line ends, and the deprecated
-format characters."""
+"""Characters by which a page could control a terminal or change the order of its text: C0 and C1 controls (ECMA-48)
+except tab and line feed, bidirectional controls (UAX #9, 2), other line ends, and deprecated format characters."""
 
 
 def add_json_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Add ``--json``, which commands hand on to :func:`print_lines`."""
+    """Add ``--json``, which commands pass to :func:`print_lines`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines and tables")
 
 
@@ -50,8 +49,8 @@ def add_tasks_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) 
 def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool = False) -> int:
     """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt in what makes the lines, from now on; it ends in a line. With ``goes_on``
-    the line says that the same command goes on.
+    From now on Ctrl-C and SIGTERM raise KeyboardInterrupt in the code that makes the lines, which ends in a line. With
+    ``goes_on`` that line says that the same command continues the work.
     """
     guard_log()
     raise_when_interrupted()
@@ -75,19 +74,19 @@ def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool =
 
 
 def can_ask() -> bool:
-    """Return whether somebody can be asked: both input and standard error output are a terminal."""
+    """Return whether questions are possible: both input and standard error are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(what: str) -> None:
-    """Ask whether that should be done. Raises InputError unless the answer is yes."""
+    """Ask whether ``what`` should be done. Raises InputError unless the answer is yes."""
     print(f"{harmless(what)}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise InputError(f"not confirmed, and not done: {what}")
 
 
 def say_interrupted(more: str = "") -> None:
-    """Say in one line that the user ended the command, and ``more``; its exit status will be the one that it gives."""
+    """Say in one line that the user ended the command, and ``more``; the exit status will be INTERRUPTED."""
     # Where Ctrl-C interrupted an exec() of a text, as dataclasses have at import, CPython would end `python -m` by that
     # signal, though the exception was caught (run_eval_code_obj() notes it); another exec() makes it forget.
     exec("")  # noqa: S102
@@ -100,7 +99,7 @@ def end_when_interrupted() -> None:
 
 
 def interrupts_as_ever() -> None:
-    """Undo what :func:`end_when_interrupted` did."""
+    """Undo :func:`end_when_interrupted`."""
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
         if signal.getsignal(number) is _end:
             signal.signal(number, handler)
@@ -112,21 +111,21 @@ def raise_when_interrupted() -> None:
 
 
 def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Set the handler of both signals, but where one is ignored, as under nohup, or handled by somebody else."""
+    """Set the handler of both signals, unless one is ignored, as under nohup, or has another handler."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, _end, _raise}:
             signal.signal(number, handler)
 
 
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt where a signal has come: Python drops what a handler raises while it forks a process."""
+    """Raise KeyboardInterrupt if a signal has come, because Python drops what a handler raises during a fork."""
     if _signalled.is_set():
         raise KeyboardInterrupt
 
 
 @contextmanager
 def interrupt_held_back() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of the block, not in it, where locks are taken that other threads wait for."""
+    """Delay KeyboardInterrupt to the end of the block, in which locks are taken that other threads wait for."""
     _held_back.append(True)
     try:
         yield
@@ -148,7 +147,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 
 def complain(error: object) -> None:
-    """Say in one line what was wrong."""
+    """Print an error in one line."""
     line = " ".join(harmless(str(error)).split("\n"))
     print(f"crawl4llm: error: {line}", file=sys.stderr)  # noqa: T201 - likewise
 
@@ -159,12 +158,12 @@ def wants_bar(progress_bar: str) -> bool:
 
 
 def harmless(text: str) -> str:
-    """Return foreign text without the characters that steer a terminal."""
+    """Return foreign text without the characters that control a terminal."""
     return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class _HarmlessRecord(logging.LogRecord):
-    """A log record whose message and traceback are made harmless, whichever handler formats it."""
+    """A log record whose message and traceback are made harmless, for any handler."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -176,7 +175,7 @@ class _HarmlessRecord(logging.LogRecord):
 
 
 def guard_log() -> None:
-    """Make all further log lines of this process, and of those it forks, harmless."""
+    """Make all later log lines of this process, and of its forks, harmless."""
     logging.setLogRecordFactory(_HarmlessRecord)
 
 
@@ -185,10 +184,10 @@ _LONGEST: Final = 200
 
 
 def cell(text: object) -> str:
-    """Return a value as it stands in a table's cell: on one line, of at most 200 characters, without any markup.
+    """Return a value for a table's cell: on one line, at most 200 characters, without markup.
 
-    A backslash before ASCII punctuation makes a character of it (CommonMark 0.31, 2.4); it also ends what GitHub would
-    take for an address.
+    A backslash makes ASCII punctuation plain text (CommonMark 0.31, 2.4), and breaks what GitHub would take for an
+    address.
     """
     encodable = str(text).encode(errors="backslashreplace").decode()  # a name of a file may be no UTF-8
     line = " ".join(harmless(encodable).split())
@@ -204,7 +203,7 @@ def positive_integer(text: str) -> int:
 
 
 def add_question_options(parser: argparse._ArgumentGroup) -> None:
-    """Add what a purge takes besides the domain."""
+    """Add the options of a purge other than the domain."""
     parser.add_argument(
         "--whole-suffix", action="store_true", help="purge a public suffix, such as com or github.io, too"
     )

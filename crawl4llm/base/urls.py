@@ -1,17 +1,17 @@
-"""URLs as identities: the document key of a URL, and the form under which a forgiving look-up files it.
+"""URLs as identities: the document key of a URL, and the form by which a tolerant look-up finds it.
 
-The parser of the URL Standard (https://url.spec.whatwg.org/, 4.4) reads a text, so that it leads to the host and path
-to which it leads browsers. RFC 3986 then normalises the parsed URL, so that two spellings of one URI are one document:
+The parser of the URL Standard (https://url.spec.whatwg.org/, 4.4) reads a text, so that it leads to the same host and
+path as in browsers. RFC 3986 then normalises the parsed URL, so that two spellings of one URI are one document:
 
 - scheme and host in lower case (6.2.2.1), a host with other letters in its ASCII form (UTS 46, non-transitional), an
   address in its usual form;
-- percent-encoding in upper case and only where it is needed (6.2.2.1, 6.2.2.2); blanks, other alphabets and the rest
-  that no URI may hold are encoded as UTF-8 (2.5, and RFC 3987, 3.1), in a query by the page's charset;
+- percent-encoding in upper case and only if it is needed (6.2.2.1, 6.2.2.2): for characters that no URI may hold, such
+  as blanks and other alphabets, as UTF-8 (2.5, and RFC 3987, 3.1), in a query by the page's charset;
 - no dot segments (6.2.2.3), no default or empty port, ``/`` for an empty path (6.2.3);
 - no fragment, which is never sent to a server (3.5).
 
-The order and content of the query stay as they are: they may matter to the server. A text that
-the parser refuses is no link. It has a key by RFC 3986 alone, under which archives may hold it.
+The order and content of the query are not changed, because they may matter to the server. A text that the parser
+refuses is not a link. It has a key by RFC 3986 alone, under which archives may hold it.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ from ada_url import join_url
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 BLANKS: Final = "".join(map(chr, range(0x21)))
-"""White space and controls, which a URL may have around it."""
+"""White space and controls, which may surround a URL."""
 _UNRESERVED: Final = "A-Za-z0-9._~-"
 _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
 _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
 _NAME: Final = "(?:[a-z0-9.-]*\\.)?[a-z][a-z0-9-]*"
-"""A host that stays as it is. One that ends in a number may be an address (URL Standard, 3.5)."""
+"""A host that needs no change. One that ends in a number may be an address (URL Standard, 3.5)."""
 _ORIGIN: Final = rf"https?://{_NAME}(?::(?!(?:80|443)/)(?:[1-9][0-9]{{0,3}}|[1-5][0-9]{{4}}|6[0-4][0-9]{{3}}))?"
 _PATH: Final = rf"[{_IN_PATH}{_UNRESERVED}]*"
 _QUERY: Final = rf"(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
 _NORMAL = re.compile(rf"({_ORIGIN})(/{_PATH})({_QUERY})(?:#.*)?", re.DOTALL)
-"""URLs that are their own key but for dot segments and a fragment, as most are. A port that may be the default is none
-of them."""
+"""URLs that are their own key except for dot segments and a fragment, as most are. URLs with a port that may be the
+default are left out."""
 NORMAL_REFERENCE: Final = re.compile(rf"({_ORIGIN}(?=/))?((?!//|[?#]|[^/?]*:|\Z){_PATH}{_QUERY})(?:#.*)?", re.DOTALL)
-"""References (RFC 3986, 4.2) that become such a URL as they stand: an origin, if there is one, and a path with its
-query."""
+"""References (RFC 3986, 4.2) that become such a URL unchanged: an optional origin, and a path with its query."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
 _WEB_SCHEME = re.compile(r"https?:", re.IGNORECASE)
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -57,15 +56,15 @@ _PORT_OF_ADDRESS = re.compile(r"(?<=\]):([0-9]*)\Z")
 _UNRESERVED_CHARACTER = re.compile(rf"[{_UNRESERVED}]")
 _INDEX_PAGES: Final = ("/", "/index.html", "/index.htm")
 _LONGEST_NAME: Final = 1000
-"""Characters of a host that is put into ASCII by RFC 3490, which takes time with the square of their number."""
+"""Most characters of a host that is converted to ASCII by RFC 3490, in time quadratic in their number."""
 _NO_URL: Final = "about:blank"
 """A base to which nothing is relative."""
 
 
 def normalise_url(url: str) -> str:
-    """Return the document key of a URL (see above). Any text gives a key, free of blanks; a key gives itself.
+    """Return the document key of a URL (see above). Any text has a key, free of blanks; the key of a key is itself.
 
-    Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https keep all but their
+    Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https lose only their
     fragment.
     """
     if (parsed := parse_url(url)) is not None:
@@ -75,11 +74,10 @@ def normalise_url(url: str) -> str:
 
 
 def parse_url(reference: str, base: str | None = None, charset: str = "utf-8") -> str | None:
-    """Return the document key of a URL, or of a reference relative to another; None if it is refused by the parser of
-    the URL Standard, or of another scheme than http and https.
+    """Return the document key of a URL, or of a reference relative to ``base``, a document key. None if the parser of
+    the URL Standard refuses it, or its scheme is not http or https.
 
     A query is encoded in ``charset``, a label of the page's (URL Standard, 4.4, query state); all else as UTF-8.
-    ``base`` is a document key.
     """
     if base is None and (normal := _NORMAL.fullmatch(reference)):
         origin, path, query = normal.groups()
@@ -121,10 +119,9 @@ def site_of(url: str) -> str:
 
 
 def lookup_form(key: str) -> str:
-    """Return the form that two document keys share if the live web takes them for one page's.
+    """Return the form that two document keys share if they probably name one page of the live web.
 
-    Forgiven are http for https, a slash at the end of the path, ``index.html`` or ``index.htm`` for the folder, and an
-    empty query.
+    It ignores http or https, a slash at the end of the path, ``index.html`` or ``index.htm``, and an empty query.
     """
     rest = key[key.index("//") + 2 :] if key.startswith(("http://", "https://")) else key
     path, _, query = rest.partition("?")
@@ -155,8 +152,8 @@ def _authority(authority: str, scheme: str) -> str:
 
 
 def _without_surrogates(text: str) -> str:
-    """Return a text that is UTF-8: bytes that came as surrogate escapes percent-encoded, halves of surrogate pairs
-    replaced (Infra Standard, 4.6, scalar value string)."""
+    """Return a text that is UTF-8: surrogate escapes are percent-encoded, other lone surrogates replaced (Infra
+    Standard, 4.6, scalar value string)."""
     return text if text.isascii() else _SURROGATE.sub(_percent_encoded, text)
 
 
@@ -181,7 +178,7 @@ def _encoded(encode: Callable[[str, str], tuple[bytes, int]], text: re.Match[str
 
 
 def _references(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for characters that a charset lacks: their references in HTML, percent-encoded."""
+    """Return the replacement of characters that a charset lacks: their references in HTML, percent-encoded."""
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end]
     return "".join(f"%26%23{ord(character)}%3B" for character in lacking), error.end
@@ -196,7 +193,7 @@ _IN_QUERIES: Final = [quote(bytes([byte]), safe=f"{_IN_QUERY}%") for byte in ran
 
 
 def _encode(part: str, allowed: str) -> str:
-    """Percent-encode what is not ``allowed``, and nothing that need not be; a stray ``%`` becomes ``%25``."""
+    """Percent-encode characters that are not ``allowed``, and no others; a stray ``%`` becomes ``%25``."""
     if "%" in part:
         part = _ESCAPE.sub(_normal_escape, part)
     try:
@@ -230,11 +227,11 @@ def _remove_dot_segments(path: str) -> str:
 
 _NO_NAME = re.compile(r"[\0-\x20/\\?#@:\[\]]")
 PLAIN_HOST: Final = re.compile(rf"https?://({_NAME})(?::[0-9]*)?[/?#]")
-"""Hosts that need no parsing; most URLs have one, and finding it so takes a tenth of the time."""
+"""Hosts that need no parsing; most URLs have one, and this finds it in a tenth of the time."""
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL as its document key has it, without brackets and port; empty where it has none."""
+    """Return the host of a URL as in its document key, without brackets and port; empty if it has none."""
     if plain := PLAIN_HOST.match(url):
         return plain[1]
     try:
@@ -244,15 +241,15 @@ def host_of(url: str) -> str:
 
 
 def host_named(name: str) -> str:
-    """Return a host that is given alone, as URLs have it, without a dot at its end; empty if it cannot be one."""
+    """Return a host given alone in the form of URLs, without a dot at its end; empty if it is invalid."""
     return "" if _NO_NAME.search(name) else host_of(f"http://{name}/").removesuffix(".")
 
 
 class BaseUrl:
-    """The URL that references are relative to. If the parser refuses it, only absolute references lead anywhere."""
+    """The URL that references are relative to. If the parser refuses it, only absolute references can be resolved."""
 
     def __init__(self, url: str, charset: str = "utf-8") -> None:
-        """``charset``: of the page, in which queries are encoded, as :func:`parse_url` takes it."""
+        """``charset``: of the page; queries are encoded in it, as in :func:`parse_url`."""
         self._charset = charset
         self._url = parse_url(url)
         without_query = (self._url or "").partition("?")[0]
@@ -260,7 +257,7 @@ class BaseUrl:
         self._origin = "/".join(without_query.split("/", 3)[:3])
 
     def resolve(self, reference: str) -> str | None:
-        """Return the document key of where a reference leads (URL Standard, 4.4); None if that is not on the web."""
+        """Return the document key of the target of a reference (URL Standard, 4.4); None if it is not on the web."""
         if reference.startswith("#"):
             return self._url
         if (normal := NORMAL_REFERENCE.fullmatch(reference)) and (self._url or normal[1]):
@@ -271,6 +268,6 @@ class BaseUrl:
 
 
 def redirect_target(url: str, location: bytes) -> str | None:
-    """Return the document key of where a redirect leads from a URL, by its Location (RFC 9110, 10.2.2); None if that is
-    not on the web."""
+    """Return the document key of the target of a redirect from ``url``, by its Location (RFC 9110, 10.2.2); None if it
+    is not on the web."""
     return BaseUrl(url).resolve(location.decode("utf-8", "surrogateescape")) if location else None

@@ -1,4 +1,4 @@
-"""Files and folders that take their place when all of them is written, or not at all."""
+"""Files and folders that are put in place only when they are complete."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 def replacing(
     path: Path, temporary: Path | None = None, *, fsync: bool = False, mode: int = 0o666
 ) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of ``path`` when the block ends well, and is removed otherwise.
+    """Yield a new file that replaces ``path`` if the block ends well, and is removed otherwise.
 
-    ``temporary`` is where it lies until then, by default beside ``path``. With ``fsync`` it survives a power cut.
+    ``temporary`` is its path until then, by default beside ``path``. With ``fsync`` the file survives a power cut.
     Raises OSError.
     """
     temporary = temporary or path.with_name(f"{path.name}.open")
@@ -46,10 +46,10 @@ def replacing(
 
 @contextmanager
 def whole_folder(to: Path) -> Iterator[Path]:
-    """Yield a new folder beside ``to``; it takes the place of ``to`` when the block ends well.
+    """Yield a new folder beside ``to``, which takes the place of ``to`` if the block ends well.
 
-    Else it is removed; so is what processes have left that were killed while they made the same folder. ``to`` is an
-    absolute path, where nothing is or an empty folder. Raises OSError.
+    Otherwise it is removed, together with folders that killed processes left for the same place. ``to`` is an absolute
+    path; nothing or an empty folder may be there. Raises OSError.
     """
     _remove_left_over(to)
     temporary = _temporary(to, os.getpid())
@@ -83,7 +83,7 @@ def _runs(process: int) -> bool:
 
 
 def check_free(to: Path, named_by: str = "--out") -> None:
-    """Raise InputError where something is at ``to``, which ``named_by`` names, but an empty folder."""
+    """Raise InputError if anything but an empty folder is at ``to``, which ``named_by`` names."""
     with as_input_error(f"{named_by} {to} cannot be read"):
         taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
     if taken:
@@ -91,7 +91,7 @@ def check_free(to: Path, named_by: str = "--out") -> None:
 
 
 def check_new_file(path: Path, named_by: str = "--out") -> None:
-    """Raise InputError, before any work is done, if something is at ``path`` or no file can be written there."""
+    """Raise InputError, before any work is done, if ``path`` exists or no file can be written there."""
     refuse_to_overwrite(path, named_by)
     if not path.parent.is_dir():
         raise InputError(f"{named_by} {path} cannot be written: {path.parent} is no folder")
@@ -102,14 +102,14 @@ def check_new_file(path: Path, named_by: str = "--out") -> None:
 
 
 def refuse_to_overwrite(path: Path, named_by: str = "--out") -> None:
-    """Raise InputError if something is at ``path``."""
+    """Raise InputError if ``path`` exists."""
     if os.path.lexists(path):
         raise InputError(f"{named_by} {path}: exists already; give another name, or remove it")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder for this process alone, waiting for others. Raises InputError where it cannot be written."""
+    """Lock the folder for this process alone, waiting for others. Raises InputError if it cannot be written."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("wb")
@@ -137,13 +137,13 @@ def writing(path: Path, what: str = "the index") -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put a file of an index in place when all of it is on disk. Raises InputError."""
+    """Put a file of an index in place once all of it is on disk. Raises InputError."""
     with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
         file.write(data)
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what killed writers have left."""
+    """Remove temporary files of killed writers."""
     for path in list(folder.rglob("*.tmp")):
         if path.is_dir():
             shutil.rmtree(path)

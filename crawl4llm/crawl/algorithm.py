@@ -10,8 +10,8 @@
                                                      12           Add(V, v)
                                                      15     U_c <- Dequeue(Q, n)
 
-:class:`crawl4llm.crawl.crawl.Crawl` runs the loop (5) and says what was fetched (6), in batches and in continuous
-order; parts of a crawl (:mod:`crawl4llm.parts`) hear of each page and each link.
+:class:`crawl4llm.crawl.crawl.Crawl` runs the loop (5) and hands over fetched pages (6), in batches or in continuous
+order; parts of a crawl (:mod:`crawl4llm.parts`) see each page and each link.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overridin
 
 
 class Neighbours(Protocol):
-    """The partitions of a crawl that is divided among several."""
+    """The other partitions of a crawl that is divided among several."""
 
     def own(self, page: CrawledPage) -> CrawledPage:
-        """Return a page with the links to documents of this partition alone, and send the others where they belong."""
+        """Return a page with only its links to documents of this partition, and send the others to theirs."""
 
     def takes(self, target: Entry) -> bool:
-        """Send the target of a redirect where it belongs; False: it belongs here."""
+        """Send the target of a redirect to its partition; return False if it belongs to this one."""
 
 
 @dataclass
@@ -53,24 +53,24 @@ class Algorithm:
     writer: PageWriter
     """P (line 2): archive and crawl log."""
     scope: Scope
-    """V (line 3): the visited set, and what may not enter it."""
+    """V (line 3): the visited set, and the rules for documents that enter it."""
     policy: Policy
     """Score_URL (line 11)."""
     parts: Parts
     log: LogWriter
     counters: Counters
     counts_answers: bool = True
-    """Whether each answer counts as a fetch; else who sends requests counts them."""
+    """True if each answer counts as a fetch; otherwise the sender of requests counts them."""
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
         self.iteration: int | None = None
-        """As log and archive tell it; None in continuous order."""
+        """The batch, as in log and archive; None in continuous order."""
         self.refused: list[FailureLine] = []
-        """To be logged with the next documents that are queued; ``targets`` of redirects are queued with them."""
+        """Lines to be logged with the next documents that are queued; redirect ``targets`` are queued with them."""
         self.targets: list[Entry] = []
         self._dropped: list[Entry] = []
-        """Documents that were dropped when their turn came, of which the policy is to hear."""
+        """Documents that were dropped when their turn came; the policy is told of them next."""
         self.score: Callable[[Sequence[Candidate]], Awaitable[list[Rating]]] = self.policy.score
         self._crawled, self._leads = self.parts.having("crawled"), self.parts.having("leads")
         self._found, self._place = self.parts.having("found"), self.parts.having("place")
@@ -92,7 +92,7 @@ class Algorithm:
         return leases
 
     def drop(self, entry: Entry, refusal: Refusal) -> None:
-        """Take note of a document that has left Q because a part wants it no more."""
+        """Note a document that has left Q because a part no longer wants it."""
         self._dropped.append(entry)
         self.counters.counts[f"{Outcome.DROPPED.value}/{refusal.reason}"] += 1
         if refusal.counted:
@@ -102,8 +102,8 @@ class Algorithm:
     async def merge(
         self, answers: Sequence[Answer], hold_back: Callable[[CrawledPage], None] | None = None
     ) -> list[Candidate]:
-        """Merge what was fetched into P (line 7); return what is to be queued of its links. With ``hold_back``, that
-        takes the pages, and no links are extracted."""
+        """Merge fetched pages into P (line 7); return candidates from their links. ``hold_back`` takes the pages
+        instead, and their links are not extracted."""
         rated = await self.writer.rate(answers, self.policy)
         new: list[Candidate] = []
         lines: list[CrawlLine] = []
@@ -135,7 +135,7 @@ class Algorithm:
         return new
 
     def extract(self, page: CrawledPage) -> list[Candidate]:
-        """Return the links of a page that were not in V, and now are (lines 8 to 10, and 12)."""
+        """Return the links of a page that were not in V, and add them to V (lines 8 to 10, and 12)."""
         if self.neighbours is not None:
             page = self.neighbours.own(page)
         for learn in self._learns:
@@ -148,7 +148,8 @@ class Algorithm:
         return new
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> None:
-        """Put what has a score into Q (line 11), and targets of redirects with the scores of what led to them."""
+        """Put candidates with a score into Q (line 11), and redirect targets with the scores of the documents that led
+        to them."""
         entries, self.targets = self.targets, []
         failures, self.refused = self.refused, []
         for candidate, rated in zip(candidates, await self.score(candidates), strict=True):
@@ -179,13 +180,13 @@ class Algorithm:
             crawled(lease.entry, rated)
 
     def _drop(self, answer: Answer, refusal: Refusal) -> FailureLine:
-        """End the lease of a document that a part drops, now that its page was read."""
+        """End the lease of a document that a part drops after its page was read."""
         answer.outcome, answer.reason, answer.why = Outcome.DROPPED, refusal.reason, refusal.why
         self.frontier.settle(answer.lease, Outcome.DROPPED, refusal.reason)
         return failure_line(Outcome.DROPPED.value, refusal.reason, answer.lease.entry, refusal.why)
 
     def _with_links(self, leased: Entry, page: PageRecord, rated: Rated) -> CrawledPage:
-        """Return a page with those of its links that lead anywhere."""
+        """Return a page with those of its links that have a target."""
         links, left = page.outlinks or (), rated.left if page.follows else "links/nofollow"
         if left is not None:
             self.counters.counts[left] += len(links)
@@ -197,7 +198,7 @@ class Algorithm:
         return CrawledPage(entry, influence, links, rated.novel, rated.classes, rated.dropped is None)
 
     def _end(self, answer: Answer) -> list[FailureLine]:
-        """End the lease of a document without a page: it fails, is dropped, or goes back to Q."""
+        """End the lease of a document without a page: it fails, is dropped, or is requeued."""
         self.counters.note(answer.reason)
         if answer.outcome is None:
             self.frontier.give_back(answer.lease, attempted=True)
@@ -207,7 +208,7 @@ class Algorithm:
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry, answer.why)]
 
     def _end_elsewhere(self, answer: Answer, page: PageRecord) -> RedirectLine:
-        """End the lease of a document that led to another owner's, which takes its place in Q."""
+        """End the lease of a document that redirected to another owner; the target takes its place in Q."""
         source, target, reason = answer.lease.entry, page.hops[-1], str(answer.reason)
         self.writer.archive_redirects(page)
         self.frontier.settle(answer.lease, Outcome.REDIRECTED, reason)
@@ -219,7 +220,7 @@ class Algorithm:
         return {**failure_line(Outcome.REDIRECTED.value, reason, source), "target": target}
 
     def _checked(self, key: str, score: float) -> float:
-        """Return a score that the policy gave. Raises InputError if it is none."""
+        """Return a score of the policy. Raises InputError if it is not a number."""
         if not math.isfinite(score):
             raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
         return score

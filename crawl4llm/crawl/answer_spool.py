@@ -1,10 +1,10 @@
-"""The answer spool: pages that a live crawl has fetched and could not take yet, in a file of its JOBDIR.
+"""The answer spool: a file in the JOBDIR for pages that a live crawl has fetched and cannot merge yet.
 
-A batch is taken in the order of its leases, so that one slow page can hold back thousands. Their answers are written
-here when they take too much memory, and when the crawl is stopped: a crawl that is resumed does not ask for them again.
+A batch is merged in the order of its leases, so one slow page can hold back thousands. Their answers are written here
+if they take too much memory, and when the crawl is stopped; a resumed crawl does not request them again.
 
 A record is a head (token, length of the JSON, length of the bodies, CRC-32 of both), the answer as JSON, and the bodies
-one after another. It counts only for the lease that it was written for: the same token, and the same document.
+one after another. It is valid only for the lease that it was written for: the same token and the same document.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NAME = "answers.spool"
 _HEAD = struct.Struct("<QIQI")
 _HEADERS, _BODIES = ("request_headers", "headers"), ("request_body", "body")
 _PLAIN = [field.name for field in fields(Capture) if field.name not in {*_HEADERS, *_BODIES}]
-"""Fields of an exchange that JSON takes as they are; the same of a page follow."""
+"""Fields of an exchange that are written to JSON unchanged; those of a page follow."""
 _PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops", "opt_outs", "follows", "noindex")
 _SAME = "body"
-"""HTML that is the body of the page's own exchange, and not written twice."""
+"""Stands for HTML that equals the body of the page's own exchange, which is written only once."""
 
 
 def _is_latin(text: str) -> bool:
-    """Return whether each character stands for a byte."""
+    """Return whether each character stands for one byte."""
     return max(text, default="") <= "\xff"
 
 
@@ -82,7 +82,8 @@ _ANSWER: Final = {
     "page": Maybe(_PAGE),
 }
 _HOP: Final = {"key": {str}, "hop": {str}, "captures": [_CAPTURE]}
-"""The shapes of the JSON of an answer, and of a fetch that redirects have led elsewhere: anybody may have made it."""
+"""The shapes of the JSON of an answer, and of a fetch that redirects have led elsewhere; the file may come from
+anybody."""
 
 
 class _Record(NamedTuple):
@@ -93,16 +94,16 @@ class _Record(NamedTuple):
 
 
 class AnswerSpool:
-    """Implements :class:`crawl4llm.crawl.reorder_buffer.Spool` in one file, which its owner alone may read.
+    """Implements :class:`crawl4llm.crawl.reorder_buffer.Spool` in one file, which only its owner may read.
 
-    What was taken stays in the file until a commit says so: after ``kill -9`` it is waited for again.
+    Merged answers stay in the file until a commit, because after ``kill -9`` they are merged again.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it. Raises ArchiveError."""
+        """Open or make the file. Raises ArchiveError."""
         self._file = AppendFile(path, path.stat().st_size if path.exists() else None, private=True)
         self._places: dict[int, int] = {}
-        """Where the answers begin that are waited for, by token."""
+        """Offsets of the answers that are waited for, by token."""
 
     def put(self, answer: Answer) -> None:
         bodies: list[bytes] = []
@@ -127,14 +128,15 @@ class AnswerSpool:
         with self._opened() as file:
             record = _read(file, self._places.pop(answer.lease.token), self._file.size)
         if record is None or "hop" in record.told:
-            raise ArchiveError(f"{self._file.path} is damaged; remove it, and the crawl asks for its pages again")
+            raise ArchiveError(f"{self._file.path} is damaged; remove it, and the crawl requests its pages again")
         answer.status, answer.reason = record.told["status"], record.told["reason"]
         answer.why = record.told["why"] and Why(*record.told["why"])
         answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
         answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
-        """See :meth:`~crawl4llm.crawl.reorder_buffer.Spool.recall`; damaged records and other leases' are left out."""
+        """See :meth:`~crawl4llm.crawl.reorder_buffer.Spool.recall`; damaged records and those of other leases are left
+        out."""
         waiting = {answer.lease.token: answer for answer in answers}
         hops: dict[int, Hop] = {}
         place = 0
@@ -175,7 +177,7 @@ class AnswerSpool:
 
 
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
-    """Return the record at a place in a file of so many bytes; None where there is none that is whole."""
+    """Return the record at an offset in a file of ``size`` bytes; None if it is incomplete."""
     file.seek(place)
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:

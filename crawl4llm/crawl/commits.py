@@ -23,7 +23,7 @@ from crawl4llm.warc import Archive, ArchivePosition, SeriesPosition
 
 
 class Committed(Protocol):
-    """What is committed: a crawl, or a partition of one."""
+    """A crawl, or a partition of one, whose state is committed."""
 
     @property
     def crawled(self) -> int:
@@ -34,27 +34,27 @@ class Committed(Protocol):
         """The states of its documents."""
 
     def save(self) -> Mapping[str, Any]:
-        """Return its state as JSON takes it."""
+        """Return its state in JSON values."""
 
     def committed(self) -> None:
-        """Hear that the commit was made."""
+        """Called after each commit."""
 
 
 class Kept(Protocol):
-    """What keeps state in pieces."""
+    """An object that keeps its state in pieces."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep it there from now on, and go on from what is there. Raises StoreError."""
+        """Restore the state from ``pieces``, and keep it there from now on. Raises StoreError."""
 
 
 CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
 
 
 class State(NamedTuple):
-    """The last commit, but for frontier and visited set."""
+    """The last commit, without frontier and visited set."""
 
     crawl: dict[str, Any] | None
-    """None: the crawl had not started."""
+    """None if the crawl had not started."""
     policy: bytes
     log: LogPosition
     archive: ArchivePosition
@@ -82,44 +82,43 @@ def read_state(store: Store) -> State:
 
 
 def add_seeds(store: Store, keys: list[str]) -> None:
-    """Leave seeds for the crawl to take up when it is resumed."""
+    """Store seeds that the crawl visits when it is resumed."""
     set_seeds(store, [*read_state(store).seeds, *keys])
 
 
 def set_seeds(store: Store, keys: list[str]) -> None:
-    """Leave other seeds for the crawl to take up."""
+    """Replace the seeds that the crawl visits when it is resumed."""
     store.put("state", _SEEDS, json.dumps(keys).encode())
 
 
 def add_purged(store: Store, domain: str) -> None:
-    """Let the crawl drop a domain from now on."""
+    """Make the crawl drop a domain from now on."""
     domains = {*read_state(store).purged, domain}
     store.put("state", _PURGED, json.dumps(sorted(domains)).encode())
 
 
 def move_output(store: Store, **ends: LogPosition | SeriesPosition) -> None:
-    """Let the ``log``, the ``archive`` or its ``texts`` of a paused crawl end elsewhere: something was added or taken
-    out. The crawl must have started."""
+    """Move the end of the ``log``, the ``archive`` or its ``texts`` of a paused crawl, to which something was added or
+    from which something was removed. The crawl must have started."""
     state = json.loads(store.get("state", CRAWL) or b"")
     store.put("state", CRAWL, json.dumps({**state, **ends}).encode())
 
 
 class CrawlStore:
-    """The documents of a crawl, or of a partition of it, and all else that it needs to go on. They last together: in
-    the tables of a store all is as it was at its last commit.
+    """The documents of a crawl or partition and the rest of its state, committed together to the tables of a store.
 
-    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
-    parts the two, as one is refused while a document is in no state, or in two.
+    Visiting documents and pushing them into the frontier are one operation, although they are scored in between. No
+    commit can separate the two, because a commit is refused while a document is in no state, or in two.
 
-    A lease is the process's that has the store: its owner and deadline are the store's. In a JOBDIR, which is locked,
-    it lasts as long as the process; in a cluster as long as the worker's lease of the partition
-    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
+    A lease belongs to the process that has the store. In a JOBDIR, which is locked, it lasts as long as the process; in
+    a cluster as long as the worker's lease of the partition (:class:`crawl4llm.cluster.liveness.Liveness`). The next
+    process that opens the store has the leases of the last commit.
     """
 
     def __init__(
         self, tables: Store, frontier: StoredFrontier, filter_path: Path, options: Options, *, progress: bool = False
     ) -> None:
-        """Raise StoreError where what the tables hold is damaged. ``progress``: with a bar, where much is read."""
+        """Raise StoreError if the tables are damaged. ``progress``: show a bar while much is read."""
         self.tables = tables
         self.frontier = frontier
         self.visited = DurableVisited(
@@ -134,7 +133,7 @@ class CrawlStore:
         self._policy: Policy | None = None
 
     def keep(self, policy: Policy, *others: Kept | None) -> None:
-        """Keep the state of the policy, and of others, from now on."""
+        """Keep the state of the policy and of others from now on."""
         self._policy = policy
         for other in others:
             if other is not None:
@@ -148,13 +147,13 @@ class CrawlStore:
         return state
 
     def policy_state(self) -> bytes:
-        """Return the policy's, without what it keeps in pieces."""
+        """Return the policy's state, without its pieces."""
         return self.tables.get("state", _POLICY) or b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
-        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
-        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
-        before stands."""
+        """Commit the documents, the ``state`` of the crawl, which is JSON, and that of its policy. ``balance``: of the
+        documents. Raises InputError if that fails, and RuntimeError if a document would be lost; the previous commit
+        then remains valid."""
         balance.check()
         self.frontier.save()
         self.visited.save()
@@ -167,11 +166,11 @@ class CrawlStore:
 
 @dataclass
 class Commits:
-    """Commits the state of a crawl every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds. It is called
-    when that is whole: all that was taken is logged, archived and expanded.
+    """Commits the state of a crawl every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds.
 
-    When it commits changes nothing of what is crawled or written: after a restart all goes on from the last commit as
-    if nothing had come after it.
+    It is called when the state is complete: all merged pages are logged, archived and expanded. The time of a commit
+    does not change which pages are crawled or written: after a restart the crawl continues from the last commit as if
+    nothing had followed it.
     """
 
     store: CrawlStore
@@ -182,13 +181,13 @@ class Commits:
     _time: float = field(default_factory=time.monotonic)
 
     def commit(self, crawl: Committed) -> None:
-        """Commit if enough pages were crawled, or enough time went by, since the last time."""
+        """Commit if enough pages were crawled, or enough time has passed, since the last commit."""
         pages, seconds = crawl.crawled - self._pages, time.monotonic() - self._time
         if pages >= self.options.commit_interval_pages or seconds >= self.options.commit_interval_seconds:
             self.commit_now(crawl)
 
     def commit_now(self, crawl: Committed) -> None:
-        """Commit. Raises as :meth:`CrawlStore.commit` does."""
+        """Commit. Raises the errors of :meth:`CrawlStore.commit`."""
         self.log.flush(fsync=self.options.commit_fsync)
         self.archive.flush(fsync=self.options.commit_fsync)
         archive = self.archive.position()

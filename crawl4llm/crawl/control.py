@@ -1,6 +1,5 @@
-"""Control of a running crawl: ``JOBDIR/control.json``, by which its operator changes delays and limits and blocks
-domains; and ``OUTPUT_DIR/blocked.json``, by which exports know the domains that are blocked.
-"""
+"""Control of a running crawl. In ``JOBDIR/control.json`` its operator changes delays and limits and blocks domains;
+``OUTPUT_DIR/blocked.json`` lists the blocked domains for exports."""
 
 from __future__ import annotations
 
@@ -25,40 +24,40 @@ from crawl4llm.crawl.seeds import Seeds, read_seeds
 
 CONTROL, LOCK, INJECT = "control.json", "control.json.lock", "inject"
 _LARGEST: Final = 1 << 20
-"""Bytes of either file."""
+"""Most bytes of either file."""
 _LONGEST_DELAY: Final = 86_400.0
-"""Seconds; as for Crawl-delay."""
+"""Most seconds of a delay, as for Crawl-delay."""
 _MOST: Final = 10**12
 
 
 @dataclass(frozen=True)
 class Control:
-    """What control.json says; as it stands here, it says nothing and the settings hold."""
+    """The content of control.json; by default nothing, so that the settings apply."""
 
     delay: float | None = None
     """Seconds between two exchanges with an owner, instead of DOWNLOAD_DELAY."""
     delays: Mapping[str, float] = field(default_factory=dict)
-    """The same for single owners, by their names; longer or shorter."""
+    """The same for single owners, by their names; may be longer or shorter."""
     max_pages: int | None = None
     """Instead of CRAWL_MAX_PAGES."""
     concurrent_requests: int | None = None
     """Instead of CONCURRENT_REQUESTS."""
     blocked: tuple[str, ...] = ()
-    """Domains, with all below them, to which nothing more is sent."""
+    """Domains to which, and below which, nothing more is sent."""
 
     def delay_of(self, owner: str) -> float | None:
-        """Return the delay of an owner, in seconds; None where DOWNLOAD_DELAY holds."""
+        """Return the delay of an owner, in seconds; None if DOWNLOAD_DELAY applies."""
         return self.delays.get(owner, self.delay)
 
 
 def read_control(jobdir: Path) -> Control:
-    """Read the control file of a crawl; without one the settings hold. Raises InputError that names file and key."""
+    """Read the control file of a crawl; without one the settings apply. Raises InputError that names file and key."""
     return checked_control(jobdir / CONTROL, _read(jobdir / CONTROL))
 
 
 def set_blocked(jobdir: Path, domain: str, *, blocked: bool) -> tuple[Control, bool]:
-    """Block a domain, or block it no longer; what else control.json says stays. Returns what it says now, and whether
-    that is new. Several processes may do so at once. Raises InputError."""
+    """Block or unblock a domain in control.json, and leave the rest of it. Returns its new content, and whether that
+    changed. Several processes may do so at once. Raises InputError."""
     path = jobdir / CONTROL
     with _locked(jobdir / LOCK):
         content = _read(path)
@@ -109,7 +108,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def checked_control(path: Path | str, content: Mapping[str, Any]) -> Control:
-    """Return what a control file says, or an object of a storage. Raises InputError that names the first wrong key."""
+    """Return the content of a control file, or of an object of a storage. Raises InputError that names the first wrong
+    key."""
     known: dict[str, Any] = {}
     for key, value in content.items():
         if key not in _CHECKS:
@@ -169,7 +169,7 @@ _CHECKS: Final = {
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, waiting for whoever has it."""
+    """Hold a lock that ends with this process, after waiting for its holder."""
     with as_input_error(f"{path} cannot be opened"):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -181,14 +181,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 _DONE: Final = "done"
 _LARGEST_SEEDS: Final = 16 << 20
-"""Bytes of a file; all of its seeds are in memory at once."""
+"""Most bytes of a file, because all of its seeds are in memory at once."""
 _SETTLED: Final = 1.0
-"""Seconds since the last change of a file, before which somebody may still write to it."""
+"""Seconds since the last change of a file before it is read; until then somebody may still be writing to it."""
 
 
 class InjectFolder:
     """Files of seeds for a running crawl, ``JOBDIR/inject/*.txt``, in the form of ``-a seeds=FILE``. Symbolic links and
-    hidden files are left alone."""
+    hidden files are ignored."""
 
     def __init__(self, jobdir: Path) -> None:
         self._folder = jobdir / INJECT
@@ -215,7 +215,7 @@ class InjectFolder:
         return sorted((path, changed) for path, changed in found if abs(now - changed / 1e9) >= _SETTLED)
 
     def read(self, path: Path, corpus: Corpus) -> Seeds:
-        """Read a file as a seeds file is read. Raises InputError, also where it is too long."""
+        """Read a file in the form of a seeds file. Raises InputError, also if it is too long."""
         with as_input_error(f"{path} cannot be read"):
             size = path.stat().st_size
         if size > _LARGEST_SEEDS:
@@ -223,8 +223,8 @@ class InjectFolder:
         return read_seeds(path, corpus)
 
     def finish(self, path: Path) -> None:
-        """Move a file whose seeds are part of a commit to ``done/``. Raises InputError; then it is read once more,
-        which changes nothing."""
+        """Move a file to ``done/`` once its seeds are committed. Raises InputError; the file is then read again, which
+        changes nothing."""
         done = self._folder / _DONE
         number, to = 0, done / path.name
         with as_input_error(f"{path} cannot be moved to {to}"):

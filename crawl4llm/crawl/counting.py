@@ -1,4 +1,4 @@
-"""What a crawl counts: its figures, and the state of each document, of which each is in exactly one."""
+"""Counts of a crawl: its figures, and the state of each document, which is exactly one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ REDIRECTS = "redirects/followed"
 
 
 UNCOUNTED = "pages/uncounted"
-"""The count of archived pages that do not count to N."""
+"""The count of archived pages that do not count towards N."""
 
 
 def counted(counts: Mapping[str, int]) -> int:
-    """Return the pages that count to N, by the figures of a crawl."""
+    """Return the number of pages that count towards N, from the figures of a crawl."""
     return int(counts.get("pages/crawled", 0)) - int(counts.get(UNCOUNTED, 0))
 
 
@@ -31,7 +31,7 @@ class Balance(NamedTuple):
     discovered: int
     archived: int
     redirected: int
-    """Redirect hops within a fetch, which are part of the document that led to them, and documents that ended with a
+    """Redirect hops within a fetch, which belong to the document that led to them, and documents that ended with a
     redirect to another owner."""
     failed: int
     dropped: int
@@ -57,7 +57,7 @@ class Balance(NamedTuple):
         return f"{what}: {self} does not hold"
 
     def check(self) -> None:
-        """Raise RuntimeError where not every document is accounted for."""
+        """Raise RuntimeError unless every document is accounted for."""
         if problem := self.problem:
             raise RuntimeError(f"not committed: {problem}")
 
@@ -65,8 +65,8 @@ class Balance(NamedTuple):
 def balance(
     visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int], owners: Owners | None, set_aside: int = 0
 ) -> Balance:
-    """Add up the documents of a crawl; ``counts``: its :attr:`Counters.counts`; ``owners``: its frontier's, if any;
-    ``set_aside``: those that wait for a budget, or because their sites never answered."""
+    """Add up the documents of a crawl. ``counts``: its :attr:`Counters.counts`; ``owners``: those of its frontier, if
+    it has any; ``set_aside``: documents that wait for a budget, or because their sites never answered."""
     ended = {outcome: sum(reasons.values()) for outcome, reasons in ended_documents(frontier, counts).items()}
     parked = 0 if owners is None else owners.documents.parked
     return Balance(
@@ -82,7 +82,7 @@ def balance(
 
 
 def ended_documents(frontier: Frontier, counts: Mapping[str, int]) -> dict[Outcome, Counter[str]]:
-    """Count documents that ended, by outcome and reason, those included that never entered the frontier."""
+    """Count the documents that ended, by outcome and reason, with those that never entered the frontier."""
     ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
     for (outcome, reason), count in frontier.outcomes.items():
         ended[outcome][reason or ""] += count
@@ -94,16 +94,16 @@ def ended_documents(frontier: Frontier, counts: Mapping[str, int]) -> dict[Outco
 
 
 class Counters:
-    """Figures of :mod:`crawl4llm.base.stats`, the mean influence score, and how long all has been going wrong."""
+    """Figures of :mod:`crawl4llm.base.stats`, the mean influence score, and the length of a run of errors."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """By the keys of :mod:`crawl4llm.base.stats`."""
+        """Counts by the keys of :mod:`crawl4llm.base.stats`."""
         self.errors_in_row = 0
-        """Unanticipated errors since a page last went well."""
+        """Unanticipated errors since the last success."""
         self.influence_sum = 0.0
         self.influence_pages = 0
-        """Pages crawled that have an influence score."""
+        """Crawled pages that have an influence score."""
 
     @property
     def crawled(self) -> int:
@@ -112,16 +112,16 @@ class Counters:
 
     @property
     def counted(self) -> int:
-        """Those of them that count to N."""
+        """Crawled pages that count towards N."""
         return counted(self.counts)
 
     @property
     def mean_influence(self) -> float | None:
-        """Mean influence score of the pages crawled, as far as they have one."""
+        """Mean influence score of the crawled pages that have one."""
         return self.influence_sum / self.influence_pages if self.influence_pages else None
 
     def page(self, influence: float | None, *, is_counted: bool = True) -> None:
-        """Count a crawled page; ``is_counted``: whether it counts to N."""
+        """Count a crawled page; ``is_counted``: whether it counts towards N."""
         self.counts["pages/crawled"] += 1
         if not is_counted:
             self.counts[UNCOUNTED] += 1
@@ -130,7 +130,7 @@ class Counters:
             self.influence_pages += 1
 
     def figures(self, frontier: Frontier) -> dict[str, float | None]:
-        """Return the figures, those of what left the frontier without a page included."""
+        """Return the figures, including those of documents that left the frontier without a page."""
         figures: dict[str, float | None] = dict(self.counts)
         for (outcome, reason), count in frontier.outcomes.items():
             if outcome is not Outcome.ARCHIVED:
@@ -145,8 +145,8 @@ class Counters:
     def note(self, reason: str | None) -> None:
         """Count a page without text, or an unanticipated error.
 
-        Apart from :meth:`heard`: that is for a fetch as soon as it is answered, in any order; this is for all in the
-        order of the crawl, so that the counts of a commit do not depend on what else has been answered.
+        :meth:`heard` is called when a fetch is answered, in any order. This method is called in the order of the crawl,
+        so that the counts of a commit do not depend on answers that came early.
         """
         self.counts["pages/no_text"] += reason == NO_TEXT
         self.counts["errors"] += reason == ERROR

@@ -1,4 +1,4 @@
-"""A crawl from seeds to N pages: runs the loop of Algorithm 1, without a word on how pages are fetched."""
+"""A crawl from seeds to N pages: the loop of Algorithm 1, independent of how pages are fetched."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.gate import Layers
 
 _REORDER_FACTOR = 8
-"""Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
+"""Continuous order: most unmerged leases, as a multiple of those in flight, so that few pages wait for a slow one."""
 
 
 class Crawl(Driven):
-    """A crawl whose documents this process has all.
+    """A crawl that has all its documents in this process.
 
     Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
-    document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
-    they were dequeued, in either; but if the frontier goes by owners, in the order in which they came, so that a slow
-    owner holds up nobody.
+    document whenever fewer than ``concurrent_leases`` are in flight. In both, pages enter log and archive in the order
+    in which they were dequeued. With a frontier of owners they enter in the order in which they came, so that a slow
+    owner holds up no other.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Crawl(Driven):
         spool: Spool | None = None,
         url_of_seed: Callable[[str], str] | None = None,
     ) -> None:
-        """``commits``: of a crawl that outlives this process. ``url_of_seed`` returns a seed's URL, which tells its
-        owner, if its key does not."""
+        """``commits``: for a crawl that outlives this process. ``url_of_seed`` returns the URL of a seed whose key does
+        not tell its owner."""
         owners = None if layers.owned is None else layers.owned.owners
         facts = options, algorithm.policy, algorithm.scope, algorithm.counters, algorithm.parts
         super().__init__(*facts, owners, clock, concurrent_leases)
@@ -57,27 +57,28 @@ class Crawl(Driven):
         self.sites = layers.sites
         self.buffer = ReorderBuffer(spool, in_order=owners is None)
         self.granted: int | None = None
-        """Pages that it may begin with in all; None: N."""
+        """Most pages that it may begin with, in all; None: N."""
         self.held_back = RaisedN()
         self.arrivals = Arrivals()
         self._commits, self._gate, self._url_of_seed = commits, layers.gate, url_of_seed
         self._blocking = None if layers.owned is None else Blocking(self.scope, layers.owned, algorithm.log)
         self._merging = 0
-        """Answers that advance() has taken and not merged yet."""
+        """Answers that advance() has taken and not yet merged."""
         self._begun = False
         self._ends, self._spent = self.parts.having("finished"), [part.spent for part in self.parts if part.spent]
         self._figures, self._hear = self.parts.having("figures"), self.parts.having("committed")
         self.start_batch(0)
 
     def start_batch(self, number: int) -> None:
-        """Begin with a batch; in continuous order there is but one, 0."""
+        """Begin with a batch; in continuous order it is always 0."""
         self.iteration = number
         self.algorithm.iteration = None if self.continuous else number
 
     # -- the loop of Algorithm 1 --------------------------------------------------------------------------------------
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
-        """A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more."""
+        """Visit the seeds. A resumed crawl that is to crawl more first follows the links of its previously last
+        pages."""
         if not self._begun:
             self._begun = True
             self.counters.counts[REDIRECTS] = 0
@@ -90,7 +91,7 @@ class Crawl(Driven):
             await self.algorithm.enqueue(self.visit_seeds(added))
 
     def visit_seeds(self, seeds: Sequence[str]) -> list[Candidate]:
-        """Visit documents that no page led to, and return those that may be crawled."""
+        """Visit documents without a page that links to them, and return those that may be crawled."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
@@ -145,10 +146,10 @@ class Crawl(Driven):
         return [candidate for page in self.held_back.release() for candidate in self.algorithm.extract(page)]
 
     async def wind_up(self) -> None:
-        """End the crawl, for now or for good; documents that were not asked for go back to the frontier.
+        """End the crawl, for now or for good; documents that were not requested are requeued.
 
-        In a batch that another process will finish all documents stay on lease, and answers that cannot be taken yet
-        are kept if there is a spool, else forgotten: the batch, and its slices, will be the same.
+        In a batch that another process will finish, all documents stay on lease. Answers that cannot be merged yet go
+        to the spool, if there is one, or are forgotten. The batch, and its slices, will be the same.
         """
         if self.continuous or not self.lasting:
             for lease in self.unanswered():
@@ -160,11 +161,11 @@ class Crawl(Driven):
         self.commit_now()
 
     def commit_now(self) -> None:
-        """Make all that was done last, between two calls of :meth:`advance`. Raises InputError."""
+        """Commit all that was done, between two calls of :meth:`advance`. Raises InputError."""
         self._commit(now=True)
 
     def _commit(self, *, now: bool) -> None:
-        """Commit now, or if it is time. Raises InputError; RuntimeError if a document was lost."""
+        """Commit now, or if it is due. Raises InputError; RuntimeError if a document was lost."""
         if self._commits is not None:
             (self._commits.commit_now if now else self._commits.commit)(self)
             return
@@ -173,7 +174,7 @@ class Crawl(Driven):
             self.balance.check()
 
     def leave(self) -> None:
-        """There are no other workers."""
+        """Do nothing, because there are no other workers."""
 
     # -- answers (line 6) ---------------------------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ class Crawl(Driven):
         return self.buffer.unanswered()
 
     def _answer(self, lease: Lease, reason: str | None, why: Why | None = None) -> Answer | None:
-        """Return the place for an answer, which is noted; None if the lease has ended."""
+        """Return the place for an answer, and note that it came; None if the lease has ended."""
         answer = self.buffer.answer(lease)
         if answer is None:
             self.counters.counts["late"] += 1
@@ -277,7 +278,7 @@ class Crawl(Driven):
 
     @property
     def missing(self) -> int:
-        """Pages that are missing to N if all leases become pages; none if the crawl is to end."""
+        """Pages that N still lacks if all leases become pages; 0 if the crawl is to end."""
         if self._is_over:
             return 0
         most = self.options.crawl_max_pages if self.granted is None else self.granted
@@ -333,12 +334,12 @@ class Crawl(Driven):
 
     @property
     def _is_full(self) -> bool:
-        """Whether it has its N pages."""
+        """True if it has its N pages."""
         return self.crawled >= self.options.crawl_max_pages
 
     @property
     def _is_over(self) -> str | None:
-        """Why a part wants the crawl to end."""
+        """The reason of a part to end the crawl; None without one."""
         return next((reason for end in self._ends if (reason := end()) is not None), None) if self._ends else None
 
     @property
@@ -351,7 +352,8 @@ class Crawl(Driven):
 
     @property
     def _seeds_wait(self) -> bool:
-        """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
+        """True if injected seeds wait that can be visited at once; in batches they wait for pages, if any are to
+        come."""
         return bool(self.arrivals.injected) and (self.continuous or not self.buffer)
 
     @property
@@ -381,14 +383,14 @@ class Crawl(Driven):
     # -- pause and resume -----------------------------------------------------------------------------------------
 
     def committed(self) -> None:
-        """Forget answers that were taken before the commit that was just made. Raises InputError."""
+        """Forget answers that were merged before the last commit. Raises InputError."""
         self.buffer.committed()
         self.arrivals.committed()
         for hear in [*self._hear, *self.after_commit]:
             hear()
 
     def save(self) -> dict[str, Any]:
-        """Return its state between two calls of :meth:`advance`, apart from what its store has, as JSON takes it."""
+        """Return its state between two calls of :meth:`advance`, without that of its store, in JSON values."""
         return {
             "counts": dict(self.counters.counts),
             "iteration": self.iteration,
@@ -400,7 +402,7 @@ class Crawl(Driven):
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
-        """Go on, in a new crawl, from what :meth:`save` returned, with the frontier's leases."""
+        """Restore in a new crawl the state that :meth:`save` returned, with the frontier's leases."""
         self.counters.counts.update(state["counts"])
         self.start_batch(state["iteration"])
         self.seeds = state["seeds"]

@@ -1,6 +1,6 @@
-"""A crawl as whoever drives it sees it: the scheduler, and what fetches its pages.
+"""The interface of a crawl to the scheduler and to the component that fetches its pages.
 
-:class:`crawl4llm.crawl.crawl.Crawl` is one whose documents this process has all; a worker's crawl
+:class:`crawl4llm.crawl.crawl.Crawl` has all its documents in this process; a worker's crawl
 (:mod:`crawl4llm.cluster.worker`) has those of some partitions.
 """
 
@@ -33,18 +33,17 @@ class Driven(ABC):
 
     The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`,
     :meth:`redirected`, :meth:`failed` and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue
-    again, until :attr:`finished`; at last :meth:`wind_up`. A crawl that was taken up again hands out :meth:`unanswered`
-    leases first.
+    again, until :attr:`finished`; finally :meth:`wind_up`. A resumed crawl hands out :meth:`unanswered` leases first.
     """
 
     pages_at_once: ClassVar[int] = 256
-    """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
+    """Batch order: most pages of one advance(), which bounds the pages in memory for any n."""
     requests: RequestLines | None = None
-    """Takes the request log, unless a JOBDIR does."""
+    """Writes the request log, unless a JOBDIR does."""
     sites: SitedFrontier | None = None
-    """Tells the sites of an owner apart, if something does."""
+    """The layer that tells the sites of an owner apart, if there is one."""
     iteration = 0
-    """The batch that is fetched; 0 in continuous order."""
+    """The batch that is being fetched; 0 in continuous order."""
 
     def __init__(
         self,
@@ -57,29 +56,30 @@ class Driven(ABC):
         clock: Clock | None,
         concurrent_leases: int,
     ) -> None:
-        """``owners``: who may be asked now, if the frontier goes by owners; they wait by the ``clock``."""
+        """``owners``: those that may be asked now, for a frontier of owners; they wait by the ``clock``."""
         self.options, self.policy, self.scope = options, policy, scope
         self.counters, self.parts, self.visited = counters, parts, scope.visited
         self.continuous = options.crawl_batch_size == 0
-        """Whether it runs in continuous order."""
+        """True in continuous order."""
         self.owners = owners
         self.clock: Clock = clock or RealClock()
         self.turns: Turns | None = None if owners is None else self.clock.turns(owners)
-        """Who is told of leases, if the frontier goes by owners."""
+        """Schedule of the owners, which is told of leases, for a frontier of owners."""
         self.seeds = 0
         self.failure: str | None = None
-        """What broke the crawl off, in one line, if something did: only the last commit stands."""
+        """The error that broke the crawl off, in one line; only the last commit remains valid."""
         self.stopped: Stop | None = None
-        """Why it was stopped, if it was."""
+        """The reason why it was stopped, if it was."""
         self.wake: Callable[[], None] = lambda: None
-        """Lets whoever drives the crawl look again at what may be done: it was steered from outside."""
+        """Called after a command from outside, so that the driver of the crawl checks again what to do."""
         self.lag: Callable[[], int] = int
-        """Returns how many pages came that are still to be read, if no more should be asked for until they are; else 0.
-        Heeded in continuous order."""
+        """Returns the number of fetched pages that must be read before more is requested; 0 if there is no need. Used
+        in continuous order."""
         self.expects = self.doubts_network = False
-        """Flags: more links may come although the frontier is empty; the network may be down."""
+        """Flags: ``expects``: more links may come although the frontier is empty; ``doubts_network``: the network may
+        be down."""
         self.after_commit: list[Callable[[], None]] = []
-        """Called after each commit: what others keep of this crawl may last from then on."""
+        """Called after each commit, so that others can make their own state of this crawl durable."""
         self.concurrent_leases = self._most_leases = concurrent_leases
         """Continuous order: leases that may be in flight."""
 
@@ -87,78 +87,78 @@ class Driven(ABC):
 
     @abstractmethod
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
-        """Visit the seeds (lines 1 to 4); all of them form the first batch, whatever n. A crawl that is taken up again
-        takes only the seeds that were ``added`` to it."""
+        """Visit the seeds (lines 1 to 4); all of them form the first batch, for any n. A resumed crawl visits only the
+        seeds that were ``added`` to it."""
 
     @abstractmethod
     def dequeue(self) -> list[Lease]:
-        """Lease the best documents of the frontier (line 15), never more than are missing to N."""
+        """Lease the best documents of the frontier (line 15), never more than N still lacks."""
 
     @abstractmethod
     async def advance(self, *, expand: bool = True) -> None:
-        """Merge the pages that were fetched into P, extract their links, and enqueue those not visited (lines 7 to 14).
+        """Merge the fetched pages into P, extract their links, and enqueue those not visited (lines 7 to 14).
 
-        ``expand=False`` leaves the links alone, as it is when the crawl has its N pages. Raises InputError if log or
-        archive cannot be written; what they held before can still be read.
+        ``expand=False`` leaves the links alone, as when the crawl has its N pages. Raises InputError if log or archive
+        cannot be written; their earlier content stays readable.
         """
 
     @abstractmethod
     async def wind_up(self) -> None:
-        """End the crawl, for now or for good; what was fetched lasts. Raises InputError."""
+        """End the crawl, for now or for good; fetched pages are kept. Raises InputError."""
 
     def stop(self, reason: str, message: str) -> None:
-        """Have the crawl stopped, and all that it has saved; of several reasons the first one counts."""
+        """Stop the crawl, and save all; of several reasons the first one counts."""
         self.stopped = self.stopped or Stop(reason, message)
 
     @abstractmethod
     def leave(self) -> None:
-        """Hear that the crawl ends here: who waits for other workers waits no longer."""
+        """Note that the crawl ends here, so that others stop waiting for workers."""
 
     # -- answers (line 6) ---------------------------------------------------------------------------------------------
 
     @abstractmethod
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
-        """Take the page of a document."""
+        """Record the page of a document."""
 
     @abstractmethod
     def redirected(self, lease: Lease, page: PageRecord) -> None:
-        """End a document that redirects led from to another owner's, which is queued in its place. Only if the frontier
-        goes by owners. The ``page`` has no content, the exchanges so far, and that document's key as its last hop."""
+        """End a document that redirected to another owner's, which is queued in its place. Only for a frontier of
+        owners. The ``page`` has no content, the exchanges so far, and the target's key as its last hop."""
 
     @abstractmethod
     def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
-        """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
+        """End a failed document; unless ``final`` it is tried again, up to CRAWL_MAX_ATTEMPTS times in all."""
 
     @abstractmethod
     def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
-        """End a document that is not wanted."""
+        """End a dropped document."""
 
     @abstractmethod
     def give_back(self, lease: Lease) -> None:
-        """Queue a document again that was not asked for."""
+        """Requeue a document that was not requested."""
 
     @abstractmethod
     def unanswered(self) -> list[Lease]:
-        """Return the leases without an answer, in the order of their hand-out."""
+        """Return the leases without an answer, in the order in which they were handed out."""
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:  # noqa: B027 - not if another one begins anew
-        """Note where redirects led before the fetch was broken off; another process can go on there, if one can."""
+        """Note how far redirects led before the fetch was broken off; another process may continue there."""
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Return where to go on with a fetch that another process has broken off."""
+        """Return the place at which to continue a fetch that another process has broken off."""
         return None
 
     # -- what is no page's ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
-        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
-        stands before all pages that are merged later, and lasts with the next commit, as they do."""
+        """Archive at once an exchange that belongs to no page, such as that of ``robots.txt``, its ``purpose``. It
+        precedes all pages that are merged later, and becomes durable with the next commit, as they do."""
 
     @abstractmethod
     def follow(self, links: CrawledPage) -> None:
-        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
-        they are those of a page without an influence score."""
+        """Let :meth:`advance` follow links that come from no crawled page, for example from a sitemap. The policy sees
+        them as links of a page without an influence score."""
 
     def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
         """Count a request of a live crawl that has ended, by its ``purpose``. ``unsent``: the reason, if it was not
@@ -170,42 +170,42 @@ class Driven(ABC):
         self.counters.counts["pages/fetched"] += lease is not None
 
     def may_send(self, url: str, *, led: bool = False) -> bool:
-        """Return whether something may be sent to a URL now; ``led``: a robots.txt to which another site redirects.
-        Always, unless other workers may be asking there."""
+        """Return whether a request may be sent to a URL now; ``led``: to a robots.txt to which another site redirects.
+        Always true, unless other workers may be asking there."""
         return True
 
     def sites_of(self, url: str) -> SitedFrontier | None:
-        """Return what tells the sites of a URL's owner apart, if something does."""
+        """Return the layer that tells the sites of a URL's owner apart, if there is one."""
         return self.sites
 
     # -- steering ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def block(self, domains: Sequence[str]) -> None:
-        """Drop the documents of these domains, and let in those of others that were blocked before.
+        """Drop the documents of these domains, and admit again those of domains that were blocked before.
 
-        New ones never enter the frontier; those queued leave it in time, if they are all of an owner's, or when their
-        turn comes.
+        New ones never enter the frontier. Queued ones leave it gradually if a whole owner is blocked, otherwise when
+        their turn comes.
         """
 
     @abstractmethod
     def drop_blocked(self) -> bool:
-        """Drop some queued documents of owners that are blocked; return whether there may be more."""
+        """Drop some queued documents of blocked owners; return whether there may be more."""
 
     def lists_changed(self) -> None:  # noqa: B027 - not if the lists are read once
-        """Drop what is queued, in time, for owners that block lists have now."""
+        """Drop, gradually, the queued documents of owners that are now in block lists."""
 
     @abstractmethod
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
 
     def limit(self, *, max_pages: int, concurrent_leases: int) -> None:
-        """Let it end at another number of pages, and have so many leases in flight, from now on."""
+        """From now on, end at ``max_pages`` pages and have at most ``concurrent_leases`` leases in flight."""
         self.options = replace(self.options, crawl_max_pages=max_pages)
         self.concurrent_leases = concurrent_leases
 
     def limit_leases(self, most: int | None) -> None:
-        """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: as many as ever."""
+        """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: no such limit."""
         self.concurrent_leases = self._most_leases if most is None else most
 
     # -- how it stands ------------------------------------------------------------------------------------------------
@@ -238,39 +238,40 @@ class Driven(ABC):
     @property
     @abstractmethod
     def may_lease(self) -> bool:
-        """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
+        """True if :meth:`dequeue` may hand out one more document in continuous order, provided that one is
+        available."""
 
     @property
     @abstractmethod
     def can_advance(self) -> bool:
-        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
+        """True if there are answers for :meth:`advance`: in batch order, the rest of the batch or many."""
 
     @property
     @abstractmethod
     def must_wait(self) -> bool:
-        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
+        """True if the answers that wait for :meth:`advance` are too many to fetch more."""
 
     @property
     @abstractmethod
     def finished(self) -> str | None:
-        """Why the crawl is over; None while it is not (line 5)."""
+        """The reason why the crawl is over; None while it is not (line 5)."""
 
     @property
     def waits_only(self) -> str | None:
         """ONLY_PARKED if the crawl waits for parked owners alone; UNANSWERED if for sites that never answered, perhaps
-        with parked owners; else None."""
+        also for parked owners; otherwise None."""
         return None
 
     @property
     @abstractmethod
     def lasting(self) -> bool:
-        """Whether another process can go on where this one ends."""
+        """True if another process can continue the crawl."""
 
     @property
     @abstractmethod
     def balance(self) -> Balance:
-        """The states of its documents; sound between two calls of :meth:`advance`."""
+        """The states of its documents; valid between two calls of :meth:`advance`."""
 
     @abstractmethod
     def statistics(self) -> dict[str, float | None]:
-        """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
+        """Return all figures of :mod:`crawl4llm.base.stats` at this moment."""

@@ -1,4 +1,4 @@
-"""Webs of which no page is known before its fetch: what they have in common, whatever fetches from them."""
+"""Webs whose pages are unknown before their fetch: the common part of all fetchers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class LiveCorpus:
-    """Any http or https URL is a document, its normalised URL the key; nothing can be looked up."""
+    """A corpus in which any http or https URL is a document, with the normalised URL as its key; nothing can be looked
+    up."""
 
     name = LIVE
 
@@ -36,25 +37,25 @@ class LiveCorpus:
         return parse_url(text) == text
 
     def url(self, key: str) -> str:
-        """Return the URL of a key, which is one."""
+        """Return the URL of a key, which is the key."""
         return key
 
     def resolve(self, url: str) -> str | None:
-        """Return the key of a URL; None for one that is not of the web."""
+        """Return the key of a URL; None if it is not http or https."""
         return parse_url(url)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.is_key(key)
 
     def identity(self) -> str:
-        """Return the name: there is but one live web."""
+        """Return the name, because there is only one live web."""
         return self.name
 
     def check(self) -> None:
         """Check nothing."""
 
     def require(self, *parts: str) -> None:
-        """Raise InputError for anything but what each page brings."""
+        """Raise InputError for any part that pages do not bring with them."""
         for part in parts:
             if part not in {"html", "outlinks"}:
                 raise InputError(f"a live crawl cannot know the {part} of a page before it is fetched")
@@ -66,24 +67,24 @@ class LiveCorpus:
         return 0
 
     def keys(self) -> Iterator[str]:
-        """Yield no keys: none are known."""
+        """Yield no keys, because none are known."""
         return iter(())
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Raise InputError: nobody can draw from the web."""
+        """Raise InputError, because the web cannot be sampled."""
         raise InputError("a live crawl needs seeds; give a file with one URL a line: -a seeds=FILE")
 
     def page(self, key: str) -> NoReturn:
-        """Raise MissingRecord, as all look-ups do."""
+        """Raise MissingRecord, like all look-ups."""
         raise MissingRecord(f"{key} is on the live web; it can only be fetched")
 
     text = html = outlinks = inlinks = page
 
 
 class FetchedWeb:
-    """A web whose documents are URLs, and of which no page is known before its fetch: a base for fetchers.
+    """A web whose documents are URLs and whose pages are unknown before their fetch; the base of fetchers.
 
-    See :class:`crawl4llm.crawl.web.Web` for what each name means.
+    See :class:`crawl4llm.crawl.web.Web` for the meaning of each name.
     """
 
     profile: ClassVar[str] = "simulation"
@@ -103,20 +104,20 @@ class FetchedWeb:
 
     @classmethod
     def visit(cls, settings: BaseSettings, given: str | None) -> NoReturn:
-        """Raise InputError: its pages are for crawls."""
+        """Raise InputError, because its pages are for crawls only."""
         raise InputError(
-            f"{cls.__name__} is asked by `crawl influence` alone; look at pages that a crawl has archived, with the "
+            f"{cls.__name__} serves `crawl influence` only; look at pages that a crawl has archived, with the "
             "simulation profile and CORPUS=OUTPUT_DIR"
         )
 
     def check_policy(self, policy: type[Policy]) -> None:
-        """Raise InputError for an order that needs to look pages up."""
+        """Raise InputError for an order that needs to look up pages."""
         if self.options.hot_queue_topic:
             raise InputError(
                 "HOT_QUEUE_TOPIC looks pages up after they were crawled, and this crawl cannot; leave it out"
             )
         if policy.looks_ahead:
-            why = "scores a page by what is on it, before it is fetched"
+            why = "needs the content of a page before it is fetched"
         elif needed := [part for part in policy.corpus_parts if part not in {"html", "outlinks"}]:
             why = f"needs the {' and '.join(needed)} of pages before they are fetched"
         else:
@@ -130,24 +131,24 @@ class FetchedWeb:
         return load_rater(LiveCorpus, self.options, self.options.text_extractor, others)
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what rates pages by the HTML that they were fetched with."""
+        """Return a function that rates pages by their fetched HTML."""
         task = influence_task(text=text, signature=signature, more=workers.rater.tells_more)
         return partial(_rate_html, workers, task)
 
     def seeds_wait(self) -> bool:
-        """Return False: there are none but the seeds that it began with."""
+        """Return False, because no seeds come after the start."""
         return False
 
     def url_of_seed(self, key: str) -> str:
-        """Return an empty string: keys are URLs."""
+        """Return an empty string, because keys are URLs."""
         return ""
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
-        """Return a new UUID: no two crawls of a web are equal."""
+        """Return a new UUID, because no two crawls of a web are equal."""
         return str(uuid.uuid4())
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return that nothing is known of what sites allow."""
+        """Return empty fields, because the opt-outs of sites are not known in advance."""
         return {"robots": "unknown", "opt-out": UNKNOWN}
 
 

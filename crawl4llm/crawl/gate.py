@@ -1,5 +1,5 @@
-"""A frontier that asks the parts of a crawl before it leases a document: it drops what they want no more, and
-sets aside what they keep back."""
+"""A layer that asks the parts of a crawl before it leases a document: it drops documents that a part no longer wants,
+and sets aside those that a part keeps back."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from crawl4llm.frontier import Aside, Entry, Evicted, Frontier, Lease, Outcome, 
 from crawl4llm.parts import Part, Parts, Refusal
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
-"""Reasons for which a document is dropped before it is asked for."""
+"""Reasons of documents that are dropped before they are requested."""
 _MOST_MOVED: Final = 1000
-"""Documents set aside in one call where owners go in turn, so that it takes no long time."""
+"""Most documents set aside in one call, for a frontier of owners, so that the call is short."""
 
 
 class Gate(Layer):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier` if the frontier within does, else
     :class:`crawl4llm.frontier.Frontier`; and :class:`crawl4llm.parts.part.Shelf`.
 
-    A document is set aside when its turn comes, if a part says so. It then leaves the queue, its length and its caps,
-    and gets no new scores. It goes back to the queue, best first, when the part takes it back.
+    If a part says so, a document is set aside when its turn comes. It then no longer counts in the queue's length and
+    caps, and gets no new scores. When the part releases them, documents return to the queue, best first.
     """
 
     def __init__(
         self, within: Frontier, owned: OwnerFrontier | None, aside: Aside, sites: SitedFrontier | None = None
     ) -> None:
         """``owned``: ``within`` as a frontier of owners, if it is one. ``sites``: ``within`` as a frontier that tells
-        sites apart, if it is one; it uses ``aside`` too."""
+        sites apart, if it is one, which also uses ``aside``."""
         super().__init__(within)
         self._owned = owned
         self._aside, self._sites = aside, sites
@@ -39,11 +39,11 @@ class Gate(Layer):
         self._drops: Sequence[Callable[[Entry], Refusal | None]] = ()
         self._drop: Callable[[Entry, Refusal], None] = lambda _entry, _refusal: None
         self._evicted: list[Evicted] = []
-        """By documents that went back; told with the next ones."""
+        """Documents that returning ones evicted; reported with the next ones."""
 
     def ask(self, parts: Parts, drop: Callable[[Entry, Refusal], None] | None = None) -> None:
-        """Let parts say what is leased from now on. ``drop`` hears of documents that leave the frontier because a part
-        wants them no more."""
+        """Let parts decide what is leased from now on. ``drop`` is called for documents that leave the frontier because
+        a part no longer wants them."""
         self._parts = [part for part in parts if type(part).lease is not Part.lease]
         self._drops, self._drop = parts.having("drops"), drop or self._drop
 
@@ -112,7 +112,8 @@ class Gate(Layer):
         return self._owned.drop_owner(owner, outcome, reason, most)
 
     def _kept_back(self, entry: Entry) -> str | None:
-        """Return for what the first part sets a document aside that does; those before it hear that it ended."""
+        """Return the budget or site for which the first part that does so sets a document aside; the parts before it
+        are told that the document ended."""
         for place, part in enumerate(self._parts):
             if (scope := part.lease(entry)) is not None:
                 for before in self._parts[:place]:
@@ -121,8 +122,8 @@ class Gate(Layer):
         return None
 
     def _is_failed_try(self, entry: Entry, outcome: Outcome) -> bool:
-        """Return whether a document failed at a site that never answered: anybody can link there, which costs the owner
-        nothing."""
+        """Return whether a document failed at a site that never answered. Anybody can link there, so this costs the
+        owner nothing."""
         if outcome is not Outcome.FAILED or self._sites is None:
             return False
         return self._sites.is_unanswered(entry.url or entry.key)
@@ -132,7 +133,7 @@ class Gate(Layer):
             self._aside.add(owner_of(entry.url or entry.key), scope, entry)
 
     def _withdraw(self, lease: Lease) -> Entry | None:
-        """Let a document leave the frontier that is not asked for, and its owner be asked for another one."""
+        """Remove a document that is not requested from the frontier, and free its owner for another one."""
         entry = self._within.withdraw(lease)
         if self._owned is not None:
             owner = owner_of(lease.entry.url or lease.entry.key)
@@ -141,7 +142,7 @@ class Gate(Layer):
 
 
 class Layers(NamedTuple):
-    """A frontier with what stands before it."""
+    """A frontier with its layers."""
 
     frontier: Frontier
     owned: OwnerFrontier | None
@@ -153,11 +154,11 @@ class Layers(NamedTuple):
 
 
 def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside: Aside, *, sites: bool) -> Layers:
-    """Return a frontier that asks ``parts`` if one of them drops or sets aside what is queued, and with ``sites`` tells
-    the sites of an owner apart.
+    """Return a frontier that asks ``parts``, if one of them drops or sets aside queued documents, and with ``sites``
+    tells the sites of an owner apart.
 
-    ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first: a document that waits for its site
-    spends no budget.
+    ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first, so that a document that waits for
+    its site spends no budget.
     """
     sited = SitedFrontier(owned, aside) if sites and owned is not None else None
     if sited is not None:

@@ -1,4 +1,4 @@
-"""The durable side of a crawl: opened from its JOBDIR, compared with what is asked for, begun or taken up again."""
+"""The durable side of a crawl: opened from its JOBDIR, compared with the settings, begun or resumed."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
+    """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its attributes are set."""
 
     store: CrawlStore
     by_owners: StoredFrontier | None
-    """The frontier, if it goes by owners."""
+    """The frontier, if it is one of owners."""
     state: State
     output: Path
     crawl_id: str
 
     def __init__(self, path: Path, options: Options, *, look: bool = False) -> None:
-        """Lock it, and check a crawl that it holds; with ``look``, without a lock or any change. Raises InputError."""
+        """Lock it, and check the crawl in it; with ``look``, without a lock or any change. Raises InputError."""
         self._options = options
         with ExitStack() as opened:
             self._dir = JobDir(path, lock=not look, may_begin=look)
@@ -51,7 +51,7 @@ class Job:
             if look:
                 self._dir.refuse_in_use()
             self.pages = self._leased = 0
-            """Crawled so far."""
+            """Pages crawled so far."""
             if self._dir.job is not None:
                 check_store(self._dir.store_path, self._dir.job["crawl_id"])
                 self._dir.check_id()
@@ -59,8 +59,8 @@ class Job:
             self._opened = opened.pop_all()
 
     def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
-        """Begin this crawl, or see to it that it is the one begun before. Raises InputError that names what differs,
-        and NothingToDo where it has more pages than are asked for."""
+        """Begin this crawl, or check that it is the one begun before. Raises InputError that names the differences, and
+        NothingToDo if it has more pages than CRAWL_MAX_PAGES."""
         if not self.is_new:
             self.check(identity)
             return
@@ -82,7 +82,7 @@ class Job:
             raise
 
     def check(self, identity: Mapping[str, Any]) -> None:
-        """See to it that the crawl, if one was begun, is the one of ``identity``. Raises as :meth:`settle` does."""
+        """Check that the crawl, if one was begun, is that of ``identity``. Raises the errors of :meth:`settle`."""
         job = self._dir.job
         if job is None:
             return
@@ -115,12 +115,12 @@ class Job:
 
     @property
     def is_new(self) -> bool:
-        """Whether the crawl was not begun before."""
+        """True if the crawl has not begun."""
         return self._dir.job is None
 
     def open(self, *, reranks: bool, clock: Clock | None = None, shares: Shares | None = None) -> None:
-        """Open frontier and visited set as they were at the last commit; the frontier goes by owners if there is a
-        clock, and by classes if there are ``shares``. Processes that are forked later must not touch them."""
+        """Open frontier and visited set at the last commit: a frontier of owners with a ``clock``, one of classes with
+        ``shares``. Processes that are forked later must not use them."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         self._tables = tables = Store(self._dir.store_path, fsync=options.commit_fsync)
@@ -139,7 +139,7 @@ class Job:
         return StoredAside(self._tables)
 
     def take_up(self, policy: Policy, *others: Kept | None) -> None:
-        """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
+        """Restore the policy at the last commit, and keep its state and that of ``others`` in the store. Raises
         InputError."""
         self.store.keep(policy, *others)
         if self.state.crawl is not None:
@@ -149,7 +149,7 @@ class Job:
                 raise self._tables.damaged(f"the state of its policy is not that of {policy.name}") from None
 
     def go_on(self, crawl: Crawl) -> None:
-        """Let a crawl go on from the last commit. Raises InputError."""
+        """Restore a crawl at the last commit. Raises InputError."""
         assert self.state.crawl is not None
         try:
             crawl.load(self.state.crawl, self.store.frontier.leases())
@@ -157,7 +157,7 @@ class Job:
             raise self._tables.damaged("its state is not that of this crawl and its parts") from None
 
     def answers(self) -> AnswerSpool:
-        """Return the spool for answers that cannot be taken yet. Raises InputError."""
+        """Return the spool for answers that cannot be merged yet. Raises InputError."""
         spool = AnswerSpool(self._dir.answers_path)
         self._opened.callback(spool.close)
         return spool
@@ -167,11 +167,11 @@ class Job:
         return Commits(self.store, log, archive, self._options)
 
     def close(self) -> None:
-        """Forget what was not committed, and let others use the JOBDIR."""
+        """Discard uncommitted changes, and unlock the JOBDIR."""
         self._opened.close()
 
     def close_start(self, *raised: Any) -> None:
-        """Close it. If opening a new crawl raised an error, leave a JOBDIR in which no crawl was begun."""
+        """Close it. If opening a new crawl raised an error, leave a JOBDIR without a crawl."""
         self._opened.__exit__(*raised)
 
     def _forget_if_refused(self, kind: type[BaseException] | None, *_raised: object) -> None:
@@ -187,7 +187,7 @@ class Job:
 
 
 def fixed_settings(options: Options) -> dict[str, Any]:
-    """Return the settings that may not change between runs, as JSON gives them back."""
+    """Return the settings that may not change between runs, as they come back from JSON."""
     settings = {o.name: getattr(options, o.name) for o in fields(Options) if o.metadata["fixed"]}
     given: dict[str, Any] = json.loads(json.dumps({name.upper(): value for name, value in settings.items()}))
     return given

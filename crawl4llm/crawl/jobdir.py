@@ -1,8 +1,8 @@
 """JOBDIR: the folder of a crawl that can be paused, killed and resumed, used by one process at a time.
 
-It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
-filter, ``robots.sqlite`` (a live crawl's copies of robots.txt), ``owners.holds`` (whom it may not ask yet), ``lock``.
-By ``control.json`` and seeds in ``inject/`` a live crawl is steered; what it sends is noted in ``requests/``.
+It holds ``job.json`` (the identity of the crawl), ``store.mdb`` (its state at the last commit), ``lock``, and the files
+of the visited set's filter. A live crawl has also ``robots.sqlite`` (copies of robots.txt) and ``owners.holds`` (owners
+that it may not ask yet). ``control.json`` and seeds in ``inject/`` steer it; ``requests/`` is the log of its requests.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import holds, store
 
 FORMAT = 3
-"""Of everything in the folder; raised by each change that older or newer versions cannot read."""
+"""Format of the whole folder; raised by each change that older or newer versions cannot read."""
 JOB, LOCK, FILTER, ROBOTS = "job.json", "lock", "visited.bloom", "robots.sqlite"
 _LONGEST_JOB, _DEEPEST = 1 << 20, 20
 _LARGEST_NEW_STORE = 1 << 16
-"""Bytes; one that a crawl has committed to may be smaller."""
+"""Most bytes of a new store; a store with commits may be smaller."""
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 _OURS |= {holds.NAME, f"{holds.NAME}.open"}
-"""Besides the files of the filter and those of the copies of robots.txt, whose names begin with theirs."""
+"""Further files, besides those of the filter and of the copies of robots.txt, whose names begin with theirs."""
 REQUESTS, _SEEDS = "requests", control.INJECT
 _OF_THE_USER = {control.CONTROL, f"{control.CONTROL}.open", control.LOCK}
-"""Files that may be there before the crawl, and stay where it was not begun; the folder _SEEDS may be too."""
+"""Files that may exist before the crawl, and stay if it is not begun; so may the folder _SEEDS."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
-"""Files that there may be before ``job.json``."""
+"""Files that may exist before ``job.json``."""
 DIGESTS = {
     "corpus_digest": "CORPUS",
     "model_digest": "SCORER_MODEL",
@@ -51,17 +51,17 @@ DIGESTS = {
     "mixture": "what MIXTURE asks for",
     "parts": "what CRAWL_PARTS go by",
 }
-"""Digests that decide which pages are crawled, and the name of what the user gives for each."""
+"""Digests that decide which pages are crawled, with the name of the input of each."""
 
 
 class JobDir:
     """A JOBDIR, locked unless ``lock`` is false (for a look at a crawl that may be running)."""
 
     def __init__(self, path: Path, *, lock: bool = True, may_begin: bool = False) -> None:
-        """Make the folder where there is none. Without lock nothing is made or changed, and there must be a crawl,
+        """Make the folder if it is missing. Without a lock nothing is made or changed, and there must be a crawl,
         unless it ``may_begin``.
 
-        Raises InputError: it is in use, of another format, damaged, a part of a JOBDIR, or another thing.
+        Raises InputError if it is in use, of another format, damaged, incomplete, or not a JOBDIR.
         """
         self.path = path
         self.store_path, self.answers_path = path / store.NAME, path / answers.NAME
@@ -90,7 +90,7 @@ class JobDir:
             raise
 
     def holder(self) -> str | None:
-        """Return which process uses it, as far as one that has no lock on it can tell; None: none does."""
+        """Return the process that uses it, as far as can be told without a lock; None if there is no such process."""
         with suppress(FileNotFoundError), (self.path / LOCK).open("rb") as lock:
             try:
                 fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -99,34 +99,35 @@ class JobDir:
         return None
 
     def check_id(self) -> None:
-        """Raise InputError where the crawl's id is none."""
+        """Raise InputError if the crawl's id is missing or malformed."""
         if self.job is None or not is_uuid(self.job["crawl_id"]):
             raise self._damaged("its crawl_id is none")
 
     def refuse_in_use(self) -> None:
-        """Raise InputError where a process uses it."""
+        """Raise InputError if a process uses it."""
         if (holder := self.holder()) is not None:
             raise self._in_use(holder)
 
     def begin(self, job: Mapping[str, Any]) -> None:
-        """Write job.json. The store must hold the crawl's beginning: from now on a missing or empty one is an error."""
+        """Write job.json. The store must hold the start of the crawl; from now on a missing or empty store is an
+        error."""
         self.job = {"format": FORMAT, "version": __version__, **job}
         write_json(self.path / JOB, self.job, fsync=True, private=True)
 
     def clear(self) -> None:
-        """Remove the files of a process that ended before it had begun a crawl."""
+        """Remove the files of a process that ended before it began a crawl."""
         for path in self.path.iterdir():
             if path.name != LOCK and _is_ours(path.name):
                 path.unlink()
 
     def close(self) -> None:
-        """Let others use it."""
+        """Unlock it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _take_lock(self) -> int:
-        """Take a lock that ends with the process, and is not shared with forked workers (fcntl(2))."""
+        """Take a lock that ends with the process, and that forked workers do not share (fcntl(2))."""
         lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,7 +153,7 @@ class JobDir:
         return job
 
     def _refuse_others(self, names: Iterable[str]) -> None:
-        """Raise InputError where there is no crawl, but something else; or where its files lie elsewhere."""
+        """Raise InputError if the folder holds no crawl but something else, or if its files lie elsewhere."""
         others = [name for name in names if not _is_ours(name) and name not in {*_OF_THE_USER, _SEEDS, REQUESTS}]
         if others and JOB not in names:
             raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
@@ -164,7 +165,7 @@ class JobDir:
                 raise InputError(f"{path} is a link, or no file; put the file itself there, or give another JOBDIR")
 
     def _refuse_half(self, names: Iterable[str]) -> None:
-        """Raise InputError where there is no job.json, but what a process leaves only after it has written that."""
+        """Raise InputError if job.json is missing, but there are files that are written after it."""
         try:
             found = f"{self.store_path} holds a crawl" if self._holds_a_crawl() else ""
         except store.StoreError:
@@ -178,7 +179,7 @@ class JobDir:
             )
 
     def _holds_a_crawl(self) -> bool:
-        """Return whether the store, which has no job.json, is that of a crawl that had begun. Raises StoreError."""
+        """Return whether the store, without a job.json, belongs to a crawl that had begun. Raises StoreError."""
         size = self.store_path.stat().st_size if self.store_path.exists() else 0
         if not 0 < size <= _LARGEST_NEW_STORE:
             return size > 0
@@ -189,7 +190,7 @@ class JobDir:
             return False
 
     def _damaged(self, how: str) -> InputError:
-        return InputError(f"{self.path / JOB} is damaged: {how}; restore it, or begin the crawl anew")
+        return InputError(f"{self.path / JOB} is damaged: {how}; restore it, or begin a new crawl")
 
     def _in_use(self, holder: str) -> InputError:
         advice = "wait for it, stop it, or use another JOBDIR"
@@ -200,7 +201,7 @@ class JobDir:
 
 
 def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether this can be a job description, of whatever format."""
+    """Return whether this can be a job description, of any format."""
     values = [job]
     for _ in range(_DEEPEST):
         values = [inner for value in values for inner in _inner(value)]
@@ -208,12 +209,12 @@ def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_whole(job: Mapping[str, Any]) -> bool:
-    """Return whether a job description of our format has all its values, each of its type."""
+    """Return whether a job description of this format has all its values, with the right types."""
     return fits([job], received.JOB) and job["digests"].keys() <= DIGESTS.keys()
 
 
 def _inner(value: Any) -> Iterable[Any]:
-    """Return the values in a value of JSON."""
+    """Return the values in a JSON value."""
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
@@ -222,13 +223,13 @@ def _is_ours(name: str) -> bool:
 
 
 def _holder(lock: int) -> str:
-    """Return the process id that is written in a lock file."""
+    """Return the process id in a lock file."""
     return os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"
 
 
 def find_output(jobdir: Path, job: Mapping[str, Any], given: str | None) -> Path:
-    """Return the output directory of the crawl in a JOBDIR: the one in its job description or, if it was moved, the one
-    that is ``given`` by OUTPUT_DIR. Raises InputError if that does not bear the crawl's id."""
+    """Return the output directory of the crawl in a JOBDIR: that of its job description or, if it was moved, ``given``
+    by OUTPUT_DIR. Raises InputError if the directory does not have the crawl's id."""
     output = Path(given or job["output"])
     if read_json(output / SETTINGS).get("crawl_id") == job["crawl_id"]:
         return output

@@ -1,4 +1,4 @@
-"""What stands before a frontier, and passes on what it does not change."""
+"""A layer before a frontier, which passes on all calls that it does not change."""
 
 from __future__ import annotations
 

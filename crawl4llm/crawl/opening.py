@@ -52,9 +52,9 @@ def open_crawl(
 ) -> Crawl:
     """Return a crawl that has not begun.
 
-    ``by_owners``: the frontier again, if it goes by owners, which takes continuous order. They wait by the ``clock``.
-    ``aside`` keeps what is out of the frontier's order for a while; in memory unless given. ``sends``: requests are
-    sent, and who sends them counts them. :class:`crawl4llm.crawl.crawl.Crawl` tells of its arguments.
+    ``by_owners``: the frontier again, if it is one of owners, which needs continuous order; they wait by the ``clock``.
+    ``aside`` keeps documents that are set aside; by default in memory. ``sends``: requests are sent, and their sender
+    counts them. For the other arguments see :class:`crawl4llm.crawl.crawl.Crawl`.
     """
     counters = Counters()
     layers = layered(frontier, by_owners, parts, MemoryAside() if aside is None else aside, sites=tells_sites_apart)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]]
-"""Gives fetched pages their influence scores, and their texts and what else is needed of them, in their order."""
+"""Gives fetched pages their influence scores, texts and other results that are needed, in the order of the pages."""
 
 
 class PageWriter:
-    """Rates pages, lets the parts see them, archives them, and makes their lines of the crawl log.
+    """Rates pages, shows them to the parts, archives them, and makes their lines of the crawl log.
 
-    ``provenance``: metadata that all pages of the crawl have in common.
+    ``provenance``: metadata of all pages of the crawl.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class PageWriter:
         rated: Sequence[Callable[[int, Rated], None]] = (),
         reads: bool = False,
     ) -> None:
-        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`). ``reads``: parts need to know more of
-        each page than its score."""
+        """``rated``: hooks of parts (:meth:`crawl4llm.parts.Part.rated`). ``reads``: parts need more of each page than
+        its score."""
         self._archive = archive
         self._rate = rate
         self._visited = visited
@@ -56,8 +56,7 @@ class PageWriter:
         self._rated, self._reads = rated, reads
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
-        """Rate the pages among ``answers``, which are archived in this order; return the results by the keys of their
-        leases."""
+        """Rate the pages among ``answers``, which are archived in this order; return the results by keys of leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
         if known and not (self._archive.keeps_text or self._reads):
@@ -100,21 +99,21 @@ class PageWriter:
         )
 
     def archive_redirects(self, page: PageRecord) -> None:
-        """Archive the redirects that led from a document to another owner. Raises InputError as archive does."""
+        """Archive the redirects from a document to another owner. Raises InputError like :meth:`archive`."""
         self._archive.write_redirects(page, {"redirected-to": page.hops[-1], **self._provenance})
 
     def archive_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
-        """Archive an exchange that is no page's. Raises InputError as archive does."""
+        """Archive an exchange that belongs to no page. Raises InputError like :meth:`archive`."""
         self._archive.write_exchange(capture, purpose, about)
 
     def flush(self) -> None:
-        """Let the pages so far be read. Raises InputError as archive does."""
+        """Make the pages so far readable. Raises InputError like :meth:`archive`."""
         self._archive.flush()
 
     def line(
         self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None, rated: Rated
     ) -> CrawlLine:
-        """Return the crawl log's line for the page that was crawled last, as the figures stand now."""
+        """Return the crawl log's line of the page that was crawled last, with the figures of this moment."""
         line: CrawlLine = {
             "order": self._counters.crawled - 1,
             "iteration": iteration,
@@ -132,27 +131,27 @@ class PageWriter:
 
 
 class CrawlLog:
-    """The files of the crawl log, to append to.
+    """The files of the crawl log, open for appending.
 
-    The operating system has what was written, so a killed process loses none of it.
+    Lines are handed to the operating system at once, so a killed process loses none of them.
     """
 
     def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
-        """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
+        """Begin the files in a directory; with ``at``, open them at that position and drop the rest.
 
-        Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
+        Raises ArchiveError: without ``at`` if a file exists, with ``at`` if one is shorter.
         """
         self._directory = directory
         self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
         self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
-        """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
+        """Append lines to both files, all or none to each. Raises InputError if they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Raise ArchiveError where somebody else has changed the files; with ``fsync``, wait for the disk."""
+        """Raise ArchiveError if somebody else has changed the files; with ``fsync``, wait for the disk."""
         for file in (self._pages, self._failures):
             file.check()
             if fsync:
@@ -171,8 +170,8 @@ class CrawlLog:
 
 
 def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
-    """Open the archive in ``directory``: begin it, or with ``at`` go on there. Raises InputError. A simulation has
-    no host in ``info``: each page is stored whole, and no file closes by its age."""
+    """Open the archive in ``directory``: begin it, or with ``at`` continue there. Raises InputError. A simulation has
+    no host in ``info``: each page is stored whole, and no file is closed by its age."""
     if not options.warc_enabled:
         return NullArchive()
     # a crawl that archives nothing needs none of it
@@ -180,7 +179,7 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
 
     live = info.host is not None
     if options.warc_max_age and not live:
-        logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")
+        logger.warning("WARC_MAX_AGE is ignored: a simulation has no clock")
     form = ArchiveFormat(
         compression=options.warc_compression,
         text=options.warc_text,
@@ -201,7 +200,7 @@ def warcinfo_fields(
     model_digest: str,
 ) -> dict[str, str]:
     """Return the fields of the warcinfo records that have a value. ``software`` names this project and Scrapy with
-    their versions; ``source`` says where the pages come from."""
+    their versions; ``source`` describes the source of the pages."""
     fields = {
         "software": software,
         "operator": options.warc_operator,

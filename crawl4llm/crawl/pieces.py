@@ -1,4 +1,4 @@
-"""A policy's state in the store, in pieces: each is read when it is asked for, and written when it has changed."""
+"""A policy's state in the store, in pieces: each is read when it is needed, and written when it has changed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from crawl4llm.frontier import CURRENT, Store, is_document
 
 _TABLE, PREFIX = "state", b"policy/"
 _BESIDE: Final = b"\0\xff"
-"""Between a document's key and the name of a mapping; in no text in UTF-8, and less than what may come after a key."""
+"""Stands between a document's key and the name of a mapping. It occurs in no text in UTF-8, and is less than any byte
+that may follow a key."""
 _LONGEST_NAME: Final = 400
-"""Bytes of a name that stand in its key; of a longer one, that many and a hash (LMDB takes keys of 511 bytes)."""
+"""Most bytes of a name in a key; of a longer name the key has that many and a hash (LMDB allows keys of 511 bytes)."""
 _MOST: Final = 32_768
-"""Values in memory at most, for each mapping."""
+"""Most values in memory, for each mapping."""
 _UNREAD: Final = object()
 _GONE: Final = object()
-"""Stands in memory for a value that the store does not hold, or will not after :meth:`StoredMapping.save`."""
+"""Stands in memory for a value that the store does not hold, or will not hold after :meth:`StoredMapping.save`."""
 
 
 class StoredPieces:
-    """Implements :class:`crawl4llm.policies.Pieces` in a store, whose commit makes :meth:`save` last."""
+    """Implements :class:`crawl4llm.policies.Pieces` in a store; its commit makes :meth:`save` durable."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -44,7 +45,7 @@ class StoredPieces:
 class StoredMapping(MutableMapping[str, Any]):
     """A dict of JSON values in a store. Values change by assignment, not in place.
 
-    What was read or changed lately is in memory. Reading raises StoreError where a value is damaged.
+    Recently used values are kept in memory. Reading raises StoreError if a value is damaged.
     """
 
     def __init__(
@@ -56,8 +57,8 @@ class StoredMapping(MutableMapping[str, Any]):
         of_documents: bool = False,
         seldom_read: bool = False,
     ) -> None:
-        """``of_documents``: values lie beside the documents of a frontier that reranks, each next to its own.
-        ``seldom_read``: none stays in memory when it is written."""
+        """``of_documents``: each value lies beside a document of a frontier that reranks. ``seldom_read``: values are
+        not kept in memory after they are written."""
         self._store = store
         self._name = name
         self._table = CURRENT if of_documents else _TABLE
@@ -69,7 +70,7 @@ class StoredMapping(MutableMapping[str, Any]):
         self._values: dict[str, Any] = {}
         self._changed: set[str] = set()
         self._is_whole = not any(True for _ in self._stored())
-        """Whether all values are in memory."""
+        """True if all values are in memory."""
 
     def get(self, name: str, default: Any = None) -> Any:
         value = self._values.get(name, _GONE if self._is_whole else _UNREAD)
@@ -96,7 +97,7 @@ class StoredMapping(MutableMapping[str, Any]):
         self[name] = _GONE
 
     def __iter__(self) -> Iterator[str]:
-        """Yield names, in no particular order; nothing may be changed meanwhile."""
+        """Yield names, in no particular order; the mapping may not change meanwhile."""
         self.save()
         return (self._decoded(key, value)[0] for key, value in self._stored())
 

@@ -1,5 +1,5 @@
-"""What waits for its turn: answers, which come in any order and are taken in one that is settled; what a raised N
-needs; seeds and links that are no page's."""
+"""The reorder buffer: answers, which come in any order and are merged in a fixed one. Also the part of a batch that a
+raised N needs, and seeds and links that come from no page."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 _BYTES_IN_MEMORY = 64 << 20
-"""Of pages that wait, where there is a spool; what comes then goes there at once. Nor are more taken."""
+"""Most bytes of waiting pages in memory; if there is a spool, further pages go there. Also the most that are merged at
+once."""
 _FULL = _BYTES_IN_MEMORY // 2
-"""Bytes with which no more is asked for: the rest is for what is on its way."""
+"""Bytes at which no more is requested; the rest is for pages on their way."""
 _LINK_BYTES = 200
-"""Of a link besides its URL and anchor."""
+"""Bytes of a link besides its URL and anchor."""
 _OF_ENTRY = 6
-"""Fields of an entry that are kept of a page whose links wait: those behind are of no use any more."""
+"""Fields of an entry that are kept for a page whose links wait; the later ones are no longer needed."""
 
 
 @dataclass(slots=True)
@@ -37,25 +38,25 @@ class Answer:
     lease: Lease
     heard: bool = False
     page: PageRecord | None = None
-    """Where the outcome is REDIRECTED, one without content: its hops end with the document of another owner."""
+    """If the outcome is REDIRECTED, a page without content whose hops end with the document of another owner."""
     status: int | None = None
     reason: str | None = None
-    """Why there is no page."""
+    """The reason why there is no page."""
     why: Why | None = None
-    """The rule that said so, if one did."""
+    """The rule that decided, if there is one."""
     outcome: Outcome | None = None
-    """How it ends without being archived as a page; None too where it is tried again."""
+    """How it ends without being archived as a page; None also if it is tried again."""
     size: int = 0
     """Bytes of the page's content and links, and of other content that waits with it."""
     spooled: bool = False
-    """Whether the spool has all but the lease and the size."""
+    """True if all but the lease and the size is in the spool."""
 
 
 class Hop(NamedTuple):
     """The state of a fetch that redirects have led elsewhere."""
 
     url: str
-    """The URL to be asked for next."""
+    """The URL to be requested next."""
     captures: Sequence[Capture]
     """The redirects so far."""
 
@@ -64,42 +65,42 @@ class Spool(Protocol):
     """Keeps answers on disk; see :class:`crawl4llm.crawl.answer_spool.AnswerSpool`."""
 
     def put(self, answer: Answer) -> None:
-        """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
+        """Write an answer, and take its page out of memory. Raises InputError if it cannot be written."""
 
     def restore(self, answer: Answer) -> None:
-        """Give an answer its page back. Raises InputError where it cannot be read."""
+        """Give an answer its page back. Raises InputError if it cannot be read."""
 
     def put_hop(self, lease: Lease, hop: Hop) -> None:
-        """Write how far redirects have led from a document without an answer. Raises InputError."""
+        """Write how far redirects have led for a document without an answer. Raises InputError."""
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
-        """Return the answers that an earlier process has put there, for the same leases; and hops, by token."""
+        """Return the answers that an earlier process has spooled for the same leases; and hops, by token."""
 
     def sync(self) -> None:
-        """Wait until all that was put is on the disk."""
+        """Wait until all of it is on the disk."""
 
     def empty(self) -> None:
-        """Forget all that was put. Raises InputError."""
+        """Remove everything. Raises InputError."""
 
 
 class ReorderBuffer:
-    """Leases that were not taken yet. Answers are taken in the order of the leases, so that a slow document holds back
-    those leased after it; unless ``in_order``, in the order in which they came."""
+    """Leases that have not been merged yet. ``in_order`` merges answers in the order of the leases, so that a slow
+    document holds back later ones; otherwise they are merged in the order in which they came."""
 
     def __init__(self, spool: Spool | None = None, *, in_order: bool = True) -> None:
         self._answers: dict[int, Answer] = {}
         self._in_order = in_order
         self._came: dict[int, Answer] = {}
-        """Answers in the order in which they came, where they are taken in it."""
+        """Answers in the order in which they came, if they are merged in that order."""
         self.in_flight = 0
         """Leases without an answer."""
         self._spool = spool
         self._bytes = 0
-        """Of pages in memory."""
+        """Bytes of pages in memory."""
         self._hops: dict[int, Hop] = {}
 
     def __len__(self) -> int:
-        """Return the number of leases that were not taken yet."""
+        """Return the number of leases that have not been merged yet."""
         return len(self._answers)
 
     @property
@@ -114,7 +115,7 @@ class ReorderBuffer:
             self.in_flight += 1
 
     def answer(self, lease: Lease) -> Answer | None:
-        """Return the place for an answer; None where the lease has had one, or was taken."""
+        """Return the place for an answer; None if the lease has had one, or was merged."""
         answer = self._answers.get(lease.token)
         if answer is None or answer.heard:
             return None
@@ -122,7 +123,7 @@ class ReorderBuffer:
         return answer
 
     def hold(self, answer: Answer) -> None:
-        """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
+        """Hold the page of an answer in memory or, if there are many, in the spool. Raises InputError."""
         if answer.page is not None:
             answer.size = _size_of(answer.page)
             if self._spool is not None and self._bytes + answer.size > _BYTES_IN_MEMORY:
@@ -132,7 +133,7 @@ class ReorderBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether pages that wait take so much memory that no more should be fetched."""
+        """True if waiting pages take so much memory that no more should be fetched."""
         return self._bytes >= _FULL
 
     def redirected(self, lease: Lease, hop: Hop) -> None:
@@ -140,7 +141,7 @@ class ReorderBuffer:
         self._hops[lease.token] = hop
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Return where to go on with a document, if an earlier process has noted that."""
+        """Return the place at which to continue with a document, if an earlier process has noted one."""
         return self._hops.get(lease.token)
 
     def keep(self) -> None:
@@ -155,7 +156,7 @@ class ReorderBuffer:
             self._spool.sync()
 
     def recall(self) -> None:
-        """Take up what :meth:`keep` has written for these leases."""
+        """Read the answers and hops that :meth:`keep` has written for these leases."""
         if self._spool is not None:
             answers, self._hops = self._spool.recall(self._answers.values())
             for answer in answers:
@@ -163,12 +164,12 @@ class ReorderBuffer:
                 answer.spooled = True
 
     def committed(self) -> None:
-        """Empty the spool, if there is one, once a commit waits for nothing in it. Raises InputError."""
+        """Empty the spool, if there is one, once a commit needs nothing in it. Raises InputError."""
         if self._spool is not None and not self._hops and not any(answer.spooled for answer in self._answers.values()):
             self._spool.empty()
 
     def withdraw(self, lease: Lease) -> bool:
-        """Wait no more for a lease; return whether it had no answer."""
+        """Stop waiting for a lease; return whether it had no answer."""
         if self.answer(lease) is None:
             return False
         self._forget(lease)
@@ -179,14 +180,14 @@ class ReorderBuffer:
         return [answer.lease for answer in self._answers.values() if not answer.heard]
 
     def heard_of_first(self, n: int) -> bool:
-        """Return whether the first ``n`` to be taken have an answer; there must be one."""
+        """Return whether the first ``n`` leases to be merged have an answer; there must be one."""
         if not self._in_order:
             return self.answered >= min(n, len(self))
         return all(answer.heard for answer in islice(self._answers.values(), n))
 
     def take(self, most: int | None) -> list[Answer]:
-        """Take the answers that have come, in order up to the first that is missing, ``most`` at most, and no more than
-        fit in memory. Raises InputError where one cannot be read."""
+        """Take the answers that have come, in order up to the first missing one: at most ``most``, and no more than fit
+        in memory. Raises InputError if one cannot be read."""
         taken: list[Answer] = []
         room = _BYTES_IN_MEMORY
         in_turn = self._answers if self._in_order else self._came
@@ -222,7 +223,7 @@ def _size_of(page: PageRecord) -> int:
 
 
 class Injected(NamedTuple):
-    """Seeds for a crawl that runs."""
+    """Seeds added to a running crawl."""
 
     seeds: Seeds
     when_committed: Callable[[], None]
@@ -230,15 +231,15 @@ class Injected(NamedTuple):
 
 
 class Arrivals:
-    """What is to be visited besides the links of pages, until it is."""
+    """Seeds and links that are not links of pages, until they are visited."""
 
     def __init__(self) -> None:
         self.injected: deque[Injected] = deque()
         """More seeds, to be visited."""
         self.queued: list[Injected] = []
-        """Injected seeds that are queued, or were visited before, and await a commit."""
+        """Injected seeds that are queued, or were visited before, until they are committed."""
         self.lists: list[CrawledPage] = []
-        """Of links that are no page's, such as a sitemap's."""
+        """Lists of links that come from no page, for example from sitemaps."""
 
     def take_seeds(self, most: int, counts: Counter[str]) -> list[str]:
         """Return some of the seeds that were injected first; count them once all are taken."""
@@ -251,17 +252,17 @@ class Arrivals:
         return some
 
     def committed(self) -> None:
-        """Tell those who injected seeds that these last."""
+        """Report injected seeds that are now durable."""
         for injected in self.queued:
             injected.when_committed()
         self.queued.clear()
 
 
 class RaisedN:
-    """The part of the last batch that N cut off: places that were not filled, and pages whose links wait.
+    """The part of the last batch that N cut off: unfilled places, and pages whose links wait.
 
-    The links of pages that may be the crawl's last ones are not followed, since nobody would crawl where they lead.
-    They are followed after all where others of these pages fail, so that N is not reached, or where N is raised.
+    The links of a crawl's last pages are not followed, because nothing would crawl their targets. They are followed
+    later if others of these pages fail, so that N is not reached, or if N is raised.
     """
 
     def __init__(self) -> None:
@@ -274,14 +275,14 @@ class RaisedN:
         return bool(self._pages)
 
     def fill(self, places: int, missing: int) -> int:
-        """Return how many of a batch's places may be filled while ``missing`` pages are missing to N."""
+        """Return how many of a batch's places may be filled while N lacks ``missing`` pages."""
         places = self.places or places
         filled = min(places, missing)
         self.places = places - filled
         return filled
 
     def hold_back(self, page: CrawledPage) -> None:
-        """Keep a page whose links are not followed now."""
+        """Keep a page whose links are not followed yet."""
         self._pages.append(page)
 
     def release(self) -> list[CrawledPage]:
@@ -290,7 +291,7 @@ class RaisedN:
         return pages
 
     def save(self) -> dict[str, Any]:
-        """Return its state as JSON takes it."""
+        """Return its state in JSON values."""
         return {
             "kept_out": self.places,
             "held_back": [
@@ -299,7 +300,7 @@ class RaisedN:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`save` returned."""
+        """Restore the state that :meth:`save` returned."""
         self.places = state["kept_out"]
         for fields in state["held_back"]:
             influence, links, novel, classes = [*fields[_OF_ENTRY:], None, None][:4]
@@ -309,7 +310,7 @@ class RaisedN:
 
 
 def _of_text(page: CrawledPage) -> list[Any]:
-    """Return what is kept of a page's text, if anything is known of it."""
+    """Return the fields of a page's text that are kept, if any are known."""
     if page.classes is not None:
         return [page.novel, page.classes]
     return [] if page.novel is None else [page.novel]
@@ -336,7 +337,7 @@ def lease_of(request: Request | None) -> Lease:
 
 
 def leases_of(request: Request | None) -> Sequence[Lease]:
-    """Return the leases a request was made for, one or several; none of another request."""
+    """Return the leases a request was made for, one or several; none if it was made for no lease."""
     meta = {} if request is None else request.meta
     leases: Sequence[Lease] = [meta[_LEASE]] if _LEASE in meta else meta.get(_LEASES, ())
     return leases
@@ -359,21 +360,21 @@ def page_of(request: Request | None) -> PageRecord | None:
 
 
 def attach_page(request: Request, page: PageRecord) -> None:
-    """Hand the page that was fetched to the request's callback."""
+    """Attach a fetched page to the request for its callback."""
     request.meta[_PAGE] = page
 
 
 Found = PageRecord | Exception | None
-"""What was found at one of several documents: its page, an error, or nothing."""
+"""The result for one of several documents: its page, an error, or nothing."""
 
 
 def pages_of(request: Request | None) -> Iterable[Found]:
-    """Return what was found for a request for several documents, in the order of its leases."""
+    """Return the results of a request for several documents, in the order of its leases."""
     assert request is not None
     found: Iterable[Found] = request.meta[_PAGES]
     return found
 
 
 def attach_pages(request: Request, found: Iterable[Found]) -> None:
-    """Hand what was found to the callback of a request for several documents."""
+    """Attach results to a request for several documents, for its callback."""
     request.meta[_PAGES] = found

@@ -1,7 +1,8 @@
-"""The files of the request log: ``JOBDIR/requests/YYYY-MM-DD.jsonl``, one for each day in UTC, for their owner's eyes.
+"""The files of the request log: ``JOBDIR/requests/YYYY-MM-DD.jsonl``, one for each day in UTC, readable by their owner
+only.
 
-A line is one write, so that a killed process loses none that was written; the last one may be cut short by a power cut.
-Days that are over are compressed, to the same name and ``.gz``.
+A line is one write, so a killed process loses none that was written; a power cut may cut the last one short. Files of
+past days are compressed, to the same name and ``.gz``.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ from crawl4llm.crawl.jobdir import REQUESTS
 _NAME: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.jsonl(?:\.gz)?", re.ASCII)
 _DAY_SECONDS: Final = 86_400
 _LONGEST_LINE: Final = 1 << 16
-"""Bytes; what is longer was not written by us."""
+"""Most bytes of a line; a longer one was not written by this project."""
 _BLOCK: Final = 1 << 20
 
 logger = logging.getLogger(__name__)
 
 
 class RequestLines(Protocol):
-    """Takes the lines of a request log."""
+    """Writes the lines of a request log."""
 
     def append(self, line: bytes, at: float) -> None:
-        """Append a line, which has its end, of a request that was sent at a time in seconds since 1970. Raises
-        InputError, with nothing written."""
+        """Append a line, which ends with a line feed, of a request that was sent ``at`` seconds since 1970. On
+        InputError nothing is written."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close open files."""
 
 
 class RequestFiles:
-    """The log of a crawl, to append to. Only one process of a crawl does."""
+    """The log of a crawl, open for appending by one process of it."""
 
     def __init__(self, jobdir: Path) -> None:
-        """Make the folder where there is none. Raises InputError."""
+        """Make the folder if it is missing. Raises InputError."""
         self._folder = jobdir / REQUESTS
         self._day = -1
         self._file: AppendFile | None = None
@@ -59,8 +60,8 @@ class RequestFiles:
             self._folder.mkdir(mode=0o700, exist_ok=True)
 
     def append(self, line: bytes, at: float) -> None:
-        """Append a line, which has its end, to the day of a time in seconds since 1970. Raises InputError, with nothing
-        written."""
+        """Append a line, which ends with a line feed, to the day of ``at``, in seconds since 1970. On InputError
+        nothing is written."""
         day = int(at // _DAY_SECONDS)
         if self._file is None or day > self._day:  # a clock that was set back does not open a day again
             self._file = self._begin(day)
@@ -73,7 +74,8 @@ class RequestFiles:
             self._file = None
 
     def _begin(self, day: int) -> AppendFile:
-        """Go on with the file of a day, and compress those of others in a thread, which the crawl's end breaks off."""
+        """Open the file of a day, and compress those of other days in a thread, which the end of the crawl breaks
+        off."""
         self.close()
         self._day = day
         name = datetime.fromtimestamp(day * _DAY_SECONDS, tz=timezone.utc).strftime("%Y-%m-%d.jsonl")
@@ -92,16 +94,16 @@ class RequestFiles:
 
 
 def days(jobdir: Path) -> list[str]:
-    """Return the days, such as ``2026-05-31``, of which there is a log, in order. Raises InputError."""
+    """Return the days that have a log, such as ``2026-05-31``, in order. Raises InputError."""
     folder = jobdir / REQUESTS
     with as_input_error(f"{folder} cannot be read"):
         return sorted({day for path in folder.iterdir() if (day := _day_of(path))})
 
 
 def lines(jobdir: Path, day: str) -> Iterator[bytes]:
-    """Yield the lines of a day, which may be today; one that is still being written, or was cut short, is left out.
+    """Yield the lines of a day, which may be today; an incomplete last line is left out.
 
-    Raises InputError where a file cannot be read or is damaged.
+    Raises InputError if a file cannot be read or is damaged.
     """
     plain = jobdir / REQUESTS / f"{day}.jsonl"
     packed = plain.with_name(f"{plain.name}.gz")
@@ -144,7 +146,7 @@ def _compress_all(paths: list[Path]) -> None:
 
 
 def _compress(path: Path) -> None:
-    """Put a compressed file in the place of one; killed at any moment, it leaves one of them, or both."""
+    """Replace a file by a compressed one; if the process is killed, one of them is there, or both."""
     packed = path.with_name(f"{path.name}.gz")
     with open_input(path) as plain:
         if not (packed.exists() and _holds(packed, plain)):
@@ -158,8 +160,8 @@ def _compress(path: Path) -> None:
 
 
 def _holds(packed: Path, plain: IO[bytes]) -> bool:
-    """Return whether the compressed file ends with what the other one holds: a process was killed before it removed
-    that. The latter is at its beginning then again."""
+    """Return whether the compressed file ends with the content of the plain one, because a process was killed before it
+    removed the latter. The plain file is left at its beginning."""
     size = os.fstat(plain.fileno()).st_size
     with _unpacked(packed) as unpacked:
         whole = sum(map(len, iter(partial(unpacked.read, _BLOCK), b"")))

@@ -22,24 +22,25 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """Scrapy's own limits, which its spider middlewares keep elsewhere; 0: none."""
+    """Scrapy's own limits, which its spider middlewares would keep; 0: no limit."""
 
     depth: int = 0
-    """DEPTH_LIMIT: links from a seed, at most."""
+    """DEPTH_LIMIT: most links from a seed."""
     url_length: int = 0
-    """URLLENGTH_LIMIT: characters of a URL, at most."""
+    """URLLENGTH_LIMIT: most characters of a URL."""
 
 
 NO_LIMITS = Limits()
 _LATELY: Final = 1 << 14
-"""Targets of links remembered as visited, by all partitions together, some 150 bytes each; most links lead to one of
-these. To look one up in the visited set takes ten times as long."""
+"""Link targets remembered as visited, by all partitions together, some 150 bytes each; most links lead to one of these.
+A look-up in the visited set takes ten times as long."""
 _LONGEST: Final = 200
-"""Characters of a key that is remembered."""
+"""Most characters of a key that is remembered."""
 
 
 class Scope:
-    """Follows what ``limits`` and parts let it, once, and nothing of domains that have opted out or are blocked."""
+    """Follows each link once if ``limits`` and parts allow it, and none to domains that have opted out or are
+    blocked."""
 
     def __init__(
         self,
@@ -51,8 +52,8 @@ class Scope:
         partitions: int = 1,
         by_owners: bool = False,
     ) -> None:
-        """``partitions``: how many there are that each have a scope. ``by_owners``: the frontier goes by owners, so
-        that a redirect to another one ends a lease."""
+        """``partitions``: their number; each has a scope. ``by_owners``: the frontier is one of owners, so that a
+        redirect to another owner ends a lease."""
         self._limits = limits
         self.visited = visited
         self._lately: set[str] = set()
@@ -64,15 +65,15 @@ class Scope:
         self._redirects, self._seeds = parts.having("redirects"), parts.having("seeds")
         self._blocks, self._lists = parts.having("blocks"), parts.having("may_list")
         self.sends_on: Callable[[str], bool] = lambda _: False
-        """Whether the target of a redirect is another crawl's to visit."""
+        """Tells whether another crawl visits the target of a redirect."""
 
     def block(self, domains: Iterable[str]) -> None:
-        """Follow nothing of these domains either, and again what leads to others that were blocked before."""
+        """Follow no links to these domains, and again those to domains that were blocked before."""
         self._unwanted = self._opted_out | frozenset(domains)
 
     def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
-        """Visit the new documents that a page links to; return them, and log lines of those not wanted. All its links
-        are counted. A document that one link may not lead to is not visited: another link may."""
+        """Visit the new documents that a page links to; return them, and log lines of dropped ones. All its links are
+        counted. A document that this link may not lead to is not visited, because another link may."""
         entry, links = page.entry, page.links
         if self._limits.depth and entry.depth >= self._limits.depth:
             links = [link for link in links if link.key is None]
@@ -111,14 +112,14 @@ class Scope:
         return self._divided(seeds, self._refusals([_by_url(refuses) for refuses in self._seeds]), counts)
 
     def _refusals(self, others: Sequence[_Check]) -> list[_Check]:
-        """Return what says why a candidate is dropped: that nothing is sent there, and ``others``."""
+        """Return the checks that can drop a candidate: that its URL is not blocked, and ``others``."""
         return [*([_by_url(self.blocked)] if self._unwanted or self._blocks else []), *others]
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
 
-        If they lead to another owner, the last target is to be queued unless it was visited before: the reason says
-        which.
+        If redirects lead to another owner, the last target is to be queued unless it was visited before; the reason
+        tells which.
         """
         followed = 0
         for answer in answers:
@@ -143,7 +144,8 @@ class Scope:
         counts[REDIRECTS] += followed
 
     def ends_lease(self, entry: Entry, key: str) -> bool:
-        """Return whether a redirect of a leased document ends the lease: its target is another owner's."""
+        """Return whether a redirect of a leased document ends the lease, because its target belongs to another
+        owner."""
         return self._by_owners and owner_of(key) != owner_of(entry.url or entry.key)
 
     def refusal(self, entry: Entry, key: str) -> Refusal | None:
@@ -155,19 +157,20 @@ class Scope:
         return Refusal(DUPLICATE) if key in self.visited else None
 
     def _forbidden(self, entry: Entry, key: str) -> Refusal | None:
-        """Return why no redirect of a document may lead to another one, visited before or not."""
+        """Return why redirects of a document to another one are forbidden, visited before or not; None if they are
+        allowed."""
         if (refusal := self.blocked(key)) is not None:
             return refusal
         found = (redirects(entry, key) for redirects in self._redirects)
         return next((refusal for refusal in found if refusal is not None), None)
 
     def may_list(self, site: str, url: str) -> bool:
-        """Return whether a list of a site's URLs may be asked for."""
+        """Return whether a site's list of URLs may be requested."""
         return all(lists(site, url) for lists in self._lists)
 
     def blocked(self, url: str) -> Refusal | None:
-        """Return why nothing is sent to a URL's domain, whatever led to it: it has opted out, its operator blocks it,
-        or a part does; None if something may be sent."""
+        """Return why no request is sent to a URL's domain, whatever led to it: it has opted out, or its operator or a
+        part blocks it. None if requests are allowed."""
         if is_below(url, self._unwanted):
             return Refusal(OPT_OUT, Why(f"{ascii_host(url)} is blocked by control.json, or was purged"))
         found = (blocks(url) for blocks in self._blocks)
@@ -176,7 +179,7 @@ class Scope:
     def _divided(
         self, candidates: list[Candidate], checks: Sequence[_Check], counts: Counter[str]
     ) -> tuple[list[Candidate], list[FailureLine]]:
-        """Return the candidates that no check refuses, and log lines of the others, which are counted as dropped."""
+        """Return the candidates that all checks accept, and log lines of the others, which are counted as dropped."""
         dropped: list[FailureLine] = []
         for check in checks:
             wanted: list[Candidate] = []
@@ -201,23 +204,23 @@ def _by_url(refuses: Callable[[str], Refusal | None]) -> _Check:
 
 
 _OWNERS_AT_ONCE = 1000
-"""Owners in one look at which of them are blocked."""
+"""Owners for which one call checks whether they are blocked."""
 
 
 class Blocking:
-    """Drops what is queued of owners that are blocked while the crawl runs, some at a time."""
+    """Drops queued documents of owners that are blocked while the crawl runs, some at a time."""
 
     def __init__(self, scope: Scope, frontier: OwnerFrontier, log: LogWriter) -> None:
         self._scope, self._frontier, self._log = scope, frontier, log
         self._owners: deque[str] = deque()
-        """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
+        """Owners that may be blocked and have queued documents left."""
 
     def look_at(self, domains: Sequence[str]) -> None:
-        """Look first at those of some domains that are owners."""
+        """Check first those of ``domains`` that are owners."""
         self._owners.extendleft(name for name in domains if owner_of(f"http://{name}/") == name)
 
     def look_at_all(self) -> None:
-        """Look at all owners, in time."""
+        """Check all owners, gradually."""
         self._owners.extend(self._frontier.owners.names)
 
     def drop_some(self, most: int) -> bool:

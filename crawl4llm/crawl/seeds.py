@@ -1,4 +1,4 @@
-"""Seeds: the documents a crawl starts from; and documents by the key or URL that a user gives."""
+"""Seeds, the documents a crawl starts from; and documents by a key or URL from the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEAR, _LONGEST_MISTYPED = 3, 200
 
 @dataclass
 class Seeds:
-    """Keys of the seeds the corpus holds, each once, in the order given; and counts of the others."""
+    """Keys of the seeds that the corpus holds, each once, in the order given; and counts of the others."""
 
     keys: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -48,8 +48,8 @@ def read_seeds(given: Path | Sequence[str], corpus: Corpus) -> Seeds:
     """Read a seeds file: one document key or URL a line, ``#`` comments, gzip by its name's ending. Or take them from a
     list.
 
-    Seeds the corpus does not hold, malformed and repeated ones are counted and passed over. Raises InputError where
-    the file cannot be read or leaves no seed.
+    Seeds that the corpus does not hold, malformed ones and repeated ones are counted and skipped. Raises InputError if
+    the file cannot be read or has no usable seed.
     """
     seeds = Seeds()
     known: set[str] = set()
@@ -78,7 +78,7 @@ def read_seeds(given: Path | Sequence[str], corpus: Corpus) -> Seeds:
 
 
 def _key(line: str, corpus: Corpus) -> str | None:
-    """Return the document key a line of the seeds file means; None where it can mean none."""
+    """Return the document key that a line of the seeds file means; None if it is neither a key nor a URL."""
     if "://" in line:
         return corpus.resolve(line)
     return line if corpus.is_key(line) else None
@@ -96,7 +96,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def find_document(corpus: Corpus, given: str) -> str:
-    """Return the key of the document that a key or URL means, which the corpus may not hold. Raises MissingRecord."""
+    """Return the key of the document for a key or URL, which the corpus may not hold. Raises MissingRecord."""
     is_key = corpus.is_key(given)
     if is_key and ("://" not in given or given in corpus):  # a URL may be a key, and still be looked for as URLs are
         return given
@@ -112,7 +112,7 @@ def find_document(corpus: Corpus, given: str) -> str:
 
 
 def not_held(corpus: Corpus, given: str) -> MissingRecord:
-    """Return the error for a key or URL that leads nowhere; it names keys of the corpus that are one character away."""
+    """Return the error for an unknown key or URL; it names keys of the corpus that differ in one character."""
     near = [key for key in dict.fromkeys(_one_character_away(given)) if corpus.is_key(key) and key in corpus][:_NEAR]
     example = next(iter(corpus.keys()), None)
     hint = f"; did you mean {' or '.join(near)}?" if near else f"; ids look like {example}" if example else ""
@@ -121,7 +121,7 @@ def not_held(corpus: Corpus, given: str) -> MissingRecord:
 
 
 def _one_character_away(text: str) -> Iterator[str]:
-    """Yield what a key may be a slip of the pen of: neighbours swapped, one character too many, missing, another."""
+    """Yield the keys one slip away from ``text``: neighbours swapped, one character too many, missing, or different."""
     if len(text) > _LONGEST_MISTYPED:
         return
     splits = [(text[:at], text[at:]) for at in range(len(text) + 1)]

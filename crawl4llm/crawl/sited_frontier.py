@@ -27,21 +27,22 @@ from crawl4llm.frontier import Aside, Entry, Evicted, Lease, Outcome, OwnerFront
 from crawl4llm.policies import Pieces
 
 TURNS_A_TRY: Final = 19
-"""Answered exchanges of an owner for each of its turns that a failed try took."""
+"""Answered exchanges of an owner for each turn that a failed try took."""
 _ANSWERED, _OFFERED, _LEFT_ALONE = 1, 2, 3
-"""States of a site: it answered; one of its documents waits for a try; the site has to be left alone first."""
+"""States of a site: it answered; one of its documents waits for a try; it must be left alone first."""
 _TRIES: Final = "tries"
-"""The scope of an owner's documents that wait to be tried, one of each site or a few; of the others it is the site."""
+"""The scope of an owner's documents that wait to be tried, one or a few for each site; other documents have their site
+as scope."""
 _MOST_MOVED: Final = 1000
-"""Documents set aside, or taken back, in one call, so that it takes no long time."""
+"""Most documents set aside or taken back in one call, so that the call is short."""
 _GRACE: Final = 1.0
-"""Seconds for which an owner with nothing else to ask is left alone: the links of its last page may come."""
+"""Seconds for which an owner without other documents is left alone, because the links of its last page may come."""
 _MOST_NAMES: Final = 65_536
-"""Owners that owe turns, and sites that are given up, of which this process knows."""
+"""Most owners that owe turns, and sites that are given up, that this process remembers."""
 
 
 class Index(Owners, Protocol):
-    """The owners of a frontier, which can be woken."""
+    """The owners of a frontier, with calls to wake them."""
 
     alarm: float
 
@@ -63,34 +64,34 @@ class SitedFrontier(Layer):
         self._sites: MutableMapping[str, Any] = {}
         """States of sites, by name."""
         self._over: OrderedDict[str, None] = OrderedDict()
-        """Sites that this process has given up: their documents end when their turn comes, unasked."""
+        """Sites that this process has given up; their documents end without a request when their turn comes."""
         self._owes: OrderedDict[str, int] = OrderedDict()
-        """Turns by owner that answered sites have before the next try."""
+        """Turns by owner that must go to answered sites before the next try."""
         self._offered: dict[str, tuple[str, bool]] = {}
-        """By owner, the key of a document that is queued to be tried, and whether nothing else was left to ask."""
+        """By owner, the key of a document that is queued for a try, and whether the owner had no other documents."""
         self._counts: Counter[str] = Counter()
         """Documents set aside, by owner."""
         self._trying: dict[int, str] = {}
         """Sites by the tokens of leases that are tries."""
         self._due: list[tuple[float, str, str]] = []
-        """When to look again at an owner (the site is empty) or a site that is left alone; a heap."""
+        """A heap of times to look again at an owner (the site is empty) or at a site that is left alone."""
         self._expected: set[tuple[str, str]] = set()
-        """Owners and sites in it."""
+        """Owners and sites in that heap."""
         self._back: deque[tuple[str, str]] = deque()
-        """Owners and scopes whose documents go back to the queue."""
+        """Owners and scopes whose documents return to the queue."""
         self._evicted: list[Evicted] = []
-        """By documents that went back; told with the next ones."""
+        """Documents that returning ones evicted; reported with the next ones."""
 
     # -- what is kept ---------------------------------------------------------------------------------------------
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep the states of sites there. Go on from those that another process kept, and from the documents that it
-        set aside."""
+        """Keep the states of sites in ``pieces``. Restore those of an earlier process, and the documents that it set
+        aside."""
         self._sites = pieces.mapping("sites", lambda value: value in (_ANSWERED, _OFFERED, _LEFT_ALONE))
         self._find()
 
     def _find(self) -> None:
-        """Look at all that is set aside."""
+        """Find the documents that are set aside."""
         self._counts.clear()
         for owner, site, number in unanswered_in(self._aside):
             self._counts[owner] += number
@@ -98,7 +99,7 @@ class SitedFrontier(Layer):
 
     @property
     def waiting(self) -> int:
-        """Documents of sites that have not answered, set aside."""
+        """Documents that are set aside because their sites have not answered."""
         return self._counts.total()
 
     @property
@@ -110,8 +111,8 @@ class SitedFrontier(Layer):
         return len(self._within) == self.owners.documents.parked + len(self._offered)
 
     def next_tries(self, most: int) -> tuple[int, list[str], int, float]:
-        """Return the number of documents that wait because their sites have not answered, those that are tried now
-        included; ``most`` of their owners, and how many more there are; and the time of the next look at one of them,
+        """Return four values: the number of documents that wait because their sites have not answered, including
+        current tries; ``most`` of their owners; the number of further owners; the time of the next look at one of them,
         infinity if none is due."""
         number, owners = self.waiting + len(self._offered) + len(self._trying), list(islice(self._counts, most))
         return number, owners, len(self._counts) - len(owners), self._due[0][0] if self._due else math.inf
@@ -123,7 +124,7 @@ class SitedFrontier(Layer):
         return self._sites.get(site_of(url)) != _ANSWERED and bool(owner_of(url))
 
     def answered(self, url: str) -> None:
-        """Note that an HTTP answer came."""
+        """Note an HTTP answer from the site of a URL."""
         if self.is_unanswered(url):
             site = site_of(url)
             self._sites[site] = _ANSWERED
@@ -133,7 +134,7 @@ class SitedFrontier(Layer):
             self._take_back(owner_of(url), site)
 
     def took_turn(self, owner: str) -> None:
-        """Note that an exchange of an owner was answered."""
+        """Note an answered exchange of an owner."""
         if owner in self._owes:
             self._owes[owner] -= 1
             if not self._owes[owner]:
@@ -148,16 +149,16 @@ class SitedFrontier(Layer):
             self._owes.popitem(last=False)
 
     def forgive(self, owner: str) -> None:
-        """Let an owner owe nothing."""
+        """Cancel the turns that an owner owes."""
         if self._owes.pop(owner, 0):
             self._look_at(owner)
 
     def leave_alone(self, url: str, until: float) -> None:
-        """Try the site of a URL no sooner; the owners know of that too."""
+        """Leave the site of a URL alone until then; the owners are told too."""
         self._expect(until, owner_of(url), site_of(url))
 
     def give_up(self, url: str) -> None:
-        """Let the documents of a site come, each in its turn, to be ended."""
+        """Let the documents of a site end, each when its turn comes."""
         if (site := site_of(url)) not in self._over:
             self._over[site] = None
             if len(self._over) > _MOST_NAMES:
@@ -190,7 +191,8 @@ class SitedFrontier(Layer):
         return ended
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
-        """A try that failed is set aside at once: it would hold up its owner's next document."""
+        """Give a document back. One whose try failed is set aside at once, because it would hold up its owner's next
+        document."""
         owner, site = _owner_and_site(lease.entry)
         if not attempted or not owner or self._is_open(site):
             given = self._within.give_back(lease, attempted=attempted)
@@ -216,11 +218,11 @@ class SitedFrontier(Layer):
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _is_open(self, site: str) -> bool:
-        """Return whether the documents of a site come in their order, without a try."""
+        """Return whether the documents of a site are leased in order, without a try."""
         return self._sites.get(site) == _ANSWERED or site in self._over
 
     def _may_be_asked(self, lease: Lease) -> bool:
-        """Return whether a document may be asked for now, or ended; else set it aside."""
+        """Return whether a document may be requested now, or ended; otherwise set it aside."""
         owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:
@@ -238,7 +240,8 @@ class SitedFrontier(Layer):
         return False
 
     def _set_aside(self, owner: str, site: str, entry: Entry) -> None:
-        """Set a document aside: it is tried when its site may be, unless another one of the site is tried before."""
+        """Set a document aside. It is tried when its site may be, unless another document of the site is tried
+        before."""
         until, scope = self.owners.ready_at(site), site
         if until > self.owners.now:
             self._sites[site] = _LEFT_ALONE
@@ -250,7 +253,7 @@ class SitedFrontier(Layer):
         self._look_later(owner)
 
     def _end(self, lease: Lease) -> None:
-        """Note the end of a lease: what is set aside of its owner, or its site, may be tried next."""
+        """Note the end of a lease, after which a set-aside document of its owner or site may be tried."""
         self._trying.pop(lease.token, None)
         if not self._counts:
             return
@@ -261,7 +264,7 @@ class SitedFrontier(Layer):
             self._look_later(owner)
 
     def _try_next(self, owner: str, site: str) -> None:
-        """Let the best document of a site that is set aside be tried, when the site may be."""
+        """Have the best set-aside document of a site tried when the site may be."""
         if (until := self.owners.ready_at(site)) > self.owners.now:
             self._expect(until, owner, site)
             return
@@ -272,19 +275,19 @@ class SitedFrontier(Layer):
             self._look_later(owner)
 
     def _look_later(self, owner: str) -> None:
-        """Look at an owner at once if it may be tried, else when there may be nothing else to ask of it."""
+        """Look at an owner at once if it may be tried, otherwise when its other documents may have ended."""
         if owner not in self._owes or self.owners.is_parked(owner):
             self._look_at(owner)
         elif (ready := self.owners.ready_at(owner)) < math.inf:  # else the end of its lease comes here
             self._expect(max(ready, self.owners.now) + _GRACE, owner)
 
     def _look_at(self, owner: str) -> None:
-        """Look at an owner with the next call of lease()."""
+        """Look at an owner in the next call of lease()."""
         self._expected.discard((owner, ""))
         self._expect(-math.inf, owner)
 
     def _expect(self, until: float, owner: str, site: str = "") -> None:
-        """Look at an owner, or at a site of its, at a time."""
+        """Look at an owner, or at one of its sites, at a time."""
         if (owner, site) not in self._expected and until < math.inf:
             self._expected.add((owner, site))
             heapq.heappush(self._due, (until, owner, site))
@@ -316,7 +319,7 @@ class SitedFrontier(Layer):
         self.owners.alarm = self.owners.now if self._back else self._due[0][0] if self._due else math.inf
 
     def _offer(self, owner: str) -> None:
-        """Queue the best document of an owner that waits to be tried, if it may be tried now."""
+        """Queue the best document of an owner that waits for a try, if a try is allowed now."""
         if self.owners.is_parked(owner):
             self._offered.pop(owner, None)
             if owner in self._counts:  # the crawl may end when all that is left is parked
@@ -337,7 +340,7 @@ class SitedFrontier(Layer):
             self._push([entry])
 
     def _take_back(self, owner: str, site: str) -> None:
-        """Let the documents of a site go back to the queue."""
+        """Return the documents of a site to the queue."""
         if owner in self._counts:
             self._back.append((owner, site))
             self.owners.alarm = min(self.owners.alarm, self.owners.now)
@@ -346,7 +349,7 @@ class SitedFrontier(Layer):
         return self._taken(owner, self._aside.take(_name(owner), scope, most))
 
     def _taken(self, owner: str, entries: list[Entry]) -> list[Entry]:
-        """Note that documents are not set aside any more."""
+        """Note that documents are no longer set aside."""
         self._counts[owner] -= len(entries)
         if not self._counts[owner]:
             del self._counts[owner]
@@ -365,8 +368,8 @@ class SitedFrontier(Layer):
 
 
 def unanswered_in(aside: Aside) -> Iterator[tuple[str, str, int]]:
-    """Yield owners, sites and numbers of the documents that are set aside because sites have not answered; an empty
-    site: of several ones."""
+    """Yield owners, sites and numbers of documents that are set aside because their sites have not answered; an empty
+    site stands for several."""
     for place, entry, number in aside.groups():
         owner, site = _owner_and_site(entry)
         if place == place_of(_name(owner), _TRIES):
@@ -381,5 +384,5 @@ def _owner_and_site(entry: Entry) -> tuple[str, str]:
 
 
 def _name(owner: str) -> str:
-    """Return the name under which an owner's documents are set aside here: others wait for budgets."""
+    """Return the name for the documents that are set aside here for an owner; other names are for budgets."""
     return f"?{owner}"

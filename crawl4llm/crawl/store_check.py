@@ -20,11 +20,11 @@ _READ_BYTES = 1 << 22
 
 
 def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
-    """Read all of a store and compare the checksums; ``thorough``: also orders, counts and what belongs to what. Raises
-    StoreError that says what is wrong."""
+    """Read all of a store and compare the checksums; ``thorough``: check also orders, counts and references. Raises
+    StoreError that names the fault."""
     if not path.exists() or path.stat().st_size < _HEADER_BYTES:
         size = path.stat().st_size if path.exists() else 0
-        advice = "restore JOBDIR from a backup, or begin the crawl anew"
+        advice = "restore JOBDIR from a backup, or begin a new crawl"
         raise StoreError(f"{path} is damaged: it holds {size} bytes; {advice}")
     logger.info("Checking %s, %.1f MB", path, path.stat().st_size / 1e6)
     receiver, sender = multiprocessing.Pipe(duplex=False)
@@ -39,7 +39,9 @@ def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
     process.join()
     if process.exitcode:
         how = signal.Signals(-process.exitcode).name if process.exitcode < 0 else f"status {process.exitcode}"
-        problem = f"{path} is damaged: reading it ends a process ({how}); restore JOBDIR from a backup, or begin anew"
+        problem = (
+            f"{path} is damaged: reading it ends a process ({how}); restore JOBDIR from a backup, or begin a new crawl"
+        )
     if problem:
         raise StoreError(problem)
 
@@ -62,4 +64,4 @@ def _check(path: Path, crawl_id: str, thorough: bool, problem: Connection) -> No
     except StoreError as error:
         problem.send(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent must hear of it
-        problem.send(f"{path} is damaged: {error!r}; restore JOBDIR from a backup, or begin the crawl anew")
+        problem.send(f"{path} is damaged: {error!r}; restore JOBDIR from a backup, or begin a new crawl")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class StoredCrawl:
     """The last commit of a crawl, which may be running; with ``change``, of a paused one, to be changed.
 
-    To be used in a ``with`` statement. Everything is opened when it is first asked for.
+    Use it in a ``with`` statement. Each object is opened when it is first used.
     """
 
     def __init__(self, path: Path, *, change: bool = False, thorough: bool = False) -> None:
@@ -37,7 +37,7 @@ class StoredCrawl:
         with ExitStack() as opened:
             self._dir = JobDir(path, lock=False)  # with a lock it would make a JOBDIR where there is none
             self.holder = self._dir.holder()
-            """The process that crawls, or that changes the JOBDIR as this one does; None: none does."""
+            """The process that crawls, or that changes the JOBDIR as this one does; None if there is no other."""
             if change:
                 self._dir = JobDir(path)
                 opened.callback(self._dir.close)
@@ -56,14 +56,14 @@ class StoredCrawl:
 
     @cached_property
     def store(self) -> Store:
-        """The store; processes are to be forked before."""
+        """The store; processes must be forked before it is opened."""
         store = Store(self.store_path, readonly=self._readonly)
         self._opened.callback(store.close)
         return store
 
     @cached_property
     def state(self) -> State:
-        """The state of the crawl beside frontier and visited set."""
+        """The state of the crawl without frontier and visited set."""
         return read_state(self.store)
 
     @cached_property
@@ -73,17 +73,17 @@ class StoredCrawl:
 
     @cached_property
     def aside(self) -> StoredAside:
-        """Documents for which an owner or URL prefix has no budget, and those of sites that have not answered."""
+        """Documents whose owner or URL prefix has no budget, and those of sites that have not answered."""
         return StoredAside(self.store)
 
     def set_aside(self, owner: str | None = None) -> Iterator[tuple[str, Entry]]:
-        """Yield the documents without a budget, or those of an owner, each with the owner or URL prefix whose budget is
-        used up."""
+        """Yield the documents without a budget, all or those of an owner, each with the owner or URL prefix whose
+        budget is used up."""
         return self.aside.waiting(lambda entry: scopes_of(entry.url or entry.key), owner)
 
     @cached_property
     def unanswered(self) -> int:
-        """The number of the latter."""
+        """The number of documents of sites that have not answered."""
         return sum(number for _, _, number in unanswered_in(self.aside))
 
     @cached_property
@@ -93,12 +93,12 @@ class StoredCrawl:
 
     @property
     def pages(self) -> int:
-        """Pages crawled that count to N."""
+        """Crawled pages that count towards N."""
         return counted(self.counts)
 
     @property
     def archived(self) -> int:
-        """Pages crawled, as log and archive have them."""
+        """Crawled pages in log and archive."""
         return int(self.counts.get("pages/crawled", 0))
 
     @property
@@ -119,14 +119,14 @@ class StoredCrawl:
             raise self.store.damaged(problem)
 
     def output(self, settings: BaseSettings) -> Path:
-        """Return its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError, also where
-        a file in it is a link that leads out of it."""
+        """Return its output directory, or the one to which OUTPUT_DIR says it was moved. Raises InputError, also if a
+        file in it is a link that leads out of it."""
         output = find_output(self.path, self.job, settings.get("OUTPUT_DIR"))
         warc = output / WARC
         require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
         return output
 
     def require_begun(self) -> None:
-        """Raise InputError where the crawl was stopped before its seeds were queued."""
+        """Raise InputError if the crawl was stopped before its seeds were queued."""
         if self.state.crawl is None:
             raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")

@@ -1,6 +1,6 @@
-"""Turns and clocks: who sees to it that owners are asked one after the other, and by which time they wait.
+"""Turns and clocks: the schedule by which owners are asked one request at a time, and the time by which they wait.
 
-Only in a crawl whose frontier goes by owners.
+Used only with a frontier of owners.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from crawl4llm.frontier import Lease, Owners, Patience
 from crawl4llm.options import Options
 
 may_try = object()
-"""Scrapy signal: a document may be handed out to try the network, or as many as ever because it is there."""
+"""Scrapy signal: a document may be handed out to try the network, or without limit because the network is back."""
 _LONGEST_PATIENCE = 60.0
-"""Seconds for which a crawl stands still in the hope of better documents, where owners wait no longer by themselves."""
+"""Most seconds that a crawl pauses for better documents when no owner has to wait any more."""
 
 
 class Turns(Protocol):
-    """Whoever sees to it that owners are asked in turn. The lease of a document keeps its owner busy."""
+    """The schedule of owners, one request at a time. The lease of a document keeps its owner busy."""
 
     def begin(self, lease: Lease) -> None:
-        """Take note of a lease that begins."""
+        """Note the begin of a lease."""
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
-        """Take note of its end, and release the owner, now or later; ``asked``: whether the document may have been
-        asked for, rather than given back unasked."""
+        """Note the end of a lease, and release the owner, now or later; ``asked``: whether the document may have been
+        requested, rather than given back unrequested."""
 
 
 class AtOnce:
-    """Releases owners at the end of each lease: delays are left to whoever downloads."""
+    """Releases owners at the end of each lease; the downloader keeps the delays."""
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
@@ -44,38 +44,38 @@ class AtOnce:
 
 
 def owner_of_lease(lease: Lease) -> str:
-    """Return the owner of a leased document; the empty name where it has none."""
+    """Return the owner of a leased document; empty if it has none."""
     return owner_of(lease.entry.url or lease.entry.key)
 
 
 class Clock(Protocol):
-    """The time by which owners wait, in seconds: this machine's, or a virtual one. The web of a run has it."""
+    """The time by which owners wait, in seconds: this machine's, or a virtual one. It belongs to the web of a run."""
 
     delay: float
-    """Seconds for which an owner waits after an exchange, where nothing asks for more."""
+    """Seconds that an owner waits after an exchange, unless more are asked for."""
     most_leases: int | None
-    """Leases that may be out at once; None: as many as the settings say."""
+    """Most leases at once; None: as the settings say."""
 
     def now(self) -> float:
         """Return the time."""
 
     def turns(self, owners: Owners) -> Turns:
-        """Return who sees to turns until something else does."""
+        """Return the schedule that is used unless another is set."""
 
     def tick(self, owners: Owners) -> None:
-        """Tell the owners the time at which a document is leased next; called when one may be leased."""
+        """Tell the owners the time at which the next document is leased; called when one may be leased."""
 
     def seconds_until(self, moment: float) -> float:
-        """Return the real seconds until a time that the owners know."""
+        """Return the real seconds until a time of this clock."""
 
     def statistics(self) -> Mapping[str, float]:
         """Return figures of :mod:`crawl4llm.base.stats`."""
 
     def save(self) -> Any:
-        """Return what another process needs to go on, as JSON takes it; None: nothing."""
+        """Return the state that another process needs to continue, in JSON values; None: nothing."""
 
     def load(self, state: Any, owners: Owners) -> None:
-        """Go on, after a restart, from what :meth:`save` returned."""
+        """Restore the state that :meth:`save` returned, after a restart."""
 
 
 class RealClock:
@@ -105,10 +105,10 @@ class RealClock:
         return None
 
     def load(self, state: Any, owners: Owners) -> None:
-        """Let all owners wait: who was asked just before is not known any more."""
+        """Make all owners wait, because the last requests are no longer known."""
         owners.hold_all(time.monotonic() + self.delay)
 
 
 def patience_of(options: Options, clock: Clock) -> Patience:
-    """Return what CRAWL_PATIENCE means to a frontier of owners."""
+    """Return CRAWL_PATIENCE in the form that a frontier of owners needs."""
     return Patience(options.crawl_patience, max(_LONGEST_PATIENCE, clock.delay))

@@ -1,6 +1,8 @@
-"""The web of a run, from which it fetches its pages: simulations and live crawls differ in this one object.
+"""The web of a run, from which it fetches its pages; this object is the only difference between simulations and live
+crawls.
 
-A *fetcher*, the downloader middleware with the attribute ``web``, answers requests by it. docs/extending.md has one.
+A *fetcher*, a downloader middleware with the attribute ``web``, answers requests from it. docs/extending.md has an
+example.
 """
 
 from __future__ import annotations
@@ -29,76 +31,76 @@ if TYPE_CHECKING:
 class Web(Protocol):
     """A web to crawl. The class of its downloader middleware has it as the attribute ``web``.
 
-    To make one reads settings alone; ``corpus`` is there after :meth:`open`.
+    Its constructor reads settings only; ``corpus`` is there after :meth:`open`.
     """
 
     profile: ClassVar[str]
-    """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
+    """The profile in ``settings/`` for this web: ``simulation`` or ``live``."""
     options: Options
-    """What the settings say, and what this web has in their place."""
+    """The settings, with the replacements of this web."""
     control: Control
-    """What JOBDIR/control.json said at the beginning; nothing where that is not heeded."""
+    """JOBDIR/control.json as it was at the start; empty if this web does not use it."""
     clock: Clock | None
-    """The time by which owners wait in continuous order: a document is only handed out when its owner may be asked.
+    """The time by which owners wait in continuous order: a document is handed out only when its owner may be asked.
     None: they do not wait."""
     corpus: Corpus
     """The pages that can be looked up without a fetch."""
     scores: ScoreCache | None
-    """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
+    """The influence scores that are known already, after :meth:`open`; None if none are kept."""
     text: str
-    """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
+    """Source of the scored text: ``corpus`` or ``extracted``."""
     tells_sites_apart: bool
-    """True: a site may never answer, and then it holds up no other site of its owner."""
+    """True if a site may never answer; it then holds up no other site of its owner."""
     keeps_answers: bool
-    """Whether an answer is worth being kept for the process that resumes the crawl."""
+    """True if answers should be kept for the process that resumes the crawl."""
     start_date: str
-    """When the crawl begins, as the archive has it: W3C date-time in UTC."""
+    """The start of the crawl for the archive: W3C date-time in UTC."""
     host: str | None
-    """The machine that the pages are fetched from, in names of archive files; None where nothing is sent."""
+    """The fetching machine, for names of archive files; None if no requests are sent."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Read the settings; a live crawl replaces a policy there that cannot run. Raises InputError where they are for
+        """Read the settings; a live crawl replaces a policy that cannot run there. Raises InputError if they are for
         another web."""
 
     @classmethod
     def visit(cls, settings: BaseSettings, given: str | None) -> str | None:
-        """Prepare settings for requests that belong to no crawl, but to ``scrapy fetch``, or a spider of one's own.
+        """Prepare settings for requests outside a crawl: ``scrapy fetch``, or a spider of the user's own.
 
-        Return the URL under which the document ``given`` by id or URL is asked for, if one is. Raises InputError, also
-        if the web may only be asked by a crawl, and PageError for a document that it does not hold.
+        Return the URL at which the document ``given`` by id or URL is requested, if one is given. Raises InputError,
+        also if the web serves crawls only, and PageError for a document that it does not hold.
         """
 
     def check_policy(self, policy: type[Policy]) -> None:
-        """Raise InputError for an order that cannot be had on this web."""
+        """Raise InputError for an order that is impossible on this web."""
 
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
         InputError."""
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what gives fetched pages their influence scores, and if wanted their main text and its signature."""
+        """Return a function that gives fetched pages their influence scores and, if wanted, their main text and its
+        signature."""
 
     def seeds_wait(self) -> bool:
-        """Return whether there are seeds that a crawl is to take up while it runs. Raises InputError."""
+        """Return whether there are seeds to add to the running crawl. Raises InputError."""
 
     def url_of_seed(self, key: str) -> str:
-        """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked
-        up."""
+        """Return the URL of a seed, if owners wait; empty if its key is a URL, or if it cannot be looked up."""
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return a UUID for a new crawl; ``identity``: settings and digests that decide its pages and their order."""
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return the fields of the archive's warcinfo records that say where the pages come from."""
+        """Return the fields of the archive's warcinfo records that describe the source of the pages."""
 
 
 W = TypeVar("W")
 
 
 def crawl_on(web: type[W], crawler: Crawler) -> tuple[W, Driven] | None:
-    """Return the web of the crawl that a crawler runs, and the crawl, for a fetcher's ``from_crawler``.
+    """Return the web of a crawler's crawl, and the crawl, for a fetcher's ``from_crawler``.
 
-    None if the crawler runs something else: ``scrapy shell``, a spider of somebody else.
+    None if the crawler runs something else: ``scrapy shell``, or another spider.
     """
     run: Any = getattr(crawler.spider, "run", None)  # of other people's spiders it may be anything
     found = getattr(run, "web", None)
@@ -106,7 +108,7 @@ def crawl_on(web: type[W], crawler: Crawler) -> tuple[W, Driven] | None:
 
 
 def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
-    """Return the scorers that the policy needs besides SCORER, by their names. Raises InputError."""
+    """Return the scorers that the policy needs besides SCORER, by name. Raises InputError."""
     with as_input_error(f"URL_POLICY = {options.url_policy!r}", errors=InputError):
         return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
 
@@ -114,10 +116,10 @@ def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
 def load_rater(
     open_corpus: Callable[[], Corpus], options: Options, extractor: str | None, others: Collection[str] = ()
 ) -> PageRater:
-    """Load the rater of a corpus's pages; the corpus is opened after the scorer, as to index it takes its time.
+    """Load the rater of a corpus's pages; the corpus is opened after the scorer, because indexing may take long.
 
-    ``extractor`` is the name of what takes text from HTML; None where the corpus's clean text is scored. Raises
-    InputError, also where the corpus lacks what is scored.
+    ``extractor`` names the function that takes text from HTML; None if the corpus's clean text is scored. Raises
+    InputError, also if the corpus lacks the scored text.
     """
     scorer = load_scorer(options)
     corpus = open_corpus()

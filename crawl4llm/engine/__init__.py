@@ -2,13 +2,13 @@
 
 - ``run``: opens all parts of a crawl, and closes them.
 - ``components``: the Scrapy add-ons by which each profile gets its components.
-- ``webs``: finds the web that the settings are for, and lets others than our spider visit it.
-- ``scheduler``: hands out what Algorithm 1 takes from the frontier.
-- ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
-- ``series``, ``metrics``, ``logs``: what a crawl tells the dashboard, Prometheus, and whoever reads or collects logs.
-- ``settings``: settings of Scrapy's, and of ours, that do not hold in a crawl; those of a past run.
-- ``profiles``: the settings of ``crawl4llm live`` and ``simulate``; ``before``: what is wrong before a crawl.
-- ``dry_run``: estimates what a crawl would take from a short one.
+- ``webs``: finds the web of the settings, and lets other spiders visit it.
+- ``scheduler``: hands out the documents that Algorithm 1 takes from the frontier.
+- ``progress``, ``summary``, ``live_logging``: displays of a crawl, during it and at its end.
+- ``series``, ``metrics``, ``logs``: data for the dashboard, for Prometheus and for readers of logs.
+- ``settings``: settings, of Scrapy and this project, that have no effect in a crawl; those of a past run.
+- ``profiles``: the settings of ``crawl4llm live`` and ``simulate``; ``before``: the checks before a crawl.
+- ``dry_run``: estimates time and space of a crawl from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
 """

@@ -1,8 +1,8 @@
 """The components of each profile, as a Scrapy add-on that its ``ADDONS`` names.
 
-They go into the ``_BASE`` of each setting, as Scrapy's own do. So EXTENSIONS, DOWNLOADER_MIDDLEWARES and so on are left
-to the project, the command line and the spider. An entry there comes beside these, gives one of them another number, or
-switches it off by None. Other projects take :class:`crawl4llm.addon.Addon`.
+They go into the ``_BASE`` of each setting, like Scrapy's own. So EXTENSIONS, DOWNLOADER_MIDDLEWARES and so on are left
+to the project, the command line and the spider. An entry there adds a component, gives one of these another number, or
+switches it off with None. Other projects use :class:`crawl4llm.addon.Addon`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings, default_settings
 # The frontier replaces Scrapy's queues and its duplicate filter.
 _SCHEDULER: Final = "crawl4llm.engine.scheduler.InfluenceScheduler"
 NO_SPIDER_STATE: Final = {"scrapy.extensions.spiderstate.SpiderState": None}
-"""It would unpickle a file of JOBDIR, and so run what somebody put there."""
+"""Scrapy's extension would unpickle a file of JOBDIR, which may run code that somebody put there."""
 _EXTENSIONS: Final = {
     "crawl4llm.engine.progress.Progress": 0,
     "crawl4llm.engine.live_logging.LiveLogging": 0,
@@ -25,12 +25,12 @@ _WIRE: Final = "crawl4llm.live.wire.WireHandler"
 
 
 class SimulationComponents:
-    """The components of a simulation, without those of Scrapy's whose work is done, or not wanted, if nothing is
-    downloaded: each takes its time for every page."""
+    """The components of a simulation, without those of Scrapy that are useless if nothing is downloaded; each takes
+    time for every page."""
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Set them; Scrapy calls this before anything is made of the settings."""
+        """Set them; Scrapy calls this before it uses the settings."""
         values = {
             "SCHEDULER": _SCHEDULER,
             "EXTENSIONS_BASE": {"scrapy.extensions.corestats.CoreStats": 0, **_EXTENSIONS},
@@ -47,7 +47,7 @@ class LiveComponents:
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Set them; Scrapy calls this before anything is made of the settings."""
+        """Set them; Scrapy calls this before it uses the settings."""
         values = {
             "SCHEDULER": _SCHEDULER,
             "EXTENSIONS_BASE": {

@@ -1,4 +1,4 @@
-"""The dry run: estimates what a crawl would take from a short one (``scrapy crawl influence -s DRY_RUN=1``)."""
+"""The dry run: estimates time and space of a crawl from a short one (``scrapy crawl influence -s DRY_RUN=1``)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 
 PAGES = 200
-"""Pages that are scored for the rate of scoring, and crawled for everything else."""
+"""Pages that are scored to measure the rate of scoring, and crawled to measure the rest."""
 _ENTRIES = 20_000
 
 
 class DryRun:
     """A crawl of 200 pages into a temporary folder, with all settings of the real one but N, n and OUTPUT_DIR.
 
-    With JOBDIR the short crawl has one of its own; the real one is looked at, and left as it is. Raises InputError
-    where the real crawl would.
+    With JOBDIR the short crawl has its own; the real JOBDIR is read and left unchanged. Raises InputError if the real
+    crawl would.
     """
 
     def __init__(self, settings: BaseSettings, seeds: str | Sequence[str] | None, folder: Path) -> None:
@@ -67,7 +67,7 @@ class DryRun:
         self._started = time.perf_counter()
 
     def _measure_scoring(self) -> float:
-        """Return the seconds to look up and score a page, all workers at work; the second pass finds them warm."""
+        """Return the seconds to look up and score a page with all workers busy; the second pass finds them warm."""
         corpus, workers = self.run.web.corpus, self.run.workers
         keys = corpus.sample(min(PAGES, len(corpus)), self.options.crawl_seed)
         loop = asyncio.new_event_loop()  # not asyncio.run(): that would take away the loop of Scrapy's reactor
@@ -80,7 +80,7 @@ class DryRun:
         return (time.perf_counter() - started) / len(keys)
 
     def estimate(self) -> Iterator[str]:
-        """Yield lines that say what the real crawl would take; to be called when the short one has ended."""
+        """Yield lines with the estimate; to be called when the short crawl has ended."""
         seconds = time.perf_counter() - self._started
         crawl, held = self.run.crawl, len(self.run.web.corpus)
         looks_ahead = crawl.policy.looks_ahead
@@ -96,7 +96,7 @@ class DryRun:
             disk += left * visited * _size(self._jobdir) / max(len(crawl.visited), 1)
         memory = _peak_memory() + memory_of_stores(self.options, visited, on_disk=self._jobdir is not None)
         done = f" ({self._done:,} of them already)" if self._done else ""
-        yield f"All settings are good. {'What is left of the' if done else 'The'} crawl would take about"
+        yield f"All settings are good. {'The rest of the' if done else 'The'} crawl would take about"
         yield f"  pages    {pages:,} crawled{done}, of {held:,} in the corpus; up to {visited:,} visited"
         yield f"  time     {hours:.2f} hours"
         yield f"  disk     {_in_units(disk)}"
@@ -107,7 +107,7 @@ class DryRun:
 
 
 def memory_of_stores(options: Options, documents: int, *, on_disk: bool) -> float:
-    """Return the most memory that frontier and visited set take, in bytes; on disk, a part of them is in memory."""
+    """Return the most memory of frontier and visited set, in bytes; ``on_disk``, only a part of them is in memory."""
     if not on_disk:
         return documents * _bytes_a_document()
     return plain.expected_memory(documents) + durable_visited.expected_memory(
@@ -120,13 +120,13 @@ def _size(folder: Path) -> int:
 
 
 def _peak_memory(*, children: bool = False) -> int:
-    """Return the largest resident size so far in bytes: this process's, or the largest child's that has ended."""
+    """Return the largest resident size so far in bytes: of this process, or of the largest child that has ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
     return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _bytes_a_document() -> float:
-    """Return the memory that a visited and queued document takes, in bytes."""
+    """Return the memory of a visited and queued document, in bytes."""
     tracemalloc.start()
     frontier, visited = memory_frontier(), MemoryVisited()
     keys = visited.add(f"clueweb22-en0000-{number // 1000:02d}-{number % 1000:05d}" for number in range(_ENTRIES))

@@ -1,4 +1,4 @@
-"""Live logging: sends the figures of a crawl, while it runs, to what shows them (LIVE_LOGGING)."""
+"""Live logging: sends the figures of a running crawl to TensorBoard or Weights & Biases (LIVE_LOGGING)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from crawl4llm.crawl import BAD_INPUT, Driven
 from crawl4llm.engine.scheduler import iteration_done
 
 _SECONDS = 10.0
-"""Between figures in continuous order, which has no iterations."""
+"""Seconds between figures in continuous order, which has no iterations."""
 
 
 class TensorBoardLogger:
     """Event files in ``OUTPUT_DIR/tensorboard``, written by tensorboardX: scalars under the keys of
     ``crawl4llm.base.stats``, with pages crawled as the step.
 
-    ``tensorboard --logdir crawls`` shows all crawls; it is no part of the extra.
+    ``tensorboard --logdir crawls`` shows all crawls; the extra does not install it.
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
@@ -58,9 +58,9 @@ class WandbLogger:
     """A run of Weights & Biases in ``OUTPUT_DIR/wandb``, named like the directory, with the crawl's settings as its
     configuration.
 
-    Only what the crawl counts is sent: not the console, the source code, the packages, or the state of the machine.
-    ``WANDB_MODE=offline`` needs no account and no network; ``wandb sync`` sends later. Its own environment variables
-    (``WANDB_PROJECT``, ``WANDB_ENTITY``, ``WANDB_API_KEY`` ...) work as ever.
+    Only figures of the crawl are sent: not the console, the source code, the packages, or the state of the machine.
+    ``WANDB_MODE=offline`` needs no account and no network; ``wandb sync`` sends the figures later. Its own environment
+    variables (``WANDB_PROJECT``, ``WANDB_ENTITY``, ``WANDB_API_KEY`` ...) work as usual.
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class WandbLogger:
         self._run.log(dict(figures), step=crawled)
 
     def close(self) -> None:
-        """Send what is left, and release all resources."""
+        """Send the rest, and release all resources."""
         self._run.finish()
 
 
@@ -93,7 +93,7 @@ _LOGGERS: dict[str, tuple[str, type[_Logger]]] = {
     "tensorboard": ("tensorboardX", TensorBoardLogger),
     "wandb": ("wandb", WandbLogger),
 }
-"""Packages and loggers by the word that LIVE_LOGGING takes, which is also the name of the extra with the package."""
+"""Packages and loggers by their LIVE_LOGGING name, which is also the name of the extra."""
 
 
 def _require_packages(names: Iterable[str]) -> None:
@@ -107,9 +107,9 @@ def _require_packages(names: Iterable[str]) -> None:
 
 
 class LiveLogging:
-    """Scrapy extension: logs what ``crawl4llm.base.stats`` documents, without the prefix, against pages crawled.
+    """Scrapy extension: logs the figures of ``crawl4llm.base.stats``, without the prefix, against pages crawled.
 
-    Where a logger cannot start, the crawl ends before its first page as ``bad_input``.
+    If a logger cannot start, the crawl ends before its first page as ``bad_input``.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,5 +1,5 @@
-"""The log of a crawl: unanticipated errors in full in a file of the run, with one line of each in the log; and lines of
-JSON, tracebacks included (LOG_FORMAT=json)."""
+"""The log of a crawl: unanticipated errors are written in full to a file of the run, and as one line to the log.
+LOG_FORMAT=json makes log lines JSON objects, tracebacks included."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from crawl4llm.base.terminal import harmless
 JSON: Final = "json"
 """The value of Scrapy's LOG_FORMAT."""
 _MOST: Final = 16 << 20
-"""Bytes of the file; of later errors there is only their line in the log."""
+"""Most bytes of the file; later errors have only their line in the log."""
 _LONGEST: Final = 64 << 10
-"""Characters of one error; its end is kept, which says what was raised."""
+"""Most characters of one error; its end is kept, which names the exception."""
 
 
 @contextmanager
 def error_log(path: Path) -> Iterator[None]:
-    """Write what this process, and those it forks, log with a traceback to a file, which is made for the first of it.
+    """Write errors that this process and its forks log with a traceback to a file, which is made for the first of them.
 
-    A file that is there, of a crawl that goes on, is appended to. Where it cannot be written or is full, the log has
-    a line of each error all the same.
+    A resumed crawl appends to its file. If the file cannot be written or is full, the log still has a line for each
+    error.
     """
     handler = _ToFile(path)
     root = logging.getLogger()
@@ -41,7 +41,7 @@ def error_log(path: Path) -> Iterator[None]:
 
 
 class _ToFile(logging.Handler):
-    """Takes tracebacks out of log records, and writes them to a file."""
+    """Moves tracebacks from log records to a file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(logging.ERROR)
@@ -49,7 +49,7 @@ class _ToFile(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s [%(name)s] %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record that has a traceback, and leave one line of it to the other handlers."""
+        """Write a record that has a traceback, and leave one line of it for the other handlers."""
         if not record.exc_info or record.exc_info[1] is None:
             return
         error = record.exc_info[1]
@@ -61,7 +61,7 @@ class _ToFile(logging.Handler):
         record.exc_info = record.exc_text = None
 
     def _write(self, full: str) -> bool:
-        """Append an error at once: several processes write. Returns whether the file has it."""
+        """Append an error at once, because several processes write. Return whether the file has it."""
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             try:
@@ -76,7 +76,7 @@ class _ToFile(logging.Handler):
 
 
 def log_in_json(settings: BaseSettings) -> None:
-    """Let the log be such lines, if LOG_FORMAT asks for it; to be called before Scrapy sets up the log."""
+    """Make log lines JSON objects, if LOG_FORMAT asks for it; to be called before Scrapy sets up the log."""
     if settings["LOG_FORMAT"] == JSON:
         settings.set("LOG_FORMAT", "%(message)s", priority="cmdline")
         logging.getLogger().handlers.insert(0, _ToJson(settings["LOG_LEVEL"]))
@@ -84,10 +84,10 @@ def log_in_json(settings: BaseSettings) -> None:
 
 class _ToJson(logging.Handler):
     """Makes the message of a record a JSON object, with time, level, logger, message, and the traceback if there is
-    one. Scrapy puts a new handler in place of its own again and again; this one stands before it."""
+    one. Scrapy replaces its own handler repeatedly; this one precedes it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Change the record that the other handlers find."""
+        """Change the record before the other handlers see it."""
         when = datetime.fromtimestamp(record.created, tz=timezone.utc).isoformat(timespec="milliseconds")
         message = record.getMessage()
         line: dict[str, Any] = {"time": when, "level": record.levelname, "logger": record.name, "message": message}

@@ -29,28 +29,28 @@ _GAUGES: Final = (
     *("frontier/queued", "frontier/leased", "frontier/parked", "parked/", "owners/"),
     *("influence/", "new_quality/", "links/taken_for_known"),
 )
-"""Keys of figures that also fall; all others are counters."""
+"""Keys of figures that can also fall; all others are counters."""
 _OWNERS, _DISK, _ANSWERS = "crawl4llm_owners", "crawl4llm_disk_free_bytes", "crawl4llm_answers_waiting"
 OTHERS: Final = {
     _OWNERS: "owners by state: ready, waiting, busy or parked",
     _DISK: "bytes that are free on the disk of the output, and on that of the JOBDIR",
-    _ANSWERS: "answers that wait for the worker processes, or for answers before them",
+    _ANSWERS: "answers that wait for a worker process, or for earlier answers",
 }
 """Gauges that are no statistics."""
 
 
 class Family(NamedTuple):
-    """A metric, of which there is one value for each value of its label."""
+    """A metric with a value for each value of its label."""
 
     name: str
-    """Without the ``_total`` that a counter's samples have."""
+    """Name without ``_total``, which samples of a counter have."""
     is_counter: bool
     label: str | None
     meaning: str
 
 
 def families() -> dict[str, Family]:
-    """Return the metrics of all statistics, by key, or by the part of the key that stands before the label's value."""
+    """Return the metrics of all statistics, by key, or by the part of the key before the label's value."""
     found = {}
     for key, meaning in KEYS.items():
         plain, _, label = key.partition("<")
@@ -60,7 +60,7 @@ def families() -> dict[str, Family]:
 
 
 class Metrics:
-    """Scrapy extension: listens as long as the crawl runs. Where it cannot, the crawl ends before its first page as
+    """Scrapy extension: listens as long as the crawl runs. If it cannot, the crawl ends before its first page as
     ``bad_input``."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -76,7 +76,7 @@ class Metrics:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
-        """Build it for the spider's run. Raises NotConfigured where nothing is to be served."""
+        """Build it for the spider's run. Raises NotConfigured if METRICS_PORT is not set."""
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None or run.crawl.options.metrics_port is None or run.crawl.options.dry_run:
             raise NotConfigured
@@ -90,7 +90,7 @@ class Metrics:
             self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def _listen(self, address: str) -> None:
-        """Serve in the reactor, between the steps of the crawl: another thread would see them half done."""
+        """Serve in the reactor, between the steps of the crawl, because another thread would see them half done."""
         try:
             import prometheus_client  # prometheus_client is an extra
         except ImportError:
@@ -121,7 +121,7 @@ class Metrics:
             raise InputError(f"METRICS_PORT {address} cannot be used ({reason}); give another") from None
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics, with all values that there are now (prometheus_client calls this)."""
+        """Yield the metrics with their present values (prometheus_client calls this)."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # prometheus_client is an extra
 
         made: dict[str, Any] = {}
@@ -141,7 +141,7 @@ class Metrics:
             yield gauge
 
     def describe(self) -> Iterable[Any]:
-        """Return nothing: the crawl has nothing to tell yet when prometheus_client asks."""
+        """Return nothing, because prometheus_client asks before the crawl has figures."""
         return []
 
     def _others(self) -> Iterator[tuple[str, str, list[tuple[str, float]]]]:

@@ -1,4 +1,4 @@
-"""The progress of a running crawl: a bar on a terminal, a log line now and then elsewhere."""
+"""The progress of a running crawl: a bar on a terminal, otherwise log lines at intervals."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 _BAR_SECONDS = 0.5
 _LOG_SECONDS = 10.0
-"""Seconds between log lines; those of iterations that come sooner are for LOG_LEVEL=DEBUG."""
+"""Seconds between log lines; earlier iterations are logged at LOG_LEVEL=DEBUG only."""
 _SAME_SECONDS = 600.0
-"""The same if a line would repeat the last one."""
+"""Seconds before a log line is repeated unchanged."""
 
 
 class Progress:
@@ -66,7 +66,7 @@ class Progress:
         self._shown.callback(call.stop)
 
     def _log_news(self, crawl: Driven) -> None:
-        """Log how far the crawl is, if that has changed or was not said for long."""
+        """Log the progress of the crawl, if it has changed or was not logged for long."""
         line, now = _line(crawl), time.monotonic()
         if line != self._said or now >= self._logged + _SAME_SECONDS:
             self._said, self._logged = line, now

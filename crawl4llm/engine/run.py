@@ -59,8 +59,8 @@ logger = logging.getLogger(__name__)
 class Run:
     """Opens all parts of a crawl in the order that makes bad input fail first and cheapest.
 
-    ``seeds``: a file of seeds, or seeds; None for random ones. Worker processes are
-    forked here: before the reactor runs, they share the model that was loaded. Raises InputError.
+    ``seeds`` is a file of seeds, or seeds; None for random ones. Worker processes are forked here, before the reactor runs, so that they
+    share the loaded model. Raises InputError.
     """
 
     job: Job | None
@@ -104,9 +104,9 @@ class Run:
             self.crawl = self._open_crawl(policy, identity, opened)
             self._found_before = self._new_quality
             self.added_seeds: Sequence[str] = self.job.state.seeds if self.job else ()
-            """Documents that were added to a resumed crawl while it was paused."""
+            """Seeds added to a paused crawl that is now resumed."""
             self.close = opened.pop_all().close
-            """Stops the workers and closes all files; a second time it does nothing."""
+            """Stops the workers and closes all files; further calls do nothing."""
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -191,27 +191,27 @@ class Run:
         if job is not None and job.state.crawl is not None:
             job.go_on(crawl)
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
-                logger.info("%d owners are parked no longer: CRAWL_DELAY_CAP is as long as they ask for", number)
+                logger.info("%d owners are no longer parked: CRAWL_DELAY_CAP is now long enough", number)
         else:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl
 
     @property
     def _asks_for_urls(self) -> bool:
-        """Whether a part goes by the URLs of seeds."""
+        """True if a part needs the URLs of seeds."""
         return any(self.parts.having(hook) for hook in ("seeds", "blocks", "lease"))
 
     def _rating(self, *, text: bool) -> RatePages:
-        """Return what rates pages; ``text``: whether it also gives their main text."""
+        """Return a function that rates pages; ``text``: whether it also gives their main text."""
         return self.web.rating(self.workers, text=text, signature=self._needs.signature)
 
     @property
     def _shares(self) -> Shares | None:
-        """The shares of classes by which the frontier goes, if it does."""
+        """The wanted shares of classes, for a frontier by class."""
         return next((part.shares for part in self.parts if part.shares is not None), None)
 
     def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
-        """Join a crawl by several workers, whose state is in the storage."""
+        """Join a cluster crawl, whose state is in the storage."""
         from crawl4llm.cluster import opening, storage, worker  # crawls by several workers only
 
         options, web = self.options, self.web
@@ -243,15 +243,15 @@ class Run:
         self._write_facts(fsync=False)
 
     def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
-        """Return a frontier that ends with this process; twice if it goes by owners."""
+        """Return a frontier that ends with this process, and again as a frontier of owners, if it is one."""
         clock = self._clock
         patience = IMPATIENT if clock is None else patience_of(self.options, clock)
         frontier = memory_frontier(caps, by_owners=clock is not None, shares=self._shares, patience=patience)
         return frontier, None if clock is None else frontier
 
     def give_back_if_empty(self) -> bool:
-        """Remove what was written of a crawl that cannot be resumed and has nothing to show; return whether it was so.
-        To be called when it is closed."""
+        """Remove the files of a crawl that has no pages and cannot be resumed; return whether there were any. To be
+        called when it is closed."""
         if self.job is not None or self.options.storage is not None:
             return False
         logs = [self.output / name for name in (crawl_log.NAME, crawl_log.FAILURES)]
@@ -262,13 +262,13 @@ class Run:
 
     @property
     def finished(self) -> str | None:
-        """The reason why a resumed crawl has nothing to do; None where it has."""
+        """The reason why a resumed crawl has nothing to do; None if it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
         return None if self.web.seeds_wait() else self.crawl.finished
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
-        """Return what decides which pages are crawled in which order, but for N."""
+        """Return the settings and digests that decide which pages are crawled in which order, except N."""
         options = self.options
         return {
             "corpus": self.web.corpus.name,
@@ -306,13 +306,13 @@ class Run:
 
     @property
     def _new_quality(self) -> int:
-        """Pages crawled so far that are as good as QUALITY_THRESHOLD wants, with a new text."""
+        """Crawled pages so far with a new text and an influence of at least QUALITY_THRESHOLD."""
         return self.crawl.counters.counts["pages/new_quality"]
 
     def costs(self, stats: Mapping[str, Any]) -> dict[str, float]:
-        """Return what new quality documents have cost since the crawl was begun or resumed, by keys of
-        :mod:`crawl4llm.base.stats`: where something is sent, as no clock enters a simulation. ``stats`` are Scrapy's.
-        Workers count when they have ended."""
+        """Return the cost of new quality documents since the crawl was begun or resumed, by keys of
+        :mod:`crawl4llm.base.stats`. Only if requests are sent, because a simulation has no clock. ``stats`` are
+        Scrapy's. Workers count when they have ended."""
         if self.options.quality_threshold is None or self.web.host is None:
             return {}
         found = self._new_quality - self._found_before
@@ -332,12 +332,12 @@ class Run:
 
 
 def _provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that all pages of a crawl have in common."""
+    """Return the metadata of all pages of a crawl."""
     return {name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")}
 
 
 def _clock(web: Web, options: Options) -> Clock | None:
-    """Return the time by which owners wait; None where they do not."""
+    """Return the clock by which owners wait; None if they do not."""
     clock = web.clock if options.crawl_batch_size == 0 else None
     if options.crawl_patience and clock is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The scheduler of a crawl: hands Scrapy's engine what Algorithm 1 takes from the frontier."""
+"""The scheduler of a crawl: hands Scrapy's engine the documents that Algorithm 1 takes from the frontier."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PUBLISH_SECONDS: Final = 1.0
-"""In continuous order the stats are so old at most, until the crawl ends."""
+"""In continuous order the stats are at most this many seconds old, until the crawl ends."""
 
 _SAID_SECONDS: Final = 600.0
-"""Least seconds between two lines of the log that say for whom the crawl waits."""
+"""Least seconds between two log lines that name the owners for which the crawl waits."""
 _MOST_NAMED: Final = 5
-"""Owners who are named there."""
+"""Most owners in such a line."""
 
 _SEE_NO_REQUESTS: Final = ("crawl4llm.", "scrapy.core.downloader", "scrapy.extensions.corestats")
-"""Modules of components to which it makes no difference for how many documents a request is."""
+"""Modules of components that work the same for any number of documents in a request."""
 
 iteration_done = object()
 """Scrapy signal: a batch is logged and its outlinks are enqueued; sent with ``crawl``."""
@@ -61,8 +61,8 @@ iteration_done = object()
 class InfluenceScheduler(BaseScheduler):
     """Drives a :class:`crawl4llm.crawl.driven.Driven` from within Scrapy's engine.
 
-    The engine asks for requests; when the crawl can advance, that runs as a task of its own, during which the engine is
-    told that more is pending. A request that Scrapy drops without a word ends its lease when the engine has run dry.
+    The engine asks for requests. When the crawl can advance, it does so in its own task, during which the engine is
+    told that more is pending. The lease of a request that Scrapy drops silently ends when the engine has run dry.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -71,16 +71,17 @@ class InfluenceScheduler(BaseScheduler):
         self._advancing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ending = False
-        """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
+        """True once Scrapy has closed the scheduler; then only the present call of advance() and that of wind_up()
+        remain."""
         self._accepted = False
         self._published = -math.inf
-        """When the stats were last set, by the monotonic clock."""
+        """Time of the last update of the stats, by the monotonic clock."""
         self._wake: asyncio.TimerHandle | None = None
-        """Of when the next owner may be asked, or the crawl ends because it has waited for long."""
+        """Timer for when the next owner may be asked, or when the crawl ends after a long wait."""
         self._waits: tuple[str, float] | None = None
-        """The reason if the crawl does nothing but wait, and the time on its clock at which it ends for that."""
+        """If the crawl only waits: the reason, and the time on its clock at which it ends for that."""
         self._said = -math.inf
-        """When the log last said so."""
+        """Time of the last log line about waiting."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
         crawler.signals.connect(self._when_owners_are_ready, signal=may_try)
@@ -100,14 +101,14 @@ class InfluenceScheduler(BaseScheduler):
         return deferred_from_coro(self._begin())
 
     def close(self, reason: str) -> Deferred[None]:
-        """Take what was fetched; documents that were not asked for stay in the frontier."""
+        """Merge fetched pages; documents that were not requested stay in the frontier."""
         return deferred_from_coro(self._end())
 
     def has_pending_requests(self) -> bool:
         return bool(self._ready) or self._advancing is not None
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take back a leased document (a retry, a redirect), or serve a request that a spider makes besides."""
+        """Take back a leased document (a retry, a redirect), or accept another request of a spider."""
         self._accepted = True
         if leases_of(request):
             self._ready.appendleft(request)
@@ -142,10 +143,11 @@ class InfluenceScheduler(BaseScheduler):
         self._dequeue()
 
     def _documents_of_a_request(self) -> int:
-        """Return for how many documents a request may be: Scrapy takes longer for a request than a corpus for a page.
+        """Return how many documents a request may be for, because Scrapy takes longer for a request than a corpus for a
+        page.
 
-        In batches for CONCURRENT_REQUESTS, if the middleware that answers takes them, and nothing but Scrapy and this
-        project would see requests and responses; else for one.
+        In batches CONCURRENT_REQUESTS, if the middleware that answers supports it, and only Scrapy and this project see
+        requests and responses; otherwise one.
         """
         engine = self._crawler.engine
         fetching = engine.downloader.middleware.middlewares
@@ -174,7 +176,7 @@ class InfluenceScheduler(BaseScheduler):
             self._ready.append(request)
 
     def _dequeue(self) -> None:
-        """Ask for the best documents; where owners must wait, come again when the first of them may be asked."""
+        """Lease the best documents; if owners must wait, try again when the first of them may be asked."""
         owners = self._crawl.owners
         if owners is None:
             self._ask_for(self._leased())
@@ -196,7 +198,7 @@ class InfluenceScheduler(BaseScheduler):
             self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
 
     def _see_whether_it_waits(self, now: float) -> None:
-        """Note since when there is nothing to do but to wait, and say in the log for whom."""
+        """Note since when the crawl only waits, and log for which owners."""
         if (reason := self._crawl.waits_only) is None:
             self._waits = None
             return
@@ -229,7 +231,7 @@ class InfluenceScheduler(BaseScheduler):
             self._close(finished)
 
     def _when_steered(self) -> None:
-        """Take up injected seeds, or what raised limits allow."""
+        """Visit injected seeds, and use raised limits."""
         if self._advancing is None and self._closing is None and not self._ending:
             self._advance_if_possible()
             if self._advancing is None and self._ready:
@@ -237,8 +239,8 @@ class InfluenceScheduler(BaseScheduler):
 
     @property
     def _may_dequeue(self) -> bool:
-        """Whether more may be asked for, in continuous order: where owners are asked in turn also while pages are
-        scored, so that one which takes long holds up nobody; but not by a clock that stands still meanwhile."""
+        """True if more documents may be leased in continuous order. With a frontier of owners also while pages are
+        scored, so that a slow page holds up no owner, but not with a clock that stands still meanwhile."""
         if self._advancing is None:
             return True
         crawl = self._crawl
@@ -280,7 +282,7 @@ class InfluenceScheduler(BaseScheduler):
             self._close(finished)
 
     def _leased(self) -> list[Lease]:
-        """Return the documents that are leased next; none if an error breaks the crawl off."""
+        """Return the next leased documents; none if an error breaks the crawl off."""
         try:
             return self._crawl.dequeue()
         except Exception as error:
@@ -289,12 +291,13 @@ class InfluenceScheduler(BaseScheduler):
             return []
 
     def _break_off(self, error: Exception) -> None:
-        """End the crawl by an error that nobody foresaw; the last commit stands."""
+        """End the crawl after an unanticipated error; the last commit remains valid."""
         self._crawl.counters.counts["errors"] += 1
         self._stop(INTERNAL_ERROR, f"{self._crawl.parts.whose(error)}, see errors.log in the output")
 
     def _wake_engine(self) -> None:
-        """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""
+        """Pass one request through the engine's front door, because the engine checks for requests only every 5
+        seconds."""
         request = self._ready.popleft()
         self._accepted = False
         self._crawler.engine.crawl(request)
@@ -303,7 +306,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawl.dropped(lease, IGNORED)
 
     def _when_idle(self) -> None:
-        """End the crawl, unless it can go on when the leases are ended whose requests Scrapy dropped without a word."""
+        """End the crawl, unless it can continue after the leases of requests that Scrapy dropped silently are ended."""
         for lease in self._crawl.unanswered():
             self._crawl.dropped(lease, IGNORED)
         self._advance_if_possible()
@@ -319,7 +322,7 @@ class InfluenceScheduler(BaseScheduler):
 
     @property
     def _owners_wait(self) -> bool:
-        """Whether nothing is to be done but to wait for owners, who may be asked later or are parked."""
+        """True if the crawl can only wait for owners, which may be asked later or are parked."""
         owners = self._crawl.owners
         if owners is None or self._crawl.finished is not None:
             return False
@@ -328,7 +331,7 @@ class InfluenceScheduler(BaseScheduler):
         return owners.next_ready() is not None
 
     def _when_callback_fails(self, response: Response) -> None:
-        """Give up the page of a callback that raised; Scrapy logs the error in full."""
+        """Give up the page of a callback that raised an error, which Scrapy logs in full."""
         for lease in leases_of(response.request):
             self._crawl.failed(lease, ERROR)
 
@@ -372,15 +375,15 @@ class InfluenceScheduler(BaseScheduler):
 
 
 def _wall(seconds: float) -> str:
-    """Return the time of day, in UTC, that many seconds from now."""
+    """Return the time of day in UTC, ``seconds`` from now."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + max(seconds, 0.0)))
 
 
 def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
     """Return the request that fetches a leased document.
 
-    A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
-    does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.
+    A seed is requested by its key if that is a URL. Otherwise, or if Scrapy does not accept its URL, it is requested as
+    ``corpus://KEY``. The key is percent-encoded, because it may be such a URL itself.
     """
     make = partial(Request, callback=callback, meta=leased(lease), errback=errback, dont_filter=True)
     try:

@@ -27,20 +27,20 @@ from crawl4llm.engine.scheduler import iteration_done
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 1.0
-"""Between points where neither a commit nor an iteration comes: a crawl that only waits is seen to wait."""
+"""Seconds between points without a commit or an iteration, so that a waiting crawl is seen to wait."""
 _LEAST_SECONDS: Final = 0.1
 _SHARE: Final = 1000
-"""A point is of a thousandth of the time that the crawl has run, at least: the longer it runs, the fewer come."""
+"""A point covers at least a thousandth of the time that the crawl has run, so they become rarer."""
 _USAGE_SECONDS, _USAGE_REST = 5.0, 1000
-"""Between looks at what processes take, at least, and in times of what a look takes: the system goes through the whole
-memory of each."""
+"""Least seconds between measurements of processes, and least times the duration of one, because the system walks
+through the whole memory of each process."""
 _NOT_COUNTS: Final = ("pages/crawled", "pages/visited", "frontier/queued", "influence/mean", "new_quality/")
 
 
 class Series:
     """Scrapy extension: adds a point to the series after commits and iterations, once a second, and at the end.
 
-    Where the file cannot be written, the log says so once, and the crawl goes on without it.
+    If the file cannot be written, the log says so once, and the crawl continues without it.
     """
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -48,7 +48,7 @@ class Series:
         self._crawl: Driven = run.crawl
         self._file: SeriesFile | None = None
         self._last = self._next_measure = float("-inf")
-        """When the last point was added, and when the usage is looked at next, by the monotonic clock."""
+        """Times of the last point and of the next measurement, by the monotonic clock."""
         self._usage: tuple[list[Usage | None], int] = ([None, None], 0)
         self._looking = create_looping_call(self._add_if_due)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
@@ -57,7 +57,7 @@ class Series:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Series:
-        """Build it for the spider's run. Raises NotConfigured where there is none, or it is only tried."""
+        """Build it for the spider's run. Raises NotConfigured if there is no run, or only a dry run."""
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None or run.crawl.options.dry_run or run.crawl.options.storage is not None:
             raise NotConfigured
@@ -78,13 +78,13 @@ class Series:
         self._looking.start(_LOOK_SECONDS)
 
     def _fits(self, point: Mapping[str, Any] | None) -> bool:
-        """Return whether a point ends where a line of the log does; else pages were taken out, and it is read anew."""
+        """Return whether a point ends at a line of the log; otherwise pages were removed, and the log is read again."""
         end = 0 if point is None else int(point["log"])
         return 0 < end <= self._log.size and self._log.read(1, end - 1) == b"\n"
 
     @property
     def _seconds(self) -> float:
-        """Seconds that the crawl has run, in this process and those before."""
+        """Seconds that the crawl has run, in this process and earlier ones."""
         return self._before + time.monotonic() - self._began
 
     def _add_if_due(self) -> None:
@@ -127,7 +127,7 @@ class Series:
         }
 
     def _measure(self) -> tuple[list[Usage | None], int]:
-        """Return what the crawler and its worker processes take, and how many these are."""
+        """Return the usage of the crawler and its worker processes, and the number of these."""
         if time.monotonic() >= self._next_measure:
             began = time.process_time()
             found = [usage(child.pid) for child in multiprocessing.active_children() if child.pid is not None]
@@ -139,7 +139,7 @@ class Series:
         return self._usage
 
     def _closed(self) -> None:
-        """Add the last point, by the figures that were set last: the crawl itself is closed."""
+        """Add the last point, with the last figures, because the crawl itself is closed."""
         if self._looking.running:
             self._looking.stop()
         stats = self._crawler.stats.get_stats().items()
@@ -148,5 +148,5 @@ class Series:
             self._file.close()
 
     def _give_up(self, error: InputError | OSError) -> None:
-        logger.warning("%s; the crawl goes on without it", error)
+        logger.warning("%s; the crawl continues without it", error)
         self._file = None

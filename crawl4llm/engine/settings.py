@@ -1,6 +1,7 @@
-"""Settings, Scrapy's and ours: the kinds of crawl in which each holds, and checks before Scrapy trips over one.
+"""Settings of Scrapy and this project: the kinds of crawl in which each has an effect, and checks before Scrapy fails
+on one.
 
-Commands that look at a past run again take over its settings.
+Commands for a past run restore its settings.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ YES, NO, REFUSED = "yes", "no", "refused"
 
 
 class Holds(NamedTuple):
-    """Settings, and whether they hold: YES, NO or REFUSED."""
+    """Settings, and whether they have an effect: YES, NO or REFUSED."""
 
     names: str
     simulation: str
@@ -40,19 +41,19 @@ class Holds(NamedTuple):
 
 
 TABLE: Final = (
-    Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
+    Holds("DEPTH_LIMIT", YES, YES, YES, "deeper links are counted as `links/too_deep`"),
     Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
-    Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
+    Holds("URLLENGTH_LIMIT", YES, YES, YES, "longer ones: `links/url_too_long`; no limit in the simulation profile"),
     Holds(
-        "USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say whose crawl it is](fetching.md#identity)"
+        "USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES, "live: must [say who runs the crawl](fetching.md#identity)"
     ),
     Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
-    Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
+    Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: for redirects; links have no Referer"),
     Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN", NO, YES, YES),
     Holds("HTTPPROXY_ENABLED HTTPPROXY_AUTH_ENCODING", NO, YES, YES, "off in the live profile"),
     Holds("ROBOTSTXT_OBEY ROBOTSTXT_USER_AGENT", NO, YES, YES, "on in the live profile"),
     Holds("ROBOTSTXT_PARSER", NO, NO, YES, "live, robots.txt is read [by RFC 9309](fetching.md#robotstxt)"),
-    Holds("CONCURRENT_REQUESTS", YES, YES, YES, "0 is refused, but by the add-on"),
+    Holds("CONCURRENT_REQUESTS", YES, YES, YES, "0 is refused, except by the add-on"),
     Holds("CONCURRENT_REQUESTS_PER_DOMAIN", NO, YES, YES, "likewise"),
     Holds("DOWNLOAD_DELAY DOWNLOAD_DELAY_JITTER RANDOMIZE_DOWNLOAD_DELAY DOWNLOAD_SLOTS", NO, YES, YES),
     Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
@@ -60,9 +61,9 @@ TABLE: Final = (
     Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
     Holds(
         *("DOWNLOAD_MAXSIZE", YES, YES, YES),
-        "pages beyond are dropped as `too_large`; live, they are [cut](fetching.md#answers)",
+        "larger pages are dropped as `too_large`; live, they are [cut](fetching.md#answers)",
     ),
-    Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
+    Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "in addition to those of the profile"),
     Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
     Holds("DOWNLOAD_BIND_ADDRESS", NO, YES, YES),
     Holds("DOWNLOAD_VERIFY_CERTIFICATES", NO, YES, YES, "on in the live profile"),
@@ -80,26 +81,27 @@ TABLE: Final = (
     Holds("HTTPERROR_ALLOW_ALL HTTPERROR_ALLOWED_CODES", NO, NO, YES, "a page has status 200"),
     Holds("HTTPCACHE_ENABLED", NO, REFUSED, YES, "a live archive holds what went over the wire"),
     Holds("CLOSESPIDER_TIMEOUT CLOSESPIDER_PAGECOUNT", NO, YES, YES, "live: [an end](operating.md#ends-and-stalls)"),
-    Holds("CLOSESPIDER_ERRORCOUNT", NO, YES, YES, "likewise; then the status is 1"),
+    Holds("CLOSESPIDER_ERRORCOUNT", NO, YES, YES, "likewise, with exit status 1"),
     Holds("CLOSESPIDER_TIMEOUT_NO_ITEM CLOSESPIDER_PAGECOUNT_NO_ITEM", NO, YES, YES, "live: a page is no item"),
     Holds("CLOSESPIDER_ITEMCOUNT", NO, NO, YES, "likewise"),
     Holds("DUPEFILTER_CLASS DUPEFILTER_DEBUG REQUEST_FINGERPRINTER_CLASS", NO, NO, YES, "the visited set does it"),
     Holds("SCHEDULER", REFUSED, REFUSED, YES, "the scheduler gives the order of pages"),
     Holds("SCHEDULER_PRIORITY_QUEUE SCHEDULER_MEMORY_QUEUE SCHEDULER_DISK_QUEUE SCHEDULER_DEBUG", NO, NO, NO),
-    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all of it needs asyncio, as by default"),
+    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all crawls need asyncio, the default"),
     Holds("JOBDIR", YES, YES, REFUSED, "[pause and resume](pause-and-resume.md)"),
 )
 """The settings that Scrapy documents for requests, downloads and depth."""
 
 _REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDER_TIMEOUT"}
-"""Settings whose defaults are whole numbers, and that take others."""
+"""Settings with whole numbers as defaults that also allow fractions."""
 _AT_LEAST: Final = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
-"""With less the crawl would wait for ever; other numbers are 0 or more, but for adjustments of a priority."""
+"""Least values, below which the crawl would wait for ever; other numbers may be 0 or more, except priority
+adjustments."""
 _PROFILE: Final = {
     *("crawl4llm.engine.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
     *(False, "0", "False", "false"),
 }
-"""Values with which no setting is refused."""
+"""Values that are never refused."""
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
@@ -109,14 +111,14 @@ def _is_commanded(settings: BaseSettings, name: str) -> bool:
 
 
 def asks_for_log(settings: BaseSettings) -> bool:
-    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
-    at its start then belongs there."""
+    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file; then Scrapy's start
+    messages belong there."""
     asked = _is_commanded(settings, "LOG_LEVEL") and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10}
     return bool(settings.get("LOG_FILE")) or asked
 
 
 def check_values(settings: BaseSettings) -> None:
-    """Raise InputError for a value of a Scrapy setting at which Scrapy would end in a traceback, or wait for ever."""
+    """Raise InputError for a value of a Scrapy setting that would end in a traceback, or in an endless wait."""
     for name, default in vars(default_settings).items():
         if not settings.getpriority(name) or (value := settings.get(name)) == default:
             continue
@@ -158,7 +160,7 @@ def _names_a_class(name: str, default: Any) -> bool:
 
 
 def _check_module(path: Any) -> None:
-    """Raise ImportError where there is no such module; it is not imported, as it may install a reactor."""
+    """Raise ImportError if there is no such module; it is not imported, because it may install a reactor."""
     if isinstance(path, str) and ("." not in path or find_spec(path.rpartition(".")[0]) is None):
         raise ImportError("there is no such module")
 
@@ -168,7 +170,7 @@ def _in_words(error: Exception) -> str:
 
 
 def check_mode(settings: BaseSettings, profile: str) -> None:
-    """Warn of settings on the command line that do not hold in this kind of crawl.
+    """Warn of settings on the command line that have no effect in this kind of crawl.
 
     Raises InputError for those that would break it.
     """
@@ -177,16 +179,17 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
         for name in row.names.split():
             value = settings.get(name)
             if holds == REFUSED and value not in _PROFILE:
-                raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
+                raise InputError(f"{name} = {value!r} cannot be used here: {row.remark}; leave it out")
             if holds == NO and _is_commanded(settings, name):
-                logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")
+                logger.warning("%s has no effect in a %s crawl", name, "live" if profile == "live" else "simulated")
 
 
 def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
-    """Return settings that are one of ours, or of ``own``, but for a slip of the pen: as given, and as probably meant.
+    """Return settings that are misspelt names of this project's settings or of ``own``: as given, with the probable
+    names.
 
-    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
-    only: in a settings file it may be a variable.
+    Lower case, of Scrapy's settings too, and missing first words are slips. A single word counts only on the command
+    line, because in a settings file it may be a variable.
     """
     names = [*map(setting_name, fields(Options)), "JOBDIR", *own]  # a crawl without JOBDIR cannot be resumed
     forms: dict[str, list[str]] = {}
@@ -216,7 +219,8 @@ _LASTING_ONLY: Final = ("VISITED_CACHE", "COMMIT_INTERVAL_PAGES", "COMMIT_INTERV
 
 
 def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tuple[Sequence[str], str, bool]]:
-    """Return settings that hold in some crawls only, with the name of these crawls, and whether this is one of them."""
+    """Return settings that have an effect in some crawls only, with the name of these crawls, and whether this is
+    one."""
     policy = options.url_policy
     is_own = is_dotted(policy)  # a policy of somebody else may take over the settings of ours
     return (
@@ -232,30 +236,30 @@ def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tupl
 
 
 def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
-    """Yield a line for each setting on the command line that a crawl of these settings does not heed.
+    """Yield a line for each setting on the command line that has no effect in this crawl.
 
-    Settings in a settings file may be for other crawls, and are passed over.
+    Settings in a settings file may be for other crawls, and are ignored.
     """
     told: set[str] = set()
     for names, hold_in, holds in groups(options, profile, has_jobdir=bool(settings.get("JOBDIR"))):
         for name in () if holds else names:
             if _is_commanded(settings, name) and name not in told and settings.get(name) not in (None, ""):
                 told.add(name)
-                yield f"{name} does not hold here: it is for {hold_in}"
+                yield f"{name} has no effect here: it is for {hold_in}"
 
 
 _OF_THIS_PROCESS = {
     *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),
     *("EXECUTOR", "CRAWL_PARTS"),
 }
-"""Settings that do not say what a page is or what it scores."""
+"""Settings that change neither pages nor scores."""
 
 
 def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> None:
-    """Set what a run's ``settings.json`` holds, except what was given on the command line; ``run`` names the run.
+    """Set the settings in a run's ``settings.json``, except those given on the command line; ``run`` names the run.
 
-    A run's folder may come from anybody, so nothing that it names is imported: a dotted path counts only where the
-    command line or the user's own settings have it too. Raises InputError that says so.
+    A run's folder may come from anybody, so nothing that it names is imported. A dotted path counts only if the command
+    line or the user's own settings have it too. Raises InputError that says so.
     """
     values = facts.get("settings", {})
     if not isinstance(values, dict):

@@ -1,8 +1,8 @@
-"""What wrote an archive."""
+"""The name and version of the software, for archives."""
 
 import scrapy
 
 from crawl4llm.base.version import __version__
 
 SOFTWARE = f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}"
-"""What wrote an archive."""
+"""The software field of archives."""

@@ -32,7 +32,7 @@ _REASONS = {
     "shutdown": "interrupted",
 }
 _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
-"""What two runs must have in common for their mean influence to be compared."""
+"""Fields that two runs must share before their mean influence is compared."""
 _FEWEST_ASKED = 20
 _TO_CHECK = {
     CorruptRecord.reason: "CORPUS",
@@ -41,9 +41,9 @@ _TO_CHECK = {
     KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
     ERROR: "errors.log in the output, SCORER and TEXT_EXTRACTOR",
 }
-"""Reasons that are not a document's own when most documents fail for them, and what to look at then."""
+"""Reasons that point to a common cause if most documents fail for them, with the settings to check."""
 _SCORING = ("scorer", "scorer_model", "scorer_label", "text_extractor")
-"""Settings that decide what a page's score is."""
+"""Settings that decide the score of a page."""
 Again = Callable[..., str]
 """Returns the command that begins a crawl again, with settings given by name."""
 _ANEW: Again = partial(command, "crawl", "influence")
@@ -51,7 +51,7 @@ _NO_COSTS: Mapping[str, float] = {}
 
 
 def opening(crawl: Driven, seeds: int, output: Path) -> str:
-    """Return what a crawl is about to do, in one line."""
+    """Return one line on the crawl that is about to start."""
     verb, wanted = "Crawling", f"{crawl.options.crawl_max_pages:,} pages"
     if crawl.crawled:
         verb, wanted = "Going on with", f"{crawl.crawled:,} of {wanted} so far"
@@ -63,14 +63,15 @@ def summary(
     crawl: Driven, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS, again: Again = _ANEW
 ) -> str:
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
-    ``costs``: what new quality documents have cost, by keys of the stats; ``again``: how the crawl is begun."""
+    ``costs``: the cost of new quality documents, by keys of the stats; ``again``: gives the command that begins the
+    crawl."""
     figures = crawl.statistics()
     if crawl.options.storage is not None:
         return _of_worker(crawl, reason, output, figures)
     known = int(figures.get(f"dropped/{KNOWN_URL}") or 0)
     why = _meaning(reason)
     if reason == FRONTIER_EMPTY and known:
-        why = f"the frontier is empty: of what it led to, KNOWN_URLS has {known:,} documents"
+        why = f"the frontier is empty: KNOWN_URLS has {known:,} of the documents that it led to"
         if known == len(crawl.visited) - crawl.seeds:
             why = f"the frontier is empty: KNOWN_URLS has all {known:,} documents that the seeds lead to"
     comparisons = [f"    {comparison}" for comparison in _comparisons(crawl, output)]
@@ -103,7 +104,7 @@ def _meaning(reason: str) -> str:
 
 
 def _next(crawl: Driven, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
-    """Yield what to do next, if there is something."""
+    """Yield the next steps, if there are any."""
     if crawl.lasting and not (is_done(reason) or reason == crawl.finished):
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
         yield f"Next: the same command resumes it{greater}"
@@ -118,7 +119,7 @@ def _next(crawl: Driven, reason: str, output: Path, again: Again, *, compared: b
 
 
 def _replay(options: Options, output: Path) -> str:
-    """Return the command that crawls what a live crawl has archived, by the same scores."""
+    """Return the command that replays the archive of a live crawl, with the same scores."""
     defaults = Options()
     scoring = {name: getattr(options, name) for name in _SCORING if getattr(options, name) != getattr(defaults, name)}
     given = {name.upper(): value for name, value in scoring.items() if value is not None} | dict(options.own or {})
@@ -127,20 +128,20 @@ def _replay(options: Options, output: Path) -> str:
 
 
 def begun_again(settings: BaseSettings, seeds: str | None) -> Again:
-    """Return what gives the command that begins a crawl again, with other settings and into another folder."""
+    """Return a function that gives the command to begin a crawl again, with other settings and into another folder."""
     words = ["crawl", "influence", *(["-a", f"seeds={seeds}"] if seeds is not None else [])]
     return partial(command, *words, **given_settings(settings))
 
 
 def _of_worker(crawl: Driven, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
-    """Return the summary of a worker's part in a crawl by several."""
+    """Return the summary of a worker's part in a cluster crawl."""
     storage, done = crawl.options.storage, is_done(reason)
     pages = f"{crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages"
     lines = [
         f"Crawled {pages} by {crawl.policy.name}, all workers together ({_meaning(reason)})",
         f"  this worker      {int(figures.get('pages/crawled') or 0):,} pages",
         f"  output           {output}: settings.json, stats.json",
-        f"Next: {merge_command(str(storage))}" if done else "Next: the same command goes on with it",
+        f"Next: {merge_command(str(storage))}" if done else "Next: the same command resumes it",
     ]
     return "\n".join(lines)
 
@@ -167,10 +168,10 @@ def _tally(figures: Mapping[str, float | None], outcome: str, what: str = "docum
 
 
 def mostly_failed(crawl: Driven, output: Path) -> str | None:
-    """Say what to check where more than half of the documents asked for failed for a reason that is not their own.
+    """Say what to check if more than half of the requested documents failed for a reason with a common cause.
 
-    Returns None elsewhere, where fewer than 20 were asked for, and for a live crawl that has archived a page. Asked for
-    are the pages crawled and the documents that failed for any reason; by a policy that looks ahead, all it scored.
+    None otherwise, if fewer than 20 were requested, and for a live crawl that has archived a page. Requested are the
+    pages crawled and the documents that failed for any reason; for a policy that looks ahead, all that it scored.
     """
     figures = crawl.statistics()
     failed = _by_reason(figures, "failed")
@@ -187,7 +188,7 @@ def mostly_failed(crawl: Driven, output: Path) -> str | None:
 
 
 def _example(output: Path, reason: str) -> str:
-    """Name the first document that failed for a reason; nothing where the log of failures names none."""
+    """Name the first document that failed for a reason; nothing if the log of failures names none."""
     with suppress(InputError, LookupError, TypeError):
         for line in read_log(output / FAILURES):
             if line["reason"] == reason:
@@ -196,10 +197,11 @@ def _example(output: Path, reason: str) -> str:
 
 
 def _comparisons(crawl: Driven, output: Path) -> Iterator[str]:
-    """Yield how other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
+    """Yield comparisons with other policies from the same seeds in the same corpus, by the newest run of each beside
+    this one.
 
-    Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:
-    the seeds, which are the first batch of any policy, or all that they lead to.
+    Both are compared up to the number of pages of the shorter run. If their pages are the same, nothing is said: they
+    are only the seeds, which are the first batch of any policy, or all pages that the seeds lead to.
     """
     settings = read_json(output / SETTINGS)
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
@@ -229,7 +231,7 @@ class _FirstPages(NamedTuple):
 
 
 def _first_pages(run: Path, count: int) -> _FirstPages | None:
-    """Read the first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    """Read the first pages of a run; None if its log has fewer, or no scores, or is damaged."""
     found = total = scored = 0
     influence = 0.0
     try:

@@ -1,6 +1,6 @@
-"""The web of the settings, the one that their downloader middlewares fetch from; and visits of it.
+"""The web of the settings, from which their downloader middleware fetches; and visits of it.
 
-On a visit, Scrapy's own commands and spiders of somebody else get the pages of the corpus.
+On a visit, Scrapy's own commands and other spiders get pages of the corpus.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCRAPYS: Final = {
     "SPIDER_MIDDLEWARES_BASE": default_settings.SPIDER_MIDDLEWARES_BASE,
     "EXTENSIONS_BASE": {**default_settings.EXTENSIONS_BASE, **NO_SPIDER_STATE},
 }
-"""Settings of the profiles that are made for our spider, as they are for others."""
+"""Settings that the profiles change for this project's spider, with the values for others."""
 
 
 def web_class(settings: BaseSettings) -> type[Web]:
@@ -49,10 +49,10 @@ def _loaded(path: Any) -> Any:
 
 
 def prepare(settings: BaseSettings, given: str | None = None, spider: str | None = None) -> str | None:
-    """Let settings be those of a visit; return the URL under which a document is asked for, by its id or URL.
+    """Prepare settings for a visit; return the URL at which a document is requested, by its id or URL.
 
-    ``spider`` is the one that takes the pages, if it is named. Raises InputError if the web is not to be visited,
-    and PageError for a document that it does not hold.
+    ``spider`` is the one that takes the pages, if it is named. Raises InputError if the web cannot be visited, and
+    PageError for a document that it does not hold.
     """
     if spider == OURS:
         raise InputError(f"the spider {OURS} takes pages of its own crawl alone; name another, or run `crawl {OURS}`")

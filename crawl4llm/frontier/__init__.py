@@ -1,16 +1,15 @@
 """The frontier: documents discovered and not yet crawled, best score first, and the leases on those being crawled.
 
-This module says what a frontier is; ``opening`` makes one, of parts that ``orders`` names. The *medium* holds the
-documents: ``memory``; the store, ``stored``, or ``plain``, in sorted ``runs``, if none is ever looked for. The *order*
-says which is leased next: by score, which each medium knows; by owner (``owners`` tells who may be asked now,
-``ranks`` whether to wait for better documents; ``holds`` is the file in which waits outlive the process); by class, for
-a crawl with MIXTURE (``mixed``); or by both. ``composed`` has the leases' ledger, and the frontier itself.
+``frontier`` defines a frontier; ``opening`` makes one of the parts in ``orders``. The *medium* holds the documents:
+``memory``; the store (``stored``); or ``plain``, sorted ``runs`` in the store without look-ups. The *order* decides
+which document is leased next: by score, in each medium; by owner; by class, for a crawl with MIXTURE (``mixed``); or by
+owner and class. ``owners`` knows which owners may be asked now, ``ranks`` whether to wait for better documents;
+``holds`` is a file that keeps waits beyond the process. ``composed`` has the table of leases, and the frontier itself.
 
-``aside`` keeps documents that are out of its order for a while, in memory or in the store.
+``aside`` keeps documents that are set aside, in memory or in the store.
 
-``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
-knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
-is committed to.
+``visited`` is the set of all documents ever discovered, in memory or on disk. On disk it uses ``bloom``, a filter that
+recognises most new keys, and ``fingerprints``, the sorted runs of keys. ``store`` is the file of all durable state.
 """
 
 import lazy_loader

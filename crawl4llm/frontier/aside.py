@@ -1,7 +1,7 @@
-"""Documents set aside: discovered and not crawled, and out of the frontier's order until they may be asked for again.
+"""Documents set aside: discovered, not crawled, and outside the frontier's order until they may be requested.
 
-They wait by owner and scope, best first: :mod:`crawl4llm.parts.budgets` says which owners and URL prefixes have no
-budget left, :mod:`crawl4llm.crawl.sited_frontier` which sites have not answered yet.
+They wait by owner and scope, best first. :mod:`crawl4llm.parts.budgets` sets aside documents of owners and URL prefixes
+without a budget, :mod:`crawl4llm.crawl.sited_frontier` those of sites that have not answered yet.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from crawl4llm.frontier.stored import fitted
 TABLE = "aside"
 _HASH_BYTES = 8
 _KEY_BYTES = 470
-"""Bytes of a sort key that fit into an LMDB key, with owner, scope and, of a longer one, a hash."""
+"""Bytes of a sort key that fit into an LMDB key, with owner, scope and, for a longer one, a hash."""
 _PIECE = 10_000
-"""Documents that are looked at between two commits of a purge."""
+"""Documents that a purge checks between two commits."""
 
 
 class Aside(Protocol):
@@ -36,10 +36,11 @@ class Aside(Protocol):
         """Take the best ``most`` documents of a scope, best first."""
 
     def take_owner(self, owner: str, most: int) -> list[Entry]:
-        """Take ``most`` documents of an owner, of whichever scope."""
+        """Take ``most`` documents of an owner, of any scope."""
 
     def groups(self) -> Iterator[tuple[bytes, Entry, int]]:
-        """Yield of each owner and scope what :func:`place_of` returns, the best document and the number of all."""
+        """Yield for each owner and scope the result of :func:`place_of`, the best document and the number of
+        documents."""
 
     def __len__(self) -> int:
         """Return the number of documents set aside."""
@@ -78,7 +79,7 @@ class MemoryAside:
 
 
 class StoredAside:
-    """Implements :class:`Aside` in a store, whose commit makes it last. Nothing of it is in memory."""
+    """Implements :class:`Aside` in a store, whose commit makes it durable. Nothing is held in memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -103,24 +104,25 @@ class StoredAside:
             yield place, entry_in(self._store, best), number
 
     def __len__(self) -> int:
-        """The number is known when the store is closed, too."""
+        """Return the number of documents, also after the store is closed."""
         return self._count
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield all documents, in the order of no meaning in which they lie."""
+        """Yield all documents, in no meaningful order."""
         return (entry_in(self._store, value) for _, value in self._store.items(TABLE))
 
     def waiting(
         self, scopes_of: Callable[[Entry], Sequence[str]], owner: str | None = None
     ) -> Iterator[tuple[str, Entry]]:
-        """Yield all documents, or those of an owner, each with that of its scopes that it waits for."""
+        """Yield all documents, or those of an owner, each with the scope that it waits for."""
         prefix = b"" if owner is None else _hash(owner)
         for key, value in self._store.behind(TABLE, prefix):
             entry, scope = entry_in(self._store, value), key[_HASH_BYTES : 2 * _HASH_BYTES]
             yield next((name for name in scopes_of(entry) if _hash(name) == scope), ""), entry
 
     def purge(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
-        """Take documents out; yield those of each piece, to be committed. Nothing else may be done meanwhile."""
+        """Remove the documents that are ``unwanted``; yield those of each piece, to be committed. Nothing else may be
+        done meanwhile."""
         start = b""
         while piece := list(islice(self._store.items(TABLE, start), _PIECE)):
             start = piece[-1][0] + b"\0"
@@ -141,7 +143,7 @@ class StoredAside:
 
 
 def place_of(owner: str, scope: str) -> bytes:
-    """Return the bytes with which the keys of a scope's documents begin in a store."""
+    """Return the prefix of the keys of a scope's documents in a store."""
     return _hash(owner) + _hash(scope)
 
 

@@ -1,8 +1,8 @@
-"""The Bloom filter before the fingerprints on disk, and the files that keep it.
+"""The Bloom filter before the fingerprints on disk, and its files.
 
-It is a row of pybloom-live's filters, of which only the last one grows (Almeida et al. 2007). Each full one is in a
-file of its own, written once; the growing one is in the file with the header, which tells them apart by their
-checksums. So what is read together was written together, whatever was cut off.
+It is a row of pybloom-live's filters, of which only the last one grows (Almeida et al. 2007). Each full filter has its
+own file, written once; the growing one is in the file with the header, which identifies the full ones by checksums. So
+filters that are read together were written together, even after an interrupted write.
 """
 
 from __future__ import annotations
@@ -25,50 +25,49 @@ from crawl4llm.base.within import fresh
 from crawl4llm.frontier.fingerprints import Mark
 
 _FORMAT = 3
-"""1 had bits by SHA-256 of the fingerprints, 2 twice as many for each."""
+"""Format 1 had bits by SHA-256 of the fingerprints, format 2 twice as many bits for each."""
 _FIRST_CAPACITY = 1_500_000
-"""Less where that needs more memory than allowed, as for one of many partitions."""
+"""Smaller if that needs more memory than allowed, as for one of many partitions."""
 _GROWTH = 8
-"""1.5, 12 and 96 million in 2, 17 and 138 MB."""
+"""Capacities of 1.5, 12 and 96 million in 2, 17 and 138 MB."""
 _SLICES = 4
 """Bits that are set for each fingerprint, each of them a miss of the processor's caches."""
 _ROOM = 2
-"""Fingerprints of pybloom-live's capacity for each that is taken, so that so few bits do: a full filter says "maybe" to
-0.74% of what is new, three of them to 2.2%."""
+"""Fingerprints of pybloom-live's capacity for each one added, so that so few bits suffice. A full filter answers
+"maybe" for 0.74% of new keys, three of them for 2.2%."""
 _BYTES_EACH = _ROOM * _SLICES / math.log(2) / 8
 _MOST_CAPACITY = 1 << 30
-"""Slices of larger ones would have more bits than quarters of fingerprints tell apart."""
+"""Slices of larger filters would have more bits than quarters of fingerprints can number."""
 _QUARTERS = struct.Struct("<4I")
 _HEAD = struct.Struct(BloomFilter.FILE_FMT)
-"""Error rate, slices, bits of a slice, capacity and count, as pybloom-live writes them."""
+"""Error rate, slices, bits of a slice, capacity and count, in pybloom-live's format."""
 _LONGEST_HEADER = 1 << 16
 _SHAPE = {"format": {int}, "marks": [({int}, {str})], "full": [whole(0, (1 << 32) - 1)]}
-"""Of the header; marks are written by ``x``."""
+"""Shape of the header; marks are written by ``x``."""
 _MARKS = 4
 _CRC_BYTES = 4
 _CHUNK = 1 << 20
 
 
 class FingerprintFilter:
-    """Says of fingerprints that they are surely new, or maybe not."""
+    """A Bloom filter of fingerprints: it tells whether one is surely new."""
 
     def __init__(self, path: Path, *, most_bytes: int, fsync: bool) -> None:
-        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added.
-        ``most_bytes``: memory for which :func:`capacity_within` has said that it fits. ``fsync``: whether :meth:`save`
-        waits for the disk."""
+        """Make an empty filter, to be kept at ``path`` and at the same path with numbers added. ``most_bytes``: memory
+        that is enough by :func:`capacity_within`. ``fsync``: whether :meth:`save` waits for the disk."""
         self._path = path
         self._first_capacity = _first_capacity(most_bytes)
         self._fsync = fsync
         self._filters: list[BloomFilter] = []
         self.marks: list[Mark] = []
-        """Of the sets that it held when it was saved, the latest last: it holds what was in any of them."""
+        """Marks of the sets that it held when it was saved, the latest last; it contains all of them."""
         self._full: list[int] = []
         """Checksums of the full filters' files."""
         self._room = 0
-        """Fingerprints that the growing filter still takes."""
+        """Fingerprints for which the growing filter has room."""
 
     def add(self, fingerprint: bytes) -> bool:
-        """Add one; return whether it was maybe there before."""
+        """Add a fingerprint; return whether it may have been there before."""
         filters = self._filters
         if not self._room:
             if fingerprint in self:
@@ -90,7 +89,7 @@ class FingerprintFilter:
         return any(_has(one, fingerprint) for one in self._filters)
 
     def __len__(self) -> int:
-        """Return the number of fingerprints added, without those that maybe were there before."""
+        """Return the number of fingerprints added, without those that may have been there before."""
         return sum(one.count for one in self._filters)
 
     @property
@@ -101,7 +100,7 @@ class FingerprintFilter:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, mark: Mark) -> None:
-        """Write it; it must hold the set of that mark. Raises InputError where that fails."""
+        """Write the filter, which must contain the set of that mark. Raises InputError if that fails."""
         filters = self._filters
         for number in range(len(self._full), len(filters) - 1):
             self._full.append(self._write(self._numbered(number), b"", filters[number]))
@@ -114,8 +113,8 @@ class FingerprintFilter:
 
     @classmethod
     def load(cls, path: Path, *, most_bytes: int, fsync: bool) -> FingerprintFilter:
-        """Return the filter that was saved. Raises OSError or ValueError: there is none, it is damaged, or its parts
-        are larger or smaller than this memory has them."""
+        """Return the saved filter. Raises OSError or ValueError if it is missing, damaged, or made for another size of
+        memory."""
         loaded = cls(path, most_bytes=most_bytes, fsync=fsync)
         with path.open("rb") as file:
             _check_sum(file)
@@ -140,7 +139,7 @@ class FingerprintFilter:
 
     @staticmethod
     def remove(path: Path) -> None:
-        """Remove its files, where there are any."""
+        """Remove its files, if they exist."""
         for file in [path, *path.parent.glob(f"{path.name}.*")]:
             file.unlink(missing_ok=True)
 
@@ -148,7 +147,7 @@ class FingerprintFilter:
         return self._path.with_name(f"{self._path.name}.{number}")
 
     def _write(self, path: Path, header: bytes, one: BloomFilter) -> int:
-        """Write a file, or leave it as it was; return its checksum."""
+        """Write a file unless it is unchanged; return its checksum."""
         temporary = path.with_name(f"{path.name}.new")
         try:
             with fresh(temporary).open("w+b") as file:
@@ -166,22 +165,22 @@ class FingerprintFilter:
 
 
 def capacity_within(most_bytes: int) -> int:
-    """Return how many fingerprints a filter holds before it would grow beyond so many bytes."""
+    """Return how many fingerprints a filter of at most ``most_bytes`` holds."""
     return max((capacity for capacity, _ in _sizes(most_bytes)), default=0)
 
 
 def bytes_within(most_bytes: int, fingerprints: int) -> int:
-    """Return the bytes of a filter that holds so many fingerprints; 0 where it would be given up."""
+    """Return the bytes of a filter that holds ``fingerprints`` fingerprints; 0 if it would be given up."""
     return next((size for capacity, size in _sizes(most_bytes) if capacity >= fingerprints), 0)
 
 
 def _first_capacity(most_bytes: int) -> int:
-    """Return the capacity of the first filter of the row; 0 where not even one fingerprint fits."""
+    """Return the capacity of the first filter of the row; 0 if not even one fingerprint fits."""
     return min(_FIRST_CAPACITY, int(most_bytes / _BYTES_EACH))
 
 
 def _sizes(most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield capacity and bytes of one filter, of the first two in the row, and so on, as long as they fit."""
+    """Yield the total capacity and bytes of the first filter, the first two, and so on, as long as they fit."""
     held = size = 0
     capacity = _first_capacity(most_bytes)
     while 0 < capacity <= _MOST_CAPACITY and (size := size + math.ceil(capacity * _BYTES_EACH)) <= most_bytes:
@@ -191,7 +190,7 @@ def _sizes(most_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum(file: BinaryIO, size: int) -> int:
-    """Return the checksum of the first ``size`` bytes of a file, which is then read or written from there on."""
+    """Return the checksum of the first ``size`` bytes of a file, whose position is then behind them."""
     file.seek(0)
     crc = 0
     while size > 0 and (chunk := file.read(min(_CHUNK, size))):
@@ -201,7 +200,7 @@ def _sum(file: BinaryIO, size: int) -> int:
 
 
 def _check_sum(file: BinaryIO) -> int:
-    """Check a whole file, which is then read from its beginning; return its checksum."""
+    """Check a whole file and return its checksum; its position is then at the beginning."""
     size = file.seek(0, 2) - _CRC_BYTES
     crc = _sum(file, size)
     if size < 0 or crc.to_bytes(_CRC_BYTES, "little") != file.read():
@@ -211,7 +210,7 @@ def _check_sum(file: BinaryIO) -> int:
 
 
 def _read(file: BinaryIO) -> BloomFilter:
-    """Return the filter in a file, from where it is read to the checksum."""
+    """Return the filter in a file, from the current position to the checksum."""
     start = file.tell()
     size = file.seek(0, 2) - _CRC_BYTES - start
     file.seek(start)
@@ -232,7 +231,7 @@ def _has(one: BloomFilter, fingerprint: bytes) -> bool:
 
 
 def _places(one: BloomFilter, fingerprint: bytes) -> tuple[int, int, int, int]:
-    """Return the bits of a fingerprint: one in each slice, by its quarters, which are as good as random."""
+    """Return the bits of a fingerprint: one in each slice, by its quarters, which are practically random."""
     size = one.bits_per_slice
     first, second, third, fourth = _QUARTERS.unpack(fingerprint)
     return first % size, size + second % size, 2 * size + third % size, 3 * size + fourth % size

@@ -1,4 +1,4 @@
-"""A frontier: documents in an order, and the leases' ledger. :mod:`~crawl4llm.frontier.opening` composes it."""
+"""A frontier: documents in an order, and the table of leases. :mod:`~crawl4llm.frontier.opening` composes it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import StoredDocuments
 
 FRONTIER_STATE: Final = b"frontier"
-"""Key of what a store says of its frontier."""
+"""Key of the frontier's state in a store."""
 LEASES: Final = "leases"
-"""The table in which a store has documents on lease, by token."""
+"""The table of a store with documents on lease, by token."""
 OWNERS: Final = "owners"
-"""Is in the name of each order by owner."""
+"""Part of the name of each order by owner."""
 
 
 class Ledger:
-    """Begins and ends leases. A document on lease is here and nowhere else in the frontier."""
+    """The table of leases, which it begins and ends. A document on lease is here and nowhere else in the frontier."""
 
     def __init__(self, shares: Shares | None = None) -> None:
-        """``shares``: they count what is on lease by class."""
+        """``shares`` count the documents on lease by class."""
         self._shares = shares
         self._entries: dict[int, Entry] = {}
         """By token."""
@@ -52,8 +52,8 @@ class Ledger:
         return leases
 
     def end(self, lease: Lease, *, attempted: bool = True) -> Entry | None:
-        """Return the document of a lease, which ends, and count it unless it was not ``attempted``. None: it had ended
-        before."""
+        """End a lease and return its document, whose attempt is counted unless it was not ``attempted``. None if the
+        lease had ended before."""
         entry = self._entries.pop(lease.token, None)
         if entry is not None:
             if not attempted:
@@ -63,7 +63,7 @@ class Ledger:
         return entry
 
     def count(self, outcome: Outcome, reason: str | None, documents: int = 1) -> None:
-        """Count documents that came to an end."""
+        """Count documents that ended."""
         if outcome is Outcome.ARCHIVED:  # most are, and hashing an enum is slow
             self._archived += documents
         elif documents:
@@ -78,13 +78,13 @@ class Ledger:
         return {**({(Outcome.ARCHIVED, None): self._archived} if self._archived else {}), **self._outcomes}
 
     def leases(self) -> list[Lease]:
-        """Return what is on lease, in the order of tokens."""
+        """Return the leases, in the order of tokens."""
         return [Lease(entry, token) for token, entry in sorted(self._entries.items())]
 
     # -- durability -----------------------------------------------------------------------------------------------
 
     def load(self, store: Store, state: Mapping[str, Any]) -> None:
-        """Take up the leases that a store has, and what :meth:`save` returned. Raises StoreError."""
+        """Restore the leases in a store and the result of :meth:`save`. Raises StoreError."""
         self._last_token = state.get("last_token", 0)
         self._archived = state.get("archived", 0)
         self._outcomes.update({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
@@ -95,7 +95,7 @@ class Ledger:
         self._stored = set(self._entries)
 
     def save(self, store: Store) -> dict[str, Any]:
-        """Write to a store what it does not hold yet; return the rest, as JSON."""
+        """Write changes to a store; return the rest of the state, as JSON."""
         for token in self._stored - self._entries.keys():
             store.delete(LEASES, token.to_bytes(8, "big"))
         for token in self._entries.keys() - self._stored:
@@ -106,15 +106,16 @@ class Ledger:
 
 
 class ComposedFrontier:
-    """Implements :class:`crawl4llm.frontier.Frontier`, and, by owners, :class:`crawl4llm.frontier.OwnerFrontier`."""
+    """Implements :class:`crawl4llm.frontier.Frontier`, and for an order by owner
+    :class:`crawl4llm.frontier.OwnerFrontier`."""
 
     owners: OwnerIndex
-    """Only in an order by owner or class."""
+    """Only for an order by owner or class."""
 
     def __init__(
         self, documents: Ranked, order: Order, ledger: Ledger, caps: Caps, owners: OwnerIndex | None = None
     ) -> None:
-        """``order``: of the ``documents``, by ``owners`` if there are any."""
+        """``order`` of the ``documents``, by ``owners`` if there are any."""
         self._documents, self._order, self._ledger, self._caps = documents, order, ledger, caps
         if owners is not None:
             self.owners = owners
@@ -144,7 +145,8 @@ class ComposedFrontier:
         return leases
 
     def first(self) -> bytes | None:
-        """Return bytes by which the document sorts that would be leased next, its score first; None: there is none."""
+        """Return the sort bytes of the document that would be leased next, its score first; None if no document is
+        left."""
         return self._order.first()
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
@@ -182,7 +184,7 @@ class ComposedFrontier:
         return self._ledger.outcomes
 
     def leases(self) -> list[Lease]:
-        """Return what is on lease, in the order of tokens."""
+        """Return the leases, in the order of tokens."""
         return self._ledger.leases()
 
     def _evict(self, handles: Sequence[Any], reason: str) -> list[Evicted]:
@@ -191,45 +193,45 @@ class ComposedFrontier:
 
 
 class StoredFrontier(ComposedFrontier):
-    """A frontier in a store. :meth:`save` writes all of it, and a commit of the store makes that last: a new frontier
-    on the store then has the same documents in the same order, and the same leases, with their tokens.
+    """A frontier in a store. :meth:`save` writes all of it, and a commit of the store makes it durable. A new frontier
+    on the store then has the same documents in the same order, and the same leases with their tokens.
 
-    Holds and parking of owners outlive the process without a commit; exchanges, and waits since the last one, do not,
-    so whoever opens it calls ``owners.hold_all()``. A lease that is taken up does not make its owner busy.
+    Holds and parking of owners outlive the process without a commit. Exchanges, and waits since the last one, do not,
+    so the process that opens it must call ``owners.hold_all()``. A restored lease does not make its owner busy.
     """
 
     _documents: PlainDocuments | StoredDocuments
 
     def __init__(self, store: Store, name: str, *parts: Any) -> None:
-        """``name``: of the order, as it is stored; others as in the base."""
+        """``name``: of the order, as in the store; for the others see the base class."""
         super().__init__(*parts)
         self._store, self._name = store, name
         self.by_owners = OWNERS in name and hasattr(self, "owners")
-        """Whether it goes by owners."""
+        """True for an order by owner."""
 
     def save(self) -> None:
-        """Write to the store what it does not hold yet. Raises StoreError."""
+        """Write changes to the store. Raises StoreError."""
         state = {"order": self._name, **self._documents.state(), **self._ledger.save(self._store)}
         self._store.put("state", FRONTIER_STATE, json.dumps({**state, "queued": len(self)}).encode())
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield all documents queued at the last save, in the order in which they lie."""
+        """Yield all documents queued at the last save, in no meaningful order."""
         return iter(self._documents)
 
     def best(self, most: int | None = None) -> Iterator[Entry]:
-        """Yield the best documents, best first, of those; None: all."""
+        """Yield the best of the documents queued at the last save, best first; ``most`` None: all."""
         return self._documents.best(most)
 
     def rewrite(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
-        """Take some documents out; yield those of each piece, to be saved, committed. Sorted runs become one.
+        """Remove ``unwanted`` documents; yield those of each piece, to be saved and committed. Sorted runs become one.
 
-        Nothing else may be done until it is through; what was saved after a piece can be taken up and rewritten again.
+        Nothing else may be done before the end. The state saved after a piece can be restored and rewritten again.
         """
         self.save()
         return self._documents.rewrite(unwanted, self._order.leave)
 
     def count_dropped(self, reason: str, documents: int) -> None:
-        """Count documents that :meth:`rewrite` left out."""
+        """Count documents that :meth:`rewrite` removed."""
         self._ledger.count(Outcome.DROPPED, reason, documents)
 
     def verify(self) -> None:

@@ -1,12 +1,12 @@
 """Sorted runs on disk: a set of fingerprints that only grows.
 
-Each addition is a sorted run, cut into blocks that lie in the store under the run's number and their first fingerprint:
-the store's own tree finds the block where a fingerprint belongs, so no index of blocks is kept in memory. Runs are
-merged by size class, as in a log-structured merge tree (O'Neil et al. 1996): their number grows with the logarithm of
-the set.
+Each addition is a sorted run, cut into blocks, whose keys in the store are the run's number and their first
+fingerprint. The store's own tree finds the block of a fingerprint, so no index of blocks is kept in memory. Runs are
+merged by size class, as in a log-structured merge tree (O'Neil et al. 1996), so that their number grows with the
+logarithm of the set.
 
-A merge goes on a little with each addition. What it has moved so far are all fingerprints up to a bound: these lie in
-the new run, those beyond it still in the parts. So it can rest at any time, and no fingerprint is stored twice.
+Each addition continues a merge a little. At any time all fingerprints up to a bound are in the new run, and those above
+it still in the parts. So a merge can pause at any time, and no fingerprint is stored twice.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _BLOCK = 254
 _FAN_IN = 4
 """Runs of a size class at which they are merged. Each run is another look-up."""
 _MOVES_PER_FINGERPRINT = 2
-"""Fingerprints moved by each merge for each one added: a merge is done before the next one of its class begins."""
+"""Fingerprints moved by each merge for each one added, so that a merge ends before the next one of its class begins."""
 _MOVES = 16_384
-"""Fingerprints moved at once, and by each merge at least."""
+"""Fingerprints moved at once, and the least that each merge moves."""
 
 
 def fingerprint(key: str) -> bytes:
@@ -78,7 +78,7 @@ class FingerprintRuns:
     """All fingerprints of a store."""
 
     def __init__(self, store: Store, state: dict[str, Any] | None = None) -> None:
-        """Take up the runs that :meth:`state` told of; none without. Raises StoreError where the store holds more
+        """Restore the runs of :meth:`state`; by default the set is empty. Raises StoreError if the store holds more
         blocks or fewer."""
         self._store = store
         self._next_id: int = state["next"] if state else 0
@@ -97,7 +97,7 @@ class FingerprintRuns:
         return self._runs[-1].end if self._runs else 0
 
     def state(self) -> dict[str, Any]:
-        """Return where the runs are; to be committed with them."""
+        """Return the places of the runs, to be committed with them."""
         return {"next": self._next_id, "blocks": self._store.count(TABLE), "runs": [run.state() for run in self._runs]}
 
     # -- looking up -----------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class FingerprintRuns:
         return False
 
     def added_since(self, number: int) -> int:
-        """Return how many fingerprints are in the runs that have any from that number on."""
+        """Return how many fingerprints are in the runs that contain number ``number`` or later ones."""
         return sum(run.end - run.start for run in self._runs if run.end > number)
 
     def since(self, number: int) -> Iterator[bytes]:
@@ -126,7 +126,7 @@ class FingerprintRuns:
                         yield from fingerprints
 
     def start_of_newest(self, most: int) -> int:
-        """Return the least number from which on the runs hold at most so many fingerprints."""
+        """Return the least number from which on the runs hold at most ``most`` fingerprints."""
         start = len(self)
         for run in reversed(self._runs):
             if len(self) - run.start > most:
@@ -135,7 +135,7 @@ class FingerprintRuns:
         return start
 
     def verify(self) -> None:
-        """Read everything. Raises StoreError, which names what is wrong."""
+        """Read everything. Raises StoreError, which names the fault."""
         for run in self._runs:
             count = xor_of_all = 0
             for place, after in _places(run):
@@ -163,7 +163,7 @@ class FingerprintRuns:
     # -- adding and merging ---------------------------------------------------------------------------------------
 
     def add(self, fingerprints: Sequence[bytes]) -> None:
-        """Add sorted fingerprints, none of which is there yet, as a run, and merge a little."""
+        """Add sorted new fingerprints as a run, and merge a little."""
         if fingerprints:
             run = _Run(self._new_id(), 0, len(self), len(self) + len(fingerprints), _xor(fingerprints))
             self._write(run.id, fingerprints)
@@ -179,7 +179,7 @@ class FingerprintRuns:
         return self._next_id - 1
 
     def _plan_merges(self) -> None:
-        """Begin to merge the runs of each level that has many."""
+        """Begin merges of the levels that have many runs."""
         runs: list[_Run] = []
         for level, group in groupby(self._runs, key=lambda run: run.level):
             of_level = list(group)
@@ -206,7 +206,8 @@ class FingerprintRuns:
             run.parts, run.merged = [], b""
 
     def _least(self, run: _Run) -> tuple[list[bytes], list[tuple[bytes, bytes]], bool]:
-        """Return the next fingerprints of a merge, sorted; key and last one of each block in use; if that is all."""
+        """Return the next fingerprints of a merge, sorted; key and last fingerprint of each block in use; and whether
+        that is all."""
         left = {part: self._blocks(part, run.merged) for part in run.parts}
         heads: dict[int, list[bytes]] = {}
         moved: list[bytes] = []
@@ -232,7 +233,7 @@ class FingerprintRuns:
     # -- blocks ---------------------------------------------------------------------------------------------------
 
     def _blocks(self, place: int, after: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield key and fingerprints of each block of a run or part; of the first one, only those after ``after``."""
+        """Yield key and fingerprints of each block of a run or part; of the first block only those after ``after``."""
         for key, block in self._store.behind(TABLE, _ID.pack(place)):
             if not block or len(block) % _SIZE:
                 raise self._store.damaged(f"visited {key.hex()} has {len(block)} bytes")
@@ -246,7 +247,7 @@ class FingerprintRuns:
 
 
 def _places(run: _Run) -> list[tuple[int, bytes]]:
-    """Return where the fingerprints of a run lie, and after which one."""
+    """Return the places of a run's fingerprints, each with the fingerprint after which they begin."""
     return [(run.id, b""), *((part, run.merged) for part in run.parts)]
 
 

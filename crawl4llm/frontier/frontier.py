@@ -1,4 +1,4 @@
-"""What a frontier is: documents, leases, outcomes, and the protocols of its kinds."""
+"""Definition of a frontier: documents, leases, outcomes, and the protocols of its kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 MOST_HOPS: Final = 5
-"""Redirects to other owners, one after the other, that are followed."""
+"""Most redirects to other owners, one after the other, that are followed."""
 
 
 @dataclass(slots=True)
@@ -26,57 +26,57 @@ class Entry:
     attempts: int = 0
     """Leases so far."""
     hops: int = 0
-    """Redirects from one owner to another that led to it, one after the other; MOST_HOPS at most."""
+    """Consecutive redirects between owners that led to it, at most MOST_HOPS."""
     cell: int = 0
-    """MIXTURE: the classes it is predicted to have, as a number (:mod:`crawl4llm.frontier.mixed`); 0 for none."""
+    """MIXTURE: number of its predicted combination of classes (:mod:`crawl4llm.frontier.mixed`); 0 for none."""
 
 
 class Lease(NamedTuple):
-    """The right to crawl one document. It ends when it is settled or given back."""
+    """The right to crawl one document, until it is settled or given back."""
 
     entry: Entry
     token: int
-    """Fencing token, ascending in the order of leases: what is said for a token that has ended is ignored."""
+    """Fencing token, ascending in the order of leases. Calls with a token that has ended are ignored."""
 
 
 class Outcome(enum.Enum):
-    """The ends that a document can come to. Each comes to exactly one."""
+    """How a document ends; each ends in exactly one way."""
 
     ARCHIVED = "archived"
     FAILED = "failed"
-    """It could not be had, after all attempts; the reason says why."""
+    """All attempts failed, for the given reason."""
     DROPPED = "dropped"
-    """It was not wanted; the reason says why."""
+    """It was dropped, for the given reason."""
     REDIRECTED = "redirected"
-    """It led to another owner's document; the reason says what became of that."""
+    """It redirected to another owner's document; the reason tells what happened to that."""
 
 
 class Caps(NamedTuple):
-    """The most documents that may be queued at once; None: any number. Those on lease do not count."""
+    """The most documents that may be queued at once, without those on lease; None: any number."""
 
     total: int | None = None
     per_host: int | None = None
-    """Documents without a host (seeds known by their key alone) are not held to it."""
+    """Does not apply to documents without a host (seeds known by their key alone)."""
 
 
 NO_CAPS = Caps()
 
 
 class Patience(NamedTuple):
-    """What is not leased although its owner may be asked, because owners that wait have better documents."""
+    """Limits on holding documents back for better ones of owners that still have to wait."""
 
     quantile: float = 0.0
-    """From 0 to 1. While owners wait, a document is not leased if its score is below this quantile of the scores of the
-    best documents queued, one of each owner that is not parked; 0: it always is."""
+    """From 0 to 1. Compares a document with the best queued document of each owner that is not parked. While owners
+    wait, it is not leased if its score is below this quantile of theirs; 0: it always is."""
     longest: float = math.inf
-    """Seconds. Where no owner's wait ends so soon, the best document is leased, whatever its score."""
+    """Seconds. If no owner's wait ends within them, the best document is leased, whatever its score."""
 
 
 IMPATIENT = Patience()
 
 
 class Evicted(NamedTuple):
-    """A document that had to leave the frontier because others are better."""
+    """A document that left the frontier because others are better."""
 
     entry: Entry
     reason: str
@@ -84,28 +84,30 @@ class Evicted(NamedTuple):
 
 
 class Frontier(Protocol):
-    """A priority queue with leases. All stores pass one contract test suite, and give the same order."""
+    """A priority queue with leases. All implementations pass one contract test suite, and give the same order."""
 
     def push(self, entries: Iterable[Entry]) -> list[Evicted]:
         """Queue documents that were never pushed before. Return those beyond the caps, counted as dropped. First the
-        worst of each host that has too many leave, then the worst of all."""
+        worst documents of hosts above their cap leave, then the worst of all."""
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        """Give queued documents new scores, by key; return how many have another than before. Documents that are not
-        queued are left alone. Of several scores for one document the last one counts."""
+        """Give queued documents new scores, by key; return how many scores changed. Other documents are ignored. Of
+        several scores for one document the last one counts."""
 
     def lease(self, n: int) -> list[Lease]:
-        """Take the ``n`` best documents (fewer where there are no more), best first."""
+        """Take the ``n`` best documents (or all, if there are fewer), best first."""
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
-        """End a document for good; ``reason`` is counted unless it was archived. False: the lease had ended before."""
+        """End a document for good; ``reason`` is counted unless it was archived. False if the lease had ended
+        before."""
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
-        """Queue a leased document again, at its score; ``attempted``: this lease counts. False as for settle."""
+        """Queue a leased document again, with its score; ``attempted``: this lease counts as an attempt. False if the
+        lease had ended before."""
 
     def withdraw(self, lease: Lease) -> Entry | None:
-        """Let a document leave the frontier without an end, and return it; the lease does not count. None: it had ended
-        before."""
+        """Remove a leased document without an outcome, and return it; the lease does not count. None if the lease had
+        ended before."""
 
     def __len__(self) -> int:
         """Return the number of documents queued, without those on lease."""
@@ -120,103 +122,104 @@ class Frontier(Protocol):
 
 
 class OwnerCounts(NamedTuple):
-    """A number by the state that owners are in."""
+    """Numbers by the state of owners."""
 
     ready: int
-    """May be asked now."""
+    """They may be asked now."""
     waiting: int
-    """May be asked later, at a time that is known."""
+    """They may be asked later, at a known time."""
     busy: int
-    """An exchange with them has not ended yet."""
+    """An exchange with them has not ended."""
     parked: int
-    """May not be asked until they are unparked, whether or not an exchange with them has ended."""
+    """They may not be asked until they are unparked, even if an exchange with them goes on."""
 
 
 class Owners(Protocol):
-    """Who may be asked now. An owner (:func:`crawl4llm.base.domains.owner_of`) has at most one exchange at a time.
+    """The owners that may be asked now. An owner (:func:`crawl4llm.base.domains.owner_of`) has at most one exchange at
+    a time.
 
-    Times are seconds on a clock of the caller's, monotonic or virtual; what it shows is told by :meth:`tick`. An owner
-    that nothing was said of may be asked at once. Documents without an owner (the empty name) never wait.
+    Times are seconds of the caller's clock, monotonic or virtual, which :meth:`tick` reports. An unknown owner may be
+    asked at once. Documents without an owner (the empty name) never wait.
     """
 
     @property
     def now(self) -> float:
-        """The time that was told last; before that, minus infinity."""
+        """The last reported time; minus infinity before the first."""
 
     def tick(self, now: float) -> None:
-        """Let time pass. An earlier time than before is ignored."""
+        """Report the time. A time before the last one is ignored."""
 
     def occupy(self, owner: str) -> bool:
-        """Begin an exchange that is for no document, such as for robots.txt; False: the owner may not be asked now."""
+        """Begin an exchange without a document, for example for robots.txt. False if the owner may not be asked now."""
 
     def release(self, owner: str, ready_at: float) -> bool:
-        """End the exchange with an owner, who may be asked again from ``ready_at``. False: there was none."""
+        """End the exchange with an owner, who may be asked again from ``ready_at``. False if there was no exchange."""
 
     def hold(self, owner: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
-        """Do not ask an owner before a time. Of several times the latest holds, unless one comes with ``force``.
-        ``failures``: what :meth:`failures` returns from now on. A durable store keeps both at once, without a commit.
-        False: the time is as it was."""
+        """Do not ask an owner before a time. Of several times the latest counts, unless one comes with ``force``.
+        ``failures`` is the later result of :meth:`failures`. A durable store keeps both at once, without a commit.
+        False if the time has not changed."""
 
     def failures(self, owner: str) -> int:
-        """Return the failures in a row that were noted of an owner, or of another name; they are forgotten after a
+        """Return the noted number of consecutive failures of an owner, or of another name; it is forgotten after a
         day."""
 
     def slow(self, owner: str, times: int) -> None:
-        """Note how many times the delay of an owner is doubled from now on; kept as hold is, for a day."""
+        """Set how many times the delay of an owner is doubled from now on; kept like a hold, for a day."""
 
     def slowed(self, owner: str) -> int:
         """Return how many times the delay of an owner is doubled."""
 
     def hold_all(self, until: float) -> None:
-        """Ask no owner before a time, neither those known nor those to come; the latest of several times holds."""
+        """Ask no owner before a time, known or new; of several times the latest counts."""
 
     def park(self, owner: str, delay: float = 0.0) -> bool:
-        """Do not ask an owner until it is unparked; kept as hold is, with the ``delay``, in seconds, that it asks for,
-        if it is parked for that. False: it was parked."""
+        """Do not ask an owner until it is unparked. Kept like a hold, with the ``delay`` in seconds that it asks for,
+        if that is why it is parked. False if it was parked."""
 
     def unpark(self, owner: str) -> bool:
-        """Let a parked owner be asked again, from when it may be. False: it was not parked."""
+        """Allow a parked owner to be asked again, once its wait has ended. False if it was not parked."""
 
     def is_parked(self, owner: str) -> bool:
         """Return whether an owner is parked."""
 
     def ready_at(self, owner: str) -> float:
-        """Return the time from which an owner may be asked, which may have passed; infinity while it is busy or
-        parked."""
+        """Return the time from which an owner may be asked, which may be past; infinity while it is busy or parked."""
 
     def next_ready(self) -> float | None:
-        """Return when the next document can be leased: now, or, as far as is known now, when the first wait of an owner
-        with documents ends. None: not before a release, an unpark or a push."""
+        """Return when the next document can be leased: now, or at the end of the first known wait of an owner with
+        documents. None: not before a release, an unpark or a push."""
 
     def queued_of(self, owner: str) -> int:
-        """Return the number of documents that an owner has in the frontier, without those on lease."""
+        """Return the number of queued documents of an owner, without those on lease."""
 
     @property
     def names(self) -> list[str]:
-        """The names of all owners with documents in the frontier, and perhaps of some others."""
+        """The names of all owners with documents in the frontier, and perhaps of others."""
 
     @property
     def counts(self) -> OwnerCounts:
-        """Numbers of owners. Those that are ready or wait are counted where documents of theirs are queued."""
+        """Numbers of owners by state; ready and waiting ones count if they have queued documents."""
 
     @property
     def documents(self) -> OwnerCounts:
-        """Numbers of documents queued, by the state of their owners."""
+        """Numbers of queued documents, by the state of their owners."""
 
 
 class OwnerFrontier(Frontier, Protocol):
-    """A frontier that hands out only what may be asked for now. All its stores pass one contract test suite.
+    """A frontier that leases only documents whose owners may be asked now. All implementations pass one contract test
+    suite.
 
-    :meth:`lease` takes the ``n`` best documents of owners who may be asked now, one of each at most, best first: with
-    it an exchange with the owner begins, which lasts until ``owners.release()``, whether or not the lease has ended by
-    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy. It is made with
-    a :class:`Patience`, none by default.
+    :meth:`lease` takes the ``n`` best documents of owners that may be asked now, at most one for each, best first. It
+    begins an exchange with each owner, which lasts until ``owners.release()``, even after the lease ends. Documents
+    that must wait are queued and counted like all others. After a store was opened no owner is busy. It is made with a
+    :class:`Patience`, by default zero.
     """
 
     @property
     def owners(self) -> Owners:
-        """Who may be asked now."""
+        """The owners, and whether they may be asked now."""
 
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
-        """End the best ``most`` documents that an owner has queued, and return them; to be called until none are left.
-        Those on lease stay."""
+        """End the best ``most`` queued documents of an owner, and return them; repeat until the result is empty.
+        Documents on lease stay."""

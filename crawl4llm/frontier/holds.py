@@ -1,8 +1,8 @@
-"""The holds file: which owners may not be asked, until when; it outlives the process, and waits for no commit.
+"""The holds file: owners that may not be asked, and until when; it outlives the process, without commits.
 
-It lies beside the store, by wall time. Each change is a line: a checksum, then the owner and what a :class:`Hold` has,
-as JSON; the last line of an owner counts. A line that is damaged or cut short is passed over; what a line lacks at its
-end has its default. The file is written anew when it has grown to twice what is in force.
+It lies beside the store and has wall times. Each change is a line: a checksum, then the owner and the fields of a
+:class:`Hold` as JSON; the last line of an owner counts. A damaged or incomplete line is skipped; fields missing at the
+end of a line have their defaults. When the file has twice as many lines as are in force, it is rewritten.
 """
 
 from __future__ import annotations
@@ -23,69 +23,69 @@ from crawl4llm.base.whole_files import replacing
 
 NAME = "owners.holds"
 _LONGEST_LINE = 4096
-"""Bytes; names have 253 characters at most."""
+"""Most bytes of a line; names have 253 characters at most."""
 FAILURES_KEPT = 86_400.0
 """Seconds after which the failures of an owner are forgotten."""
 _LEAST = 1000
-"""Lines that are no reason to write the file anew."""
+"""Lines up to which the file is never rewritten."""
 
 
 class Hold(NamedTuple):
-    """What keeps an owner from being asked."""
+    """The reasons why an owner may not be asked."""
 
     until: float = 0.0
     """Wall time, in seconds since 1970."""
     wait: float = 0.0
-    """Seconds that were left until then when it was set: no more, however the wall clock is changed."""
+    """Seconds that were left when it was set; the wait is never longer, even if the wall clock is changed."""
     parked: bool = False
     failures: int = 0
-    """Exchanges that failed in a row."""
+    """Consecutive failed exchanges."""
     failed: float = 0.0
-    """Wall time at which they were noted."""
+    """Wall time at which the failures were noted."""
     delay: float = 0.0
-    """Crawl-delay for which it is parked, in seconds; 0: not for that."""
+    """Crawl-delay in seconds for which it is parked; 0: parked for another reason, or not parked."""
     slowed: int = 0
     """The number of times that its delay is doubled."""
     slowed_at: float = 0.0
-    """Wall time at which that was noted."""
+    """Wall time at which the doubling was noted."""
 
     def in_force(self, now: float) -> bool:
-        """Return whether it says anything at a wall time."""
+        """Return whether any of it applies at a wall time."""
         has_failed = self.failures > 0 and now - self.failed < FAILURES_KEPT
         is_slowed = self.slowed > 0 and now - self.slowed_at < FAILURES_KEPT
         return self.parked or self.until > now or has_failed or is_slowed
 
 
 _SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), NUMBER)
-"""Of the fields of a Hold; a delay that is doubled a hundred times is longer than any that is kept to."""
+"""Shapes of the fields of a Hold; a delay doubled a hundred times is longer than any that is obeyed."""
 
 
 def hold_of(said: Any) -> Hold:
-    """Return the hold that JSON from a file or store says. Raises ValueError where it says none: the file may have come
-    from anybody."""
+    """Return the hold in JSON from a file or store, which may come from anybody. Raises ValueError if it is not a
+    hold."""
     if isinstance(said, list) and fits([said], _SHAPES):
         return Hold(*said)
     raise ValueError("no hold")
 
 
 class OwnerHolds(Protocol):
-    """Where is written which owners may not be asked."""
+    """Durable holds by owner."""
 
     def items(self) -> Iterator[tuple[str, Hold]]:
-        """Yield owners with what is in force."""
+        """Yield owners with their holds in force."""
 
     def get(self, owner: str) -> Hold:
-        """Return what is written of an owner, which may be over."""
+        """Return the hold of an owner, which may have expired."""
 
     def set(self, owner: str, hold: Hold) -> None:
-        """Write down that this holds for an owner, and nothing else. Raises InputError."""
+        """Replace the hold of an owner. Raises InputError."""
 
 
 class Holds:
     """Implements :class:`OwnerHolds` in the file."""
 
     def __init__(self, path: Path, *, fsync: bool = True, wall: Callable[[], float] = time.time) -> None:
-        """Read the file, where there is one; nothing is changed. Raises InputError."""
+        """Read the file, if it exists, without a change. Raises InputError."""
         self._path = path
         self._fsync = fsync
         self._wall = wall
@@ -96,15 +96,15 @@ class Holds:
         self._most = _LEAST + 2 * len(self._in_force())
 
     def items(self) -> Iterator[tuple[str, Hold]]:
-        """Yield owners with what is in force, in the order of their first line."""
+        """Yield owners with their holds in force, in the order of their first line."""
         yield from self._in_force().items()
 
     def get(self, owner: str) -> Hold:
-        """Return what is written of an owner, which may be over."""
+        """Return the hold of an owner, which may have expired."""
         return self._holds.get(owner, Hold())
 
     def set(self, owner: str, hold: Hold) -> None:
-        """Write down that this holds for an owner, and nothing else. Raises InputError."""
+        """Replace the hold of an owner. Raises InputError."""
         self._holds[owner] = hold
         if self._lines >= self._most:
             self._write_anew()
@@ -135,7 +135,7 @@ class Holds:
                 self._holds[owner] = hold
 
     def _write_anew(self) -> None:
-        """Write down what is in force alone."""
+        """Write only holds that are in force."""
         self._holds = self._in_force()
         with as_input_error(f"cannot write {self._path}"), replacing(self._path, fsync=self._fsync, mode=0o600) as file:
             file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
@@ -145,15 +145,14 @@ class Holds:
 
 
 class LastingWaits:
-    """Writes down at once whom an index of owners may not ask. The index has the times of a clock, what is written
-    those of the wall."""
+    """Writes holds of an index of owners at once. The index has times of a clock, the file wall times."""
 
     def __init__(self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """``clock``: the index's; ``wall``: seconds since 1970."""
         self._holds, self.clock, self._wall = holds, clock, wall
 
     def items(self) -> Iterator[tuple[str, Hold]]:
-        """Yield owners with the holds in force. ``wait`` is in seconds from now, ``failed`` and ``slowed_at`` are in
+        """Yield owners with their holds in force. ``wait`` is in seconds from now, ``failed`` and ``slowed_at`` are in
         seconds ago."""
         now = self._wall()
         for name, hold in self._holds.items():
@@ -161,11 +160,11 @@ class LastingWaits:
             yield name, hold._replace(wait=wait, failed=max(failed, 0.0), slowed_at=max(slowed, 0.0))
 
     def parked(self) -> Iterator[tuple[str, float]]:
-        """Yield the owners that are parked, with the delays for which they are."""
+        """Yield the parked owners with the delays for which they are parked."""
         return ((name, hold.delay) for name, hold in self._holds.items() if hold.parked)
 
     def hold(self, name: str, until: float, *, force: bool, failures: int | None) -> None:
-        """See :meth:`crawl4llm.frontier.Owners.hold`. Raises InputError, as all that writes."""
+        """See :meth:`crawl4llm.frontier.Owners.hold`. Raises InputError, like all methods that write."""
         wait = max(until - self.clock(), 0.0)
         before = hold = self._holds.get(name)
         if force or (wait and self._wall() + wait > before.until):
@@ -190,7 +189,7 @@ def _line(owner: str, hold: Hold) -> bytes:
 
 
 def _parse(line: bytes) -> tuple[str, Hold]:
-    """Return what a line says. Raises ValueError where it is damaged."""
+    """Return the content of a line. Raises ValueError if it is damaged."""
     checksum, _, content = line[:-1].partition(b" ")
     if int(checksum, 16) != zlib.crc32(content):
         raise ValueError("a damaged line")

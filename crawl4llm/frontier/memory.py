@@ -1,8 +1,8 @@
 """Documents, queues and the visited set in memory, packed: a document is one bytes object, and so are the fingerprints
 of some keys.
 
-A queued document takes 78 to 100 bytes besides the UTF-8 bytes of key, URL and parent, 134 at most if documents get new
-scores; a visited one takes 19 (``python -m benchmarks.frontier_memory``).
+A queued document takes 78 to 100 bytes besides the UTF-8 bytes of key, URL and parent; 134 at most if documents get new
+scores. A visited one takes 19 bytes (``python -m benchmarks.frontier_memory``).
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from crawl4llm.frontier.frontier import Entry
 from crawl4llm.frontier.orders import Index, Move, NameOf
 
 _GARBAGE, _GARBAGE_OF_QUEUE = 500, 4
-"""Stale documents in the heap by score, or in that of a queue, that are no reason to clear it, however few are not."""
+"""Stale documents up to which the heap by score, or that of a queue, is not cleared, even if most are stale."""
 _MANY_GONE = 8
-"""If one in so many documents of a queue became stale together, they are removed."""
+"""If one in this many documents of a queue became stale together, they are removed."""
 SCORE_BYTES: Final = 8
 """Bytes that :func:`order_of` returns."""
 _DOUBLE, _WORD = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN, _POSITIVE = 1 << 63, (1 << 63) - 1
 _END = "\0\0"
-"""Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
+"""End of a text. No text contains it, because each NUL in a text is followed by 1; so a text sorts before its
+continuations."""
 _NULS = 2 * len(_END)
-"""In the three texts of a document, if none has a NUL of its own."""
+"""Bytes of the ends of the three texts of a document without NULs."""
 _REST, _PLACE = struct.Struct(">IIH??"), struct.Struct(">H")
 _HAS_URL = -_REST.size + 10
-"""Place of the fourth field."""
+"""Offset of the fourth field."""
 _HOPS_BITS = 3
-"""Of the third field; the others are the cell's."""
+"""Bits of the hops in the third field; the others are the cell's."""
 _PER_BUCKET, _GROWTH = 16, 4
-"""Documents in a bucket, in the mean, for which there are too few; times so many buckets there are then."""
+"""Average documents in a bucket above which the buckets are multiplied, and by how much."""
 _FINGERPRINT = struct.Struct("<qq")
 _FINGERPRINTS = 32
-"""Of keys, in a bucket, in the mean, for which there are too few; there are twice so many then."""
+"""Average fingerprints in a bucket above which the number of buckets is doubled."""
 
 
 def order_of(score: float) -> bytes:
@@ -50,14 +51,14 @@ def order_of(score: float) -> bytes:
 
 
 def score_of(order: bytes) -> float:
-    """Return the score that bytes which begin so were made of; 0.0 of both zeros."""
+    """Return the score from bytes that begin with the result of :func:`order_of`; 0.0 for both zeros."""
     (word,) = _WORD.unpack_from(order)
     bits = _POSITIVE - word if word < _SIGN else word
     return float(_DOUBLE.unpack(_WORD.pack(bits))[0])
 
 
 def pack(entry: Entry) -> bytes:
-    """Return a document as bytes that sort as the frontier does."""
+    """Return a document as bytes that sort in the order of the frontier."""
     key, url, parent = entry.key, entry.url, entry.parent
     texts = (key, "" if url == key else url, parent or "")
     text = _END.join(texts)
@@ -81,7 +82,7 @@ def unpack(document: bytes) -> Entry:
 
 
 def url_of(document: bytes) -> str:
-    """Return the URL of a packed document; empty where it has none, or its key is the same."""
+    """Return the URL of a packed document; empty if it has none, or its key is the same."""
     if not document[_HAS_URL]:
         return ""
     _, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)
@@ -95,7 +96,7 @@ def cell_of(document: bytes) -> int:
 
 
 class _ByKey:
-    """Packed documents, found by key. They lie in buckets by the hash of the key, a tuple each."""
+    """Packed documents by key, in buckets by the hash of the key, each a tuple."""
 
     def __init__(self) -> None:
         self._buckets: list[tuple[bytes, ...]] = [()]
@@ -111,7 +112,7 @@ class _ByKey:
         return document in self._buckets[self._place(document)]
 
     def rescore(self, key: str, score: float) -> tuple[bytes, bytes] | None:
-        """Give a document another score; return it as it was and as it is. None: it is not there, or has that score."""
+        """Give a document another score; return it before and after. None if it is not there, or has that score."""
         name = (key.replace("\0", "\0\1") + _END).encode("utf-8", "surrogatepass")
         place = hash(name) % len(self._buckets)
         bucket = self._buckets[place]
@@ -126,7 +127,7 @@ class _ByKey:
         return None
 
     def add(self, document: bytes) -> None:
-        """Add a document whose key no other one has."""
+        """Add a document with a new key."""
         self._count += 1
         if self._count > _PER_BUCKET * len(self._buckets):
             documents, self._buckets = list(self), [()] * (_GROWTH * len(self._buckets))
@@ -150,18 +151,18 @@ class _ByKey:
 class MemoryDocuments:
     """A medium (:class:`crawl4llm.frontier.orders.Medium`); ends with the process. By score it is an order, too.
 
-    A new score makes another packed document, with a place of its own in the heap; the old one is stale, as is one that
-    was evicted, and passed over when it comes up. When a seventh of the heap is stale it is built anew.
+    A new score makes another packed document, with its own place in the heap. The old one is stale, like an evicted
+    one, and is skipped when it comes up. The heap is rebuilt when a seventh of it is stale.
     """
 
     def __init__(self, name_of: NameOf | None, *, by_host: bool) -> None:
-        """``name_of``: names the queues of an order that has several; None: this is the order, by score.
-        ``by_host``: find the worst of a host, too."""
+        """``name_of`` names the queues of an order with several; None: the order is by score. ``by_host``: find the
+        worst of a host, too."""
         self._name_of, self._by_host = name_of, by_host
         self._heap: list[bytes] = []
         self._queued = _ByKey()
         self._hosts: dict[str, list[bytes]] = {}
-        """Documents queued by host, sorted."""
+        """Queued documents by host, sorted."""
 
     def add(self, entry: Entry) -> bytes:
         document = pack(entry)
@@ -242,23 +243,23 @@ class MemoryDocuments:
 
 
 class MemoryQueues:
-    """Queues (:class:`crawl4llm.frontier.orders.Queues`) in memory: a heap each, without the best document.
+    """Queues (:class:`crawl4llm.frontier.orders.Queues`) in memory: a heap for each, without its best document.
 
-    Documents in them go stale, and are cleared away, as in the heap by score.
+    Stale documents are cleared away as in the heap by score.
     """
 
     def __init__(self, documents: MemoryDocuments, index: Index) -> None:
         self._documents, self._index = documents, index
         self._others: dict[str, list[bytes]] = {}
         self._moved: dict[str, set[bytes]] = {}
-        """Documents that were reranked since stale ones were cleared away, as they were before, by queue."""
+        """By queue, old versions of documents that were reranked since the last clearing."""
 
     def add(self, name: str, handle: bytes, worse: bytes | None) -> None:
         if worse is not None:
             heapq.heappush(self._others.setdefault(name, []), worse)
 
     def drop(self, name: str, handle: bytes) -> None:
-        """Let a document be stale, and remove all stale ones of the queue if they are many."""
+        """Mark a document as stale, and remove all stale ones of the queue if they are many."""
         others = self._others.get(name)
         if others and len(others) > self._index.queued_of(name) * 5 // 4 + _GARBAGE_OF_QUEUE:
             best = self._index.best(name)
@@ -289,10 +290,9 @@ class MemoryQueues:
 class MemoryVisited:
     """Implements :class:`crawl4llm.frontier.visited.VisitedSet` by 128 bits of each key, which lie in buckets.
 
-    They are two hashes by SipHash (Aumasson and Bernstein 2012), which is Python's own for bytes, of the key and of the
-    key after a prefix. Its secret is drawn anew for each process (unless PYTHONHASHSEED is set), so nobody can make
-    URLs that share them. A look-up takes half the time that one by BLAKE2b would, and five times that of a set of str,
-    which has 120 bytes a key.
+    They are two hashes by SipHash (Aumasson and Bernstein 2012), Python's own for bytes: of the key, and of the key
+    after a prefix. Each process has its own secret (unless PYTHONHASHSEED is set), so nobody can make URLs that
+    collide. A look-up takes half the time of BLAKE2b, and five times that of a set of str, which needs 120 bytes a key.
     """
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ class MemoryVisited:
         return self._count
 
     def _divide(self) -> None:
-        """Make two buckets of each, by one more bit."""
+        """Split each bucket in two, by one more bit."""
         buckets, count = self._buckets, len(self._buckets)
         for place in range(count):
             halves: tuple[list[bytes], list[bytes]] = [], []

@@ -1,9 +1,9 @@
 """The frontier with MIXTURE: documents wait by class too, and the class furthest below its share is served next.
 
-A *cell* is a combination of classes, one of each classifier, as a number from 1 on; a document waits in the cell that
-it is predicted to be in. Seeds are in cell 0, of which nothing is known, and come first. Which cell is served depends
-on the classes that the pages crawled have, and on the cells of what is on lease: so it is decided anew for each
-document, and all it takes is the best document of each cell. Nothing is ranked anew.
+A *cell* is a combination of classes, one of each classifier, as a number from 1 on; a document waits in its predicted
+cell. Seeds are in cell 0, without a prediction, and come first. The choice of a cell depends on the classes of the
+crawled pages and on the cells of the documents on lease, so it is made for each document. It needs only the best
+document of each cell; documents are not ranked again.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ MOST_CELLS: Final = 1000
 _DIGIT: Final = 64
 """A queue's name ends with its cell in two characters; the first of them is below a blank, as in no owner's name."""
 _SPARE: Final = 1000
-"""Stale places in a heap that are no reason to build it anew."""
+"""Stale places up to which a heap is not rebuilt."""
 
 
 class Shares:
-    """How many of the pages crawled have each class, and by how much that is too few."""
+    """The number of crawled pages of each class, and by how much that is too few."""
 
     def __init__(self, targets: Sequence[Sequence[float]]) -> None:
-        """``targets``: by classifier, the share wanted of each class; they sum to 1."""
+        """``targets``: by classifier, the wanted share of each class; they sum to 1."""
         self.targets = targets
         self.crawled = [[0] * len(shares) for shares in targets]
         """Pages crawled, by classifier and class."""
         self._counts = [[0] * len(shares) for shares in targets]
         self._pages = 0
-        """The same with what is on lease; and all of it."""
+        """The same counts with documents on lease, and their total."""
         self._cells = list(product(*(range(len(shares)) for shares in targets)))
         self._numbers = {classes: cell for cell, classes in enumerate(self._cells, 1)}
 
     def cell_of(self, classes: Sequence[int]) -> int:
-        """Return the cell of some classes."""
+        """Return the cell of a combination of classes."""
         return self._numbers[tuple(classes)]
 
     def count(self, classes: Sequence[int]) -> None:
-        """Count a page crawled."""
+        """Count a crawled page."""
         self._add(classes, 1)
         for counts, number in zip(self.crawled, classes, strict=True):
             counts[number] += 1
 
     def load(self, crawled: Sequence[Sequence[int]]) -> None:
-        """Count pages that were crawled by another process; none were yet by this one."""
+        """Restore the counts of another process; this one must not have counted yet."""
         self._pages += sum(crawled[0])
         for kept, counts, found in zip(self.crawled, self._counts, crawled, strict=True):
             for number, pages in enumerate(found):
@@ -58,12 +58,12 @@ class Shares:
                 counts[number] += pages
 
     def lease(self, cell: int, leases: int) -> None:
-        """Count so many more leases, or fewer, in a cell."""
+        """Change the number of leases in a cell by ``leases``."""
         if cell:
             self._add(self._cells[cell - 1], leases)
 
     def lack(self, cell: int) -> float:
-        """Return how many pages too few there are of a cell's classes, added up over the classifiers."""
+        """Return how many pages of a cell's classes are missing, added up over the classifiers."""
         if not cell:
             return math.inf
         return sum(
@@ -78,7 +78,7 @@ class Shares:
 
 
 def queue_of(url: str, cell: int, *, by_owners: bool) -> str:
-    """Return the name of the queue in which a document waits: its owner, if owners count, and its cell."""
+    """Return the name of the queue in which a document waits: its cell, with its owner for an order ``by_owners``."""
     return f"{owner_of(url) if by_owners else ''}{_ending(cell)}"
 
 
@@ -100,7 +100,7 @@ class ClassIndex:
     def __init__(self, shares: Shares, owners: OwnerIndex) -> None:
         self._shares, self._owners = shares, owners
         self._bests: dict[str, dict[int, bytes]] = {}
-        """By owner and cell."""
+        """Best documents by owner and cell."""
         self._counts: Counter[str] = Counter()
         """Documents by queue."""
         self._heaps: dict[int, list[tuple[bytes, Owner]]] = {}
@@ -160,7 +160,7 @@ class ClassIndex:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _next(self) -> tuple[int, Owner] | None:
-        """Return the cell that is to be served, and the owner of its best document."""
+        """Return the cell to serve next, and the owner of its best document."""
         if self._owners.first() is None:
             return None
         for cell in sorted(self._heaps, key=lambda one: (-self._shares.lack(one), one)):
@@ -174,7 +174,7 @@ class ClassIndex:
             self._offer(owner, cell)
 
     def _offer(self, owner: Owner, cell: int) -> None:
-        """Put a ready owner into the heap of a cell; build that anew where it is mostly stale."""
+        """Put a ready owner into the heap of a cell; rebuild the heap if it is mostly stale."""
         heap = self._heaps.setdefault(cell, [])
         heapq.heappush(heap, (self._bests[owner.name][cell], owner))
         if len(heap) > 2 * self._owners.numbers[READY] + _SPARE:
@@ -186,7 +186,7 @@ class ClassIndex:
             heapq.heapify(heap)
 
     def _first(self, cell: int) -> Owner | None:
-        """Return the owner that stands first in the heap of a cell when what is stale is gone."""
+        """Return the first owner in the heap of a cell, without stale places."""
         heap = self._heaps[cell]
         while heap:
             best, owner = heap[0]

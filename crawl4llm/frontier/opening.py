@@ -1,8 +1,8 @@
-"""Composes a frontier of a medium, an order and the leases' ledger.
+"""Composes a frontier of a medium, an order and the table of leases.
 
-By score the medium is the order, too: ``MemoryDocuments``; in a store ``PlainDocuments``, or, to give new scores or
-with a cap by host, ``StoredDocuments``. By owner, class or both the order is ``ByQueues`` on ``MemoryDocuments`` or
-``StoredDocuments``, with an index: ``OwnerIndex``, or over it ``ClassIndex``.
+By score the medium is also the order: ``MemoryDocuments``; in a store ``PlainDocuments``, or ``StoredDocuments`` for
+new scores or a cap by host. By owner, class or both the order is ``ByQueues`` on ``MemoryDocuments`` or
+``StoredDocuments``, with an index: ``OwnerIndex``, or on top of it ``ClassIndex``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.stored import StoredDocuments, StoredQueues
 
 _PLAIN, _SCORE, _CLASSES = "score", "score, indexed", "classes"
-"""Names of orders in a store; those of owners end with the rules by which documents have owners."""
+"""Names of orders in a store; those by owner end with the version of the rules for owners."""
 _BY_OWNERS = f"{OWNERS}, {OWNER_RULES}"
 
 
@@ -58,14 +58,13 @@ def open_frontier(
 ) -> StoredFrontier:
     """Return the frontier that a store holds, or an empty one.
 
-    Documents are leased by score; ``by_owners``, at most one of each owner at a time; with ``shares``, of the class
-    first that is furthest below its share. By score it gives new scores to documents only if it ``reranks``.
+    Documents are leased by score; ``by_owners``, at most one of each owner at a time; with ``shares``, first from the
+    class that is furthest below its share. An order by score gives documents new scores only with ``reranks``.
 
-    By owners: ``clock`` is the one on which all times are, ``wall`` tells seconds since 1970, ``holds`` is where it is
-    written who may not be asked (None: in a file beside the store); documents are queued anew if their owners were
-    found by other rules, unless the store is only read: then there is no order. ``most_fresh``: documents in memory at
-    most, if they lie in sorted runs. Raises StoreError if the store is damaged or has a frontier of another order,
-    InputError if the holds cannot be read.
+    For an order by owner: ``clock`` gives all times, ``wall`` seconds since 1970, ``holds`` keeps the holds of owners
+    (None: in a file beside the store). If other rules determined the owners, all documents are queued again; a store
+    that is only read then has no order. ``most_fresh``: most documents in memory for sorted runs. Raises StoreError if
+    the store is damaged or has a frontier of another order, and InputError if the holds cannot be read.
     """
     name_of, ledger = _name_of(shares, by_owners=by_owners), Ledger(shares)
     name = _PLAIN if not reranks and caps.per_host is None else _SCORE
@@ -74,7 +73,7 @@ def open_frontier(
     state = store.stated(FRONTIER_STATE, FRONTIER)
     found = state.get("order", name)
     if found.partition(OWNERS)[:2] != name.partition(OWNERS)[:2]:
-        raise store.damaged(f"its frontier goes by {found}, and not by {name}")
+        raise store.damaged(f"its frontier is ordered by {found}, and not by {name}")
     ledger.load(store, state)
     if name == _PLAIN:
         plain = PlainDocuments(store, state, most_fresh)
@@ -95,8 +94,7 @@ def open_frontier(
 
 
 def stored_frontier(store: Store) -> StoredFrontier:
-    """Return the frontier that a store holds, of whatever order, to look at it or to take documents out. Raises
-    StoreError."""
+    """Return the frontier of any order in a store, to read it or to remove documents. Raises StoreError."""
     name = store.stated(FRONTIER_STATE, FRONTIER).get("order", _PLAIN)
     shares = Shares([[0.0] * MOST_CELLS]) if name.startswith(_CLASSES) else None
     return open_frontier(store, by_owners=OWNERS in name, shares=shares, reranks=name == _SCORE)

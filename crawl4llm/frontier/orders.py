@@ -1,11 +1,12 @@
-"""What a frontier is composed of: a medium that holds the documents, and an order in which they are leased.
+"""The parts of a frontier: a medium that holds the documents, and an order in which they are leased.
 
-Media are memory (:mod:`~crawl4llm.frontier.memory`) and the store (:mod:`~crawl4llm.frontier.stored`). Each keeps its
-documents by score, if that is the order. Here is the order in which each document waits in a queue, with others of its
-owner, its class, or both: the medium keeps the queues, and an index in memory knows the best document of each.
-:mod:`~crawl4llm.frontier.plain` is the third medium, which has nothing but the order by score.
+Media are memory (:mod:`~crawl4llm.frontier.memory`) and the store (:mod:`~crawl4llm.frontier.stored`); both have the
+order by score. :mod:`~crawl4llm.frontier.plain` is a third medium, with the order by score only.
 
-A document has a *handle*, bytes that sort as the frontier does, and begin with its score.
+This module has the order in which each document waits in a queue, with others of its owner, its class, or both. The
+medium keeps the queues, and an index in memory knows the best document of each.
+
+A document has a *handle*: bytes that sort in the order of the frontier, and begin with its score.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from crawl4llm.frontier.frontier import Entry
 
 NameOf = Callable[[str, int], str]
-"""Returns the name of the queue in which a document waits, by its URL and cell."""
+"""Returns the name of a document's queue, by its URL and cell."""
 
 
 Move = tuple[str, bytes, bytes]
@@ -31,26 +32,26 @@ class Order(Protocol):
         """Queue a document."""
 
     def take(self, most: int) -> Sequence[Entry]:
-        """Take the best documents, best first: ``most`` at most, and at least one unless none may be leased now."""
+        """Take the best documents, best first: at most ``most``, and at least one if any may be leased now."""
 
     def first(self) -> bytes | None:
         """Return the handle of the document that would be taken next."""
 
     def leave(self, handle: Any) -> Entry:
-        """Take a document out."""
+        """Remove a document."""
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
         """See :meth:`crawl4llm.frontier.Frontier.rerank`."""
 
 
 class Ranked(Protocol):
-    """Documents of which the worst can be found."""
+    """Documents whose worst can be found."""
 
     def worst(self, surplus: int) -> Sequence[Any]:
-        """Return the handles of so many documents, worst first."""
+        """Return the handles of the ``surplus`` worst documents, worst first."""
 
     def worst_of(self, host: str, most: int) -> Sequence[Any]:
-        """Return the handles of the documents of a host beyond so many, worst first."""
+        """Return the handles of a host's documents beyond the best ``most``, worst first."""
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -63,28 +64,29 @@ class Medium(Ranked, Protocol):
         """Keep a document; return its handle."""
 
     def remove(self, handle: bytes) -> Entry:
-        """Take out a document that is there."""
+        """Remove a document that is there."""
 
     def rescore(self, key: str, score: float) -> Move | None:
-        """Give a document another score. None: it is not there, or has that score."""
+        """Give a document another score. None if it is not there, or has that score."""
 
 
 class Index(Protocol):
-    """Knows the best document of each queue, and which queue's comes next: :mod:`~crawl4llm.frontier.owners`."""
+    """Knows the best document of each queue, and the queue that comes next: :mod:`~crawl4llm.frontier.owners`."""
 
     def add(self, name: str, document: bytes) -> bytes | None:
-        """Note that a document is queued. Return what is not the best of its queue: the one that was, or this one; None
-        if it is alone."""
+        """Note that a document is queued. Return the document that is not the best of its queue: the former best, or
+        this one; None if it is alone."""
 
     def remove(self, name: str, document: bytes, successor: Callable[[str], bytes | None]) -> None:
-        """Note that a document is no longer queued; ``successor`` is asked for the best of the others, if need be."""
+        """Note that a document is no longer queued; ``successor`` is called for the best of the others, if it is
+        needed."""
 
     def take(self) -> tuple[str, bytes] | None:
-        """Return the queue that comes next, and its best document, which is to be removed; None if none may be leased
+        """Return the queue that comes next, and its best document, which is then removed; None if none may be leased
         now."""
 
     def first(self) -> bytes | None:
-        """Return the document that :meth:`take` would."""
+        """Return the document that :meth:`take` would return."""
 
     def best(self, name: str) -> bytes | None:
         """Return the best document of a queue."""
@@ -97,23 +99,24 @@ class Queues(Protocol):
     """The documents of each queue in order, in a medium."""
 
     def add(self, name: str, handle: bytes, worse: bytes | None) -> None:
-        """Put a document in; ``worse``: what the index has not as the best of the queue, which may be another one."""
+        """Add a document; ``worse``: the one that the index does not hold as the best of the queue, perhaps another
+        one."""
 
     def drop(self, name: str, handle: bytes) -> None:
-        """Take a document out."""
+        """Remove a document."""
 
     def move(self, name: str, before: bytes, after: bytes) -> None:
-        """Put a document that is not the best, and does not become it, in another place."""
+        """Move a document that is not the best, and does not become it."""
 
     def next(self, name: str) -> bytes | None:
-        """Return the best document, after the one before was dropped."""
+        """Return the best document, after the former best was dropped."""
 
     def sweep(self) -> None:
-        """Clear away what moves have left."""
+        """Clear away stale entries of moves."""
 
 
 class ByQueues:
-    """Implements :class:`Order`: the index says whose turn it is."""
+    """Implements :class:`Order`: the index decides which queue comes next."""
 
     def __init__(self, documents: Medium, queues: Queues, index: Index, name_of: NameOf) -> None:
         self._documents, self._queues, self._index, self._name_of = documents, queues, index, name_of

@@ -1,9 +1,9 @@
-"""The owner index: which owner may be asked now, and which document of it is the best.
+"""The owner index: which owners may be asked now, and the best document of each.
 
-An owner is in one state at a time: ready (documents are queued, and it may be asked), waiting (the same, but not before
-a time), busy (an exchange goes on), parked, or idle (nothing is queued). Ready owners are in a heap by their best
-document, waiting ones in a heap by time; the others are in neither, so they cost nothing but their memory. A place in a
-heap whose owner has moved on is stale, and passed over when it comes up; a heap that is mostly stale is built anew.
+An owner is in one state at a time. It is ready (it has queued documents and may be asked), waiting (the same, but not
+before a time), busy (an exchange goes on), parked, or idle (it has no queued documents). Ready owners are in a heap by
+their best document, waiting ones in a heap by time; the others are in neither, so they cost only their memory. A place
+of an owner that has changed its state is stale, and skipped when it comes up; a heap that is mostly stale is rebuilt.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from crawl4llm.frontier.ranks import Ranks
 
 _IDLE, READY, _WAITING, _BUSY, _PARKED = range(5)
 _COUNTED = (READY, _WAITING, _BUSY)
-"""States of owners whose best documents others are measured by, where the frontier is patient."""
+"""States of owners whose best documents a patient frontier compares."""
 _SPARE = 1000
-"""Stale places, or owners to forget, that are no reason to look through all."""
+"""Stale places, or owners to forget, up to which no search is worth while."""
 _IDLE_SHARE = 8
-"""Idle owners are looked through when they are one of so many."""
+"""Idle owners are searched when they are one in this many."""
 
 
 class Owner:
-    """What is known of one owner; 80 to 96 bytes."""
+    """State of one owner; 80 to 96 bytes."""
 
     __slots__ = ("best", "busy", "name", "parked", "queued", "state", "until")
 
@@ -41,12 +41,12 @@ class Owner:
         self.state = _IDLE
 
     def __lt__(self, other: object) -> bool:
-        """Let heaps hold owners whose waits end together, in any order: they become ready together."""
+        """Allow heaps to hold owners whose waits end together, in any order, because they become ready together."""
         return False
 
 
 _NOBODY: Final = Owner("")
-"""Stands for an owner of which nothing is known."""
+"""Stands for an unknown owner."""
 
 
 class _Noted:
@@ -54,7 +54,7 @@ class _Noted:
 
     def __init__(self) -> None:
         self._numbers: dict[str, tuple[int, float]] = {}
-        """With the times at which they were noted."""
+        """Numbers with the times at which they were noted."""
         self._most = _SPARE
 
     def of(self, name: str, now: float) -> int:
@@ -72,32 +72,32 @@ class _Noted:
 
 
 class OwnerIndex:
-    """Implements :class:`crawl4llm.frontier.Owners`, and :class:`crawl4llm.frontier.orders.Index` of queues that are
-    owners; the order tells it what is queued.
+    """Implements :class:`crawl4llm.frontier.Owners`, and :class:`crawl4llm.frontier.orders.Index` of queues by owner;
+    the order reports queued documents.
 
-    An owner is forgotten when it has nothing queued and may be asked: at once, or soon after its wait has ended.
+    An owner without queued documents that may be asked is forgotten: at once, or soon after its wait has ended.
     """
 
     def __init__(self, patience: Patience = IMPATIENT, waits: LastingWaits | None = None) -> None:
-        """``waits``: what outlives the process is taken up from there, and written there at once."""
+        """``waits``: holds that outlive the process are restored from it, and written to it at once."""
         self._patience = patience
         self._ranks = Ranks()
-        """The best documents of owners that are not parked; none without patience."""
+        """The best documents of owners that are not parked; empty without patience."""
         self.on_ready: Callable[[Owner], None] | None = None
-        """Is told of each owner that has become ready."""
+        """Called for each owner that becomes ready."""
         self.now = -math.inf
         self._gate = -math.inf
-        """Nobody is asked before this time."""
+        """No owner is asked before this time."""
         self.alarm = math.inf
-        """A time from which the frontier may have something else to lease, of whatever owner."""
+        """A time from which the frontier may be able to lease something else, of any owner."""
         self._owners: dict[str, Owner] = {}
         self._ready: list[tuple[bytes, Owner]] = []
         self._waiting: list[tuple[float, Owner]] = []
         self.numbers, self._documents = [0] * 5, [0] * 5
-        """Owners, and their queued documents, by state."""
+        """Numbers of owners, and of their queued documents, by state."""
         self._most_idle = _SPARE
         self._failures, self._slowed = _Noted(), _Noted()
-        """Failures in a row by name; by owner, the number of times that its delay is doubled."""
+        """By name, consecutive failures; by owner, how many times its delay is doubled."""
         self._waits: LastingWaits | None = None
         if waits is not None:
             self._take_up(waits)
@@ -105,8 +105,8 @@ class OwnerIndex:
     # -- for the frontier -----------------------------------------------------------------------------------------
 
     def add(self, name: str, document: bytes) -> bytes | None:
-        """Note that a document is queued. Return what is not the best of its owner: the one that was, or this one; None
-        where it is alone."""
+        """Note that a document is queued. Return the document that is not the best of its owner: the former best, or
+        this one; None if it is alone."""
         owner = self._owners.get(name) or self._new(name)
         owner.queued += 1
         self._documents[owner.state] += 1
@@ -118,7 +118,8 @@ class OwnerIndex:
         return best
 
     def remove(self, name: str, document: bytes, successor: Callable[[str], bytes | None]) -> None:
-        """Note that a document is no longer queued; ``successor`` is asked for the best of the others, if need be."""
+        """Note that a document is no longer queued; ``successor`` is called for the best of the others, if it is
+        needed."""
         owner = self._owners[name]
         owner.queued -= 1
         self._documents[owner.state] -= 1
@@ -127,8 +128,8 @@ class OwnerIndex:
             self._put(owner, moved=owner.state == READY)
 
     def take(self) -> tuple[str, bytes] | None:
-        """Begin an exchange for the best document of all ready owners, which the frontier then removes. None:
-        no owner is ready, or better documents are waited for."""
+        """Begin an exchange for the best document of all ready owners, which the frontier then removes. None if no
+        owner is ready, or better documents are waited for."""
         if self.first() is None:
             return None
         best, owner = heapq.heappop(self._ready)
@@ -136,7 +137,7 @@ class OwnerIndex:
         return owner.name, best
 
     def begin(self, owner: Owner) -> None:
-        """Begin an exchange with an owner that is ready."""
+        """Begin an exchange with a ready owner."""
         if owner.name:
             owner.busy = True
             self._put(owner)
@@ -147,11 +148,11 @@ class OwnerIndex:
         return owner if owner.state == READY else None
 
     def first(self) -> bytes | None:
-        """Return the document that :meth:`take` would, if any."""
+        """Return the document that :meth:`take` would return, if any."""
         return self._ready[0][0] if self.now >= self._gate and self._has_ready() else None
 
     def best(self, name: str) -> bytes | None:
-        """Return the best document that an owner has queued."""
+        """Return the best queued document of an owner."""
         return self._owners.get(name, _NOBODY).best
 
     # -- the protocol ---------------------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ class OwnerIndex:
         return True
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
-        """Raises InputError if that cannot be written; it is in force nevertheless."""
+        """Raises InputError if the hold cannot be written; it applies nevertheless."""
         if failures is not None:
             self._failures.note(name, failures, self.now, self.now)
         owner = self._owners.get(name, _NOBODY)
@@ -204,7 +205,7 @@ class OwnerIndex:
         return self._failures.of(name, self.now)
 
     def slow(self, name: str, times: int) -> None:
-        """Raises InputError as hold does."""
+        """Raises InputError like :meth:`hold`."""
         self._slowed.note(name, times, self.now, self.now)
         if self._waits is not None:
             self._waits.slow(name, times)
@@ -213,11 +214,11 @@ class OwnerIndex:
         return self._slowed.of(name, self.now)
 
     def park(self, name: str, delay: float = 0.0) -> bool:
-        """Raises InputError as hold does."""
+        """Raises InputError like :meth:`hold`."""
         return bool(name) and self._set_parked(name, parked=True, delay=delay)
 
     def unpark(self, name: str) -> bool:
-        """Raises InputError as hold does."""
+        """Raises InputError like :meth:`hold`."""
         return self._set_parked(name, parked=False, delay=0.0)
 
     def _set_parked(self, name: str, *, parked: bool, delay: float) -> bool:
@@ -231,11 +232,12 @@ class OwnerIndex:
         return True
 
     def unpark_within(self, delay: float) -> int:
-        """Unpark the owners that are parked for a delay of so many seconds at most, and return how many they are."""
+        """Unpark the owners that are parked for a delay of at most ``delay`` seconds, and return their number."""
         return sum(self.unpark(name) for name, asked_for in list(self.parked()) if 0 < asked_for <= delay)
 
     def parked(self) -> Iterator[tuple[str, float]]:
-        """Yield the owners that are parked, with the delays for which they are (0: not for a delay), if that lasts."""
+        """Yield the parked owners, with the delays for which they are parked (0: for another reason), if that is
+        durable."""
         return iter(()) if self._waits is None else self._waits.parked()
 
     def is_parked(self, name: str) -> bool:
@@ -275,7 +277,7 @@ class OwnerIndex:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _take_up(self, waits: LastingWaits) -> None:
-        """Note what was written by another process, and write down what comes from now on."""
+        """Restore the holds of another process, and write new ones from now on."""
         self.tick(waits.clock())
         for name, hold in waits.items():
             self.hold(name, self.now + hold.wait)
@@ -286,8 +288,8 @@ class OwnerIndex:
         self._waits = waits
 
     def _has_ready(self) -> bool:
-        """Return whether the best document of all ready owners, which is then the first in its heap, is to be leased
-        before any of an owner that waits."""
+        """Return whether the best document of all ready owners, then the first in its heap, is leased before those of
+        waiting owners."""
         while self._ready:
             best, owner = self._ready[0]
             if owner.state == READY and owner.best == best:
@@ -296,7 +298,7 @@ class OwnerIndex:
         return False
 
     def _is_good(self, document: bytes) -> bool:
-        """Return whether the score of a document is no reason to wait for others."""
+        """Return whether the score of a document is good enough not to wait for others."""
         quantile, longest = self._patience
         if not quantile or (until := self._first_wait()) is None or until > self.now + longest:
             return True
@@ -304,7 +306,7 @@ class OwnerIndex:
         return document[:SCORE_BYTES] <= self._ranks.at(better)[:SCORE_BYTES]
 
     def _first_wait(self) -> float | None:
-        """Return when the first wait ends of the owners that wait."""
+        """Return when the first wait of an owner ends."""
         while self._waiting:
             until, owner = self._waiting[0]
             if owner.state == _WAITING and owner.until == until:
@@ -323,7 +325,7 @@ class OwnerIndex:
         owner.best = best
 
     def _rank(self, before: bytes | None, after: bytes | None) -> None:
-        """Note what the best document of an owner was, and is, as far as it counts."""
+        """Replace the best document of an owner in the ranks, if they are used."""
         if self._patience.quantile:
             if before is not None:
                 self._ranks.remove(before)
@@ -331,8 +333,8 @@ class OwnerIndex:
                 self._ranks.add(after)
 
     def _put(self, owner: Owner, *, moved: bool = False) -> None:
-        """Put an owner into the state that it is in now, and into its heap; ``moved``: also where only its place there
-        has changed."""
+        """Put an owner into its present state, and into its heap; ``moved``: also if only its place there has
+        changed."""
         before, state = owner.state, self._state_of(owner)
         if state != before:
             for numbers, number in ((self.numbers, 1), (self._documents, owner.queued)):
@@ -364,7 +366,7 @@ class OwnerIndex:
         return _WAITING if owner.until > self.now else READY
 
     def _forget(self, owner: Owner) -> None:
-        """Forget an idle owner that may be asked; look through all where many are idle."""
+        """Forget an idle owner that may be asked; search all if many are idle."""
         if owner.until <= self.now:
             self.numbers[_IDLE] -= 1
             del self._owners[owner.name]
@@ -376,7 +378,7 @@ class OwnerIndex:
             self._most_idle = max(_SPARE, 2 * self.numbers[_IDLE])
 
     def _sweep(self) -> None:
-        """Build a heap anew that is mostly stale."""
+        """Rebuild a heap that is mostly stale."""
         if len(self._ready) > 2 * self.numbers[READY] + _SPARE:
             self._ready = [
                 (one.best, one) for one in self._owners.values() if one.state == READY and one.best is not None

@@ -1,6 +1,6 @@
-"""Documents in a store by score alone: none is ever looked for, so that they need no index and lie in sorted runs.
+"""Documents in a store by score alone, in sorted runs: there are no look-ups, so they need no index.
 
-What was pushed since the last save is a heap in memory. This writes an eighth of the bytes that a B-tree would, which
+Documents pushed since the last save are a heap in memory. This writes an eighth of the bytes that a B-tree would, which
 changes another page for each document.
 """
 
@@ -16,18 +16,18 @@ from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode
 from crawl4llm.frontier.store import Store
 
 MOST_FRESH: Final = 65_536
-"""Records in memory at most, about 25 MB."""
+"""Most records in memory, about 25 MB."""
 _BYTES_IN_MEMORY = 400
-"""Of such a record."""
+"""Bytes of such a record in memory."""
 _MANY = 2048
-"""Documents at once for which many records are taken together."""
+"""Documents at once from which on many records are taken together."""
 
 
 class PlainDocuments:
     """A medium in a store, and the order by score in it; the handle of a document is its record."""
 
     def __init__(self, store: Store, state: Mapping[str, Any], most_fresh: int | None = None) -> None:
-        """Take up what :meth:`state` told of, with the number ``queued``. ``most_fresh``: records in memory at most."""
+        """Restore the result of :meth:`state`, with the number ``queued``. ``most_fresh``: most records in memory."""
         self._store = store
         self._runs = SortedRuns(store, state.get("runs"))
         self._fresh: list[Record] = []
@@ -59,11 +59,11 @@ class PlainDocuments:
         return stored
 
     def leave(self, handle: Record) -> Entry:
-        """Return the document of a record that :meth:`worst` has taken out."""
+        """Return the document of a record that :meth:`worst` has removed."""
         return decode(handle)
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        """This could not find the documents. Raises TypeError for any."""
+        """Raise TypeError for any score, because documents cannot be found."""
         if any(True for _ in scores):
             raise TypeError("this frontier was not opened to rerank documents")
         return 0
@@ -71,12 +71,12 @@ class PlainDocuments:
     # -- the medium -----------------------------------------------------------------------------------------------
 
     def worst(self, surplus: int) -> Sequence[Record]:
-        """Take out the worst."""
+        """Remove the worst."""
         self._queued -= surplus
         return [self._pop_worst() for _ in range(surplus)]
 
     def worst_of(self, host: str, most: int) -> Sequence[Record]:
-        """Raises TypeError: hosts are not known."""
+        """Raise TypeError, because hosts are not known."""
         raise TypeError("this frontier was not opened with a cap by host")
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class PlainDocuments:
     # -- what is stored -------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Write what the store does not hold yet; return where the runs are."""
+        """Write changes to the store; return the places of the runs."""
         self._store_fresh()
         return {"runs": self._runs.state()}
 
@@ -98,7 +98,7 @@ class PlainDocuments:
         return islice(self, most)
 
     def rewrite(self, unwanted: Callable[[Entry], bool], _leave: object) -> Iterator[list[Entry]]:
-        """Merge all runs into one, without some documents; yield those left out of each piece."""
+        """Merge all runs into one, without ``unwanted`` documents; yield those left out of each piece."""
         self._store_fresh()
         self._runs.start_over()
         more = True
@@ -142,5 +142,5 @@ class PlainDocuments:
 
 
 def expected_memory(documents: int) -> int:
-    """Return the bytes that so many documents take in memory."""
+    """Return the bytes that ``documents`` documents take in memory."""
     return min(documents, MOST_FRESH) * _BYTES_IN_MEMORY

@@ -1,11 +1,11 @@
-"""A sorted collection that tells what is at a rank; for the best documents of all owners."""
+"""A sorted collection with access by rank, for the best documents of all owners."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 
 _MOST = 2048
-"""Values in a piece; one that has more is divided."""
+"""Most values in a piece; a larger one is divided."""
 
 
 class Ranks:
@@ -47,7 +47,7 @@ class Ranks:
             del self._pieces[place], self._lasts[place]
 
     def at(self, rank: int) -> bytes:
-        """Return the value before which so many come."""
+        """Return the value that has ``rank`` values before it."""
         for piece in self._pieces:
             if rank < len(piece):
                 return piece[rank]

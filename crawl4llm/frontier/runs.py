@@ -1,12 +1,12 @@
 """Sorted runs on disk: an external priority queue of records, which are entries as bytes in the frontier's order.
 
 Records come in sorted runs, which are cut into blocks and written one after the other; the best record is the least of
-the heads of all runs. So a push costs its own bytes, wherever it belongs in the order, where a B-tree would change
-another page for each. Runs of one size class are merged into one of the next, as in a log-structured merge tree
-(O'Neil et al. 1996), so that their number grows with the logarithm of the frontier.
+the heads of all runs. So a push writes only its own bytes, for any place in the order; a B-tree would change another
+page for each record. Runs of one size class are merged into one of the next, as in a log-structured merge tree (O'Neil
+et al. 1996). So their number grows with the logarithm of the frontier.
 
-Merging moves records from the heads of some runs to the end of a new one. At each moment all of them are sorted runs,
-so a merge can rest at any record, and goes on a little with each addition: none takes long.
+Merging moves records from the heads of some runs to the end of a new one. All of them are sorted runs at any moment, so
+a merge can pause at any record. Each addition continues it a little, and none takes long.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from crawl4llm.frontier.store import Store, StoreError
 _HEAD = struct.Struct("<IIBI")
 _HAS_PARENT, _URL_IS_KEY = 2, 4
 _HOPS_AT, _HOPS = 3, 7
-"""Three bits of the flags from this one on are Entry.hops."""
+"""The three bits of the flags from this one on are Entry.hops."""
 _HAS_CELL, _CELL_BYTES = 1 << 6, 2
-"""Then Entry.cell stands behind the head; only in a crawl with MIXTURE."""
+"""If the flag is set, Entry.cell follows the head; only in a crawl with MIXTURE."""
 
 Record = tuple[bytes, bytes]
-"""A sort key, in whose order records are as their entries, and the rest of the entry. The key: eight bytes for the
-score, best first; then the document key in UTF-8, whose order is that of code points."""
+"""A sort key, which orders records like their entries, and the rest of the entry. The key: eight bytes for the score,
+best first; then the document key in UTF-8, whose order is that of code points."""
 
 
 def encode(entry: Entry) -> Record:
@@ -54,7 +54,7 @@ def decode(record: Record) -> Entry:
     try:
         return _decoded(record)
     except (ValueError, struct.error):
-        raise StoreError("a document in the store of JOBDIR is damaged; restore JOBDIR, or begin anew") from None
+        raise StoreError("a document in the store of JOBDIR is damaged; restore JOBDIR, or begin a new crawl") from None
 
 
 def _decoded(record: Record) -> Entry:
@@ -83,7 +83,7 @@ def pack(records: Sequence[Record]) -> bytes:
 
 
 def unpack(block: bytes) -> list[Record]:
-    """Return the records of a block, in order. Raises ValueError where it is none."""
+    """Return the records of a block, in order. Raises ValueError if it is not a block."""
     try:
         (count,) = struct.unpack_from("<I", block)
         lengths = struct.unpack_from(f"<{2 * count}I", block, 4)
@@ -111,11 +111,11 @@ def entry_in(store: Store, value: bytes) -> Entry:
 TABLE = "frontier"
 _KEY = struct.Struct(">QQ")
 _BLOCK_BYTES = 16_000
-"""Four pages of LMDB: reading one is one look-up, and freed ones fit new ones."""
+"""Four pages of LMDB: a block is read by one look-up, and freed ones fit new ones."""
 _FAN_IN = 12
 """Runs of a size class at which they are merged."""
 _MOVES_PER_RECORD = 2
-"""Records moved by each merge for each record added: a merge is done before the next one of its class begins."""
+"""Records moved by each merge for each record added, so that a merge ends before the next one of its class begins."""
 _LEAST_MOVES = 1024
 
 
@@ -131,14 +131,14 @@ class _Run:
     drop: int = 0
     count: int = 0
     target: int | None = None
-    """The run that it is merged into."""
+    """The run into which it is merged."""
     head: list[Record] = field(default_factory=list)
-    """The records left of block ``first`` and ``skip`` more before them, or nothing: not loaded."""
+    """The remaining records of block ``first`` after ``skip`` more, or empty if they are not loaded."""
     tail: list[Record] = field(default_factory=list)
-    """The records left of block ``end - 1``, where that is another one, or nothing: not loaded."""
+    """The remaining records of block ``end - 1``, if that is another block; empty if they are not loaded."""
 
     def state(self) -> list[int | None]:
-        """Return what is needed to find it again."""
+        """Return the values by which the run is found again."""
         return [self.id, self.level, self.first, self.end, self.skip, self.drop, self.count, self.target]
 
 
@@ -146,14 +146,14 @@ class SortedRuns:
     """All runs of a store."""
 
     def __init__(self, store: Store, state: dict[str, Any] | None = None) -> None:
-        """Take up the runs that :meth:`state` told of; none without."""
+        """Restore the runs of :meth:`state`; without it there are no runs yet."""
         self._store = store
         self._next_id: int = state["next"] if state else 0
         self._runs = {run[0]: _Run(*run) for run in state["runs"]} if state else {}
         self._heads: list[tuple[bytes, int]] | None = None
 
     def state(self) -> dict[str, Any]:
-        """Return where the runs are; to be committed with them."""
+        """Return the places of the runs, to be committed with them."""
         return {"next": self._next_id, "runs": [run.state() for run in self._runs.values()]}
 
     # -- adding and merging ---------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class SortedRuns:
         self._heads = None
 
     def start_over(self) -> None:
-        """Begin to merge everything into one run; :meth:`go_on` does it."""
+        """Begin to merge all runs into one; :meth:`go_on` continues."""
         self._runs = {run.id: run for run in self._runs.values() if run.count}
         sources = list(self._runs.values())
         target = self._new_run(1 + max((run.level for run in sources), default=0))
@@ -177,7 +177,7 @@ class SortedRuns:
             run.target = target.id
 
     def go_on(self, moves: int, keep: Callable[[Record], bool]) -> bool:
-        """Merge on; return whether there is more to do."""
+        """Continue the merge; return whether there is more to do."""
         for target in sorted(self._targets()):
             self._merge(self._runs[target], moves, keep)
         self._heads = None
@@ -192,7 +192,7 @@ class SortedRuns:
         return {run.target for run in self._runs.values() if run.target is not None}
 
     def _plan_merges(self) -> None:
-        """Begin to merge the runs of each level that has many of them outside of merges."""
+        """Begin merges of the levels with many runs outside of merges."""
         targets = self._targets()
         self._runs = {run.id: run for run in self._runs.values() if run.count or run.id in targets}
         free: dict[int, list[_Run]] = {}
@@ -206,7 +206,7 @@ class SortedRuns:
                     run.target = target.id
 
     def _merge(self, target: _Run, moves: int, keep: Callable[[Record], bool] | None = None) -> None:
-        """Move about so many records from the runs that are merged to the end of their target."""
+        """Move about ``moves`` records from the runs that are merged to the end of their target."""
         sources = [run for run in self._runs.values() if run.target == target.id]
         while sources and moves > 0:
             moved = self._take_next(sources)
@@ -215,7 +215,7 @@ class SortedRuns:
             sources = [run for run in sources if run.count]
 
     def _take_next(self, runs: Sequence[_Run]) -> list[Record]:
-        """Take from runs what comes next, in order: up to the first end of a loaded block all of it is loaded."""
+        """Take the next records from runs, in order: all that is loaded up to the first end of a loaded block."""
         bound = min(self._head(run)[-1][0] for run in runs)
         taken: list[Record] = []
         for run in runs:
@@ -263,7 +263,7 @@ class SortedRuns:
         return record
 
     def pop_many(self, most: int) -> list[Record]:
-        """Take the best records, in order, as many as can be told at once; none where that could exceed ``most``."""
+        """Take the best records, in order, as many as are known without loading; none if that could exceed ``most``."""
         runs = [run for run in self._runs.values() if run.count]
         if not runs or sum(len(self._head(run)) - run.skip for run in runs) > most:
             return []
@@ -290,7 +290,7 @@ class SortedRuns:
         return record
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield all records, best first; nothing may be changed meanwhile."""
+        """Yield all records, best first; the runs may not change meanwhile."""
         return heapq.merge(*map(self._records, self._runs.values()))
 
     def _records(self, run: _Run) -> Iterator[Record]:
@@ -325,7 +325,7 @@ class SortedRuns:
         return run.tail
 
     def _advance(self, run: _Run, taken: int) -> None:
-        """Leave records at the front of the loaded block behind."""
+        """Skip records at the front of the loaded block."""
         run.skip += taken
         run.count -= taken
         if not run.count:
@@ -337,7 +337,7 @@ class SortedRuns:
             run.head = []
 
     def _drop_run(self, run: _Run) -> None:
-        """Remove what is left of an empty run, and itself unless more will be merged into it."""
+        """Remove the rest of an empty run, and the run itself unless more will be merged into it."""
         for number in range(run.first, run.end):
             self._store.delete(TABLE, _KEY.pack(run.id, number))
         run.first = run.end
@@ -347,7 +347,7 @@ class SortedRuns:
             del self._runs[run.id]
 
     def verify(self) -> None:
-        """Raise StoreError unless each run is in order and whole, and nothing else lies beside them."""
+        """Raise StoreError unless each run is in order and complete, and nothing else lies beside them."""
         for run in self._runs.values():
             before, count = b"", 0
             for sort_key, _ in self._records(run):

@@ -1,10 +1,10 @@
 """The durable store: named tables in one LMDB file, changed by one transaction at a time.
 
-LMDB never overwrites a page in use: a transaction is there wholly or not at all, whatever kills the process. It has no
+LMDB never overwrites a page in use, so a transaction is complete or absent, whatever kills the process. LMDB has no
 checksums, so each value carries one, over its key and itself.
 
-What is written is seen at once by whoever reads through the same :class:`Store`, and is on the disk after
-:meth:`Store.commit`. Other processes may read the last commit meanwhile.
+Changes are visible at once through the same :class:`Store`, and on the disk after :meth:`Store.commit`. Other processes
+may read the last commit meanwhile.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned",
 _CRC_BYTES = 4
 _LOCK_FILE_BYTES = 8192
 _BETWEEN_COMMIT_AND_TRUNCATE = 0.05
-"""Seconds; a crawl that runs lengthens its file just after a commit."""
+"""Seconds; a running crawl lengthens its file just after a commit."""
 _NEXT_TO_NOTHING = 1 << 16
 _MAP_SIZE = 1 << (40 if sys.maxsize > 1 << 32 else 30)
-"""Address space, not disk or memory; where less is allowed, the map is small and grows at commits."""
+"""Address space, not disk or memory. If less is allowed, the map is small and grows at commits."""
 _LEAST, _MOST = 64 << 20, 1 << 30
-"""Bounds of the bytes that such a map leaves free for the next transaction: a quarter of the limit, within them."""
+"""Bounds of the bytes that a small map leaves free for the next transaction: a quarter of the limit, within them."""
 
 
 class StoreError(InputError):
@@ -49,18 +49,18 @@ class StoreError(InputError):
 
 
 class NoTables(StoreError):
-    """The store has been begun, and nothing was ever committed to it."""
+    """The store was begun, but nothing was ever committed to it."""
 
 
 class Store:
     """The tables of one JOBDIR; keys and values are bytes.
 
-    ``fsync``: whether :meth:`commit` waits for the disk; without, a commit survives the process, not a power cut.
+    ``fsync``: whether :meth:`commit` waits for the disk; otherwise a commit survives the process, but not a power cut.
     A writable store belongs to one process: its forked children must not touch it.
     """
 
     def __init__(self, path: Path, *, fsync: bool = True, readonly: bool = False) -> None:
-        """Open the file, or make it. Raises StoreError."""
+        """Open or make the file. Raises StoreError."""
         self.path = path
         self.readonly = readonly
         self.fsync = fsync
@@ -69,13 +69,13 @@ class Store:
                 pass
         except lmdb.NotFoundError:
             raise NoTables(
-                f"{path} is damaged: it holds no tables; restore JOBDIR from a backup, or begin the crawl anew"
+                f"{path} is damaged: it holds no tables; restore JOBDIR from a backup, or begin a new crawl"
             ) from None
         except lmdb.Error as error:
             raise self._error(error) from None
 
     def _begin(self) -> bool:
-        """Open file, tables and a transaction; return False where a crawl has meanwhile written beyond the map."""
+        """Open file, tables and a transaction; return False if a crawl has meanwhile written beyond the map."""
         self._env = self._open()
         try:
             self.check_size()
@@ -91,7 +91,7 @@ class Store:
         return True
 
     def _open(self) -> lmdb.Environment:
-        """Open the file with more address space than it will ever need; with a map that fits where that is refused."""
+        """Open the file with more address space than it will ever need; if that is refused, with a map that fits."""
         self._allocate_lock_file()
         open_file = partial(
             lmdb.open,
@@ -111,7 +111,7 @@ class Store:
             return open_file(map_size=self.path.stat().st_size + _free_space(readonly=self.readonly))
 
     def _allocate_lock_file(self) -> None:
-        """Allocate LMDB's lock file, to which it writes through a map: on a full disk that ends the process."""
+        """Allocate LMDB's lock file, because LMDB writes to it through a map, which ends the process on a full disk."""
         with suppress(OSError):  # a place where nothing can be written; LMDB says so, or reads without
             lock = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
@@ -130,7 +130,7 @@ class Store:
         return int(info["last_pgno"] + 1) * int(page)
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        """Return a value. Raises StoreError where its checksum tells that it, or its key, was changed."""
+        """Return a value. Raises StoreError if its checksum shows that it, or its key, was changed."""
         try:
             value = self._txn.get(key, db=self._tables[table])
         except lmdb.Error as error:
@@ -138,7 +138,7 @@ class Store:
         return None if value is None else self._checked(table, key, value)
 
     def stated(self, key: bytes, shape: Any) -> dict[str, Any]:
-        """Return what the table of states says in JSON; empty if it says nothing. Raises StoreError if that has another
+        """Return a JSON object from the table of states; empty if it is missing. Raises StoreError if it has another
         shape."""
         stored = self.get("state", key)
         if not stored:
@@ -171,8 +171,8 @@ class Store:
             raise self._error(error) from None
 
     def items(self, table: str, start: bytes = b"", *, backwards: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys and values in order of keys, from ``start`` on; ``backwards``: from the last key on that begins
-        with ``start``, or else comes before it."""
+        """Yield keys and values in order of keys, from ``start`` on. ``backwards``: from the last key that begins with
+        ``start``, or precedes it."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 if not backwards:
@@ -206,7 +206,7 @@ class Store:
         return int(self._txn.stat(self._tables[table])["entries"])
 
     def commit(self) -> None:
-        """Make everything since the last commit permanent, all of it or nothing. Raises StoreError: then nothing."""
+        """Make all changes since the last commit permanent. Raises StoreError; then none is."""
         try:
             self._txn.commit()
             self._grow()
@@ -218,27 +218,28 @@ class Store:
             raise self._error(error) from None
 
     def _grow(self) -> None:
-        """Make room for the next transaction in a map that is small; none may be under way in this process."""
+        """Make room for the next transaction in a small map; no transaction may be open in this process."""
         map_size, free = self._env.info()["map_size"], _free_space()
         if map_size < _MAP_SIZE and map_size - self.size < free // 2:
             self._env.set_mapsize(self.size + free)
 
     def check_size(self) -> None:
-        """Raise StoreError where the file is shorter than its content: reading beyond its end would end the process."""
+        """Raise StoreError if the file is shorter than its content, because reading beyond its end would end the
+        process."""
         if self.path.stat().st_size < self.size:
             time.sleep(_BETWEEN_COMMIT_AND_TRUNCATE)
         if self.path.stat().st_size < self.size:
             raise self.damaged(f"it holds {self.path.stat().st_size:,} bytes of {self.size:,}")
 
     def _check_lock_file(self) -> None:
-        """Raise StoreError where LMDB's lock file counts the transactions of another file: see :func:`put_in_place`.
-        LMDB would believe it, and could take the store for an empty one."""
+        """Raise StoreError if LMDB's lock file counts the transactions of another file: see :func:`put_in_place`. LMDB
+        would believe it, and could take the store for an empty one."""
         with self._env.begin() as txn:
             if txn.id() > self._env.info()["last_txnid"]:
                 raise StoreError(f"{self.path} is still read as it was before it was compacted; wait until that ends")
 
     def copy_to(self, path: Path) -> None:
-        """Write the last commit to another file, without the pages that are free."""
+        """Write the last commit to another file, without free pages."""
         try:
             copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
@@ -249,7 +250,7 @@ class Store:
             raise self._error(error) from None
 
     def close(self) -> None:
-        """Forget what was not committed, and close the file."""
+        """Discard uncommitted changes, and close the file."""
         self._txn.abort()
         self._env.close()
 
@@ -260,8 +261,8 @@ class Store:
         return content
 
     def damaged(self, how: str) -> StoreError:
-        """Return the error for a store whose content cannot be right."""
-        return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin the crawl anew")
+        """Return the error for a store with impossible content."""
+        return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin a new crawl")
 
     def _no_space(self) -> StoreError:
         return StoreError(
@@ -277,7 +278,7 @@ class Store:
             allowed = f"{limit >> 20:,} MB" if limit > 0 else "no limit"
             return StoreError(
                 f"{self.path} has no more room in the address space of this process; raise the limit on it (now "
-                f"{allowed}), best with `ulimit -v unlimited`, and start again: it goes on from the last commit"
+                f"{allowed}), best with `ulimit -v unlimited`, and start again: it resumes from the last commit"
             )
         cut_short = os.strerror(errno.EIO) in str(error)  # what LMDB says of a write that a full disk shortened
         is_full = cut_short and shutil.disk_usage(self.path.parent).free < _NEXT_TO_NOTHING
@@ -287,16 +288,16 @@ class Store:
 
 
 def _free_space(*, readonly: bool = False) -> int:
-    """Return the bytes that a map which is to grow has beyond what is stored."""
+    """Return the bytes by which a growing map exceeds the stored bytes."""
     allowed: int = resource.getrlimit(resource.RLIMIT_AS)[0]
     return 0 if readonly else max(_LEAST, min(allowed // 4, _MOST))
 
 
 def put_in_place(copy: Path, path: Path) -> None:
-    """Replace a store that nobody writes to by a copy that :meth:`Store.copy_to` made.
+    """Replace a store that no process writes to by a copy that :meth:`Store.copy_to` made.
 
-    Those who read the old one go on with it. LMDB's lock file, which they share, counts its transactions, so whoever
-    opens the copy needs another one.
+    Readers of the old store continue with it. They share LMDB's lock file, which counts its transactions, so the copy
+    needs another one.
     """
     sync_path(copy)
     copy.replace(path)

@@ -1,8 +1,8 @@
-"""Documents and their queues in the store: each lies in B-trees, so that it can be found and leave from the middle.
+"""Documents and their queues in the store, in B-trees, so that documents can be found and removed at any place.
 
-A document lies by its key, and beside it what a policy knows of it, which mostly changes with its score: so a commit
-writes one page of the file for both. What is in order is sort keys: by score, by host and by queue, each only where it
-is asked for.
+A document lies under its key. Beside it lies a policy's value for it, which mostly changes with its score, so that a
+commit writes one page of the file for both. Sort keys are kept in order by score, by host and by queue, each only if it
+is needed.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from crawl4llm.frontier.store import NAME, Store
 CURRENT: Final = "current"
 """The table of documents."""
 _SCORES, _HOSTS, _OWNED = "scores", "hosts", "owned"
-"""Tables of their sort keys: of all; behind hosts, with the number of documents of each; behind queues."""
+"""Tables of sort keys: of all documents; after their hosts, with the number of documents of each; after their
+queues."""
 _DOCUMENT = b"\0"
-"""What a document is stored as begins with this. JSON, which may lie beside it, never does."""
+"""A stored document begins with this byte; JSON, which may lie beside it, never does."""
 _LENGTH = struct.Struct("<I")
 _KEY_BYTES = 470
-"""Documents with keys that are no longer lie under their keys, so that those of one host, which often change together,
-are neighbours if their keys are URLs; others under so much of it, and a fingerprint."""
+"""Documents with shorter keys lie under their keys. So those of one host, which often change together, are neighbours
+if their keys are URLs. Others lie under this many bytes of their key, and a fingerprint."""
 _WHOLE_BYTES = 495
-"""Keys with a sort key that are no longer than this hold all of it; others so much, and a fingerprint, which together
-is as much as LMDB allows."""
+"""Keys with a sort key that are no longer than this hold all of it; others hold this many bytes and a fingerprint,
+which together is as much as LMDB allows."""
 _MOST_TIES = 10_000
-"""Sort keys that begin alike in so many bytes, among which is sorted."""
+"""Most sort keys with an equal beginning of that length that are sorted in memory."""
 _COUNT_BYTES = 8
 _PIECE = 10_000
-"""Documents that are looked at between two commits of a rewrite."""
+"""Documents checked between two commits of a rewrite."""
 _SORTED = 65_536
-"""Records that are sorted at once."""
+"""Records sorted at once."""
 
 
 class SortKeys:
@@ -63,7 +64,7 @@ class SortKeys:
         return self._store.get(self._table, fitted(prefix + sort_key, _WHOLE_BYTES)) is not None
 
     def behind(self, prefix: bytes, *, backwards: bool = False) -> Iterator[bytes]:
-        """Yield the sort keys behind a prefix in order, or the last one first; nothing may be changed meanwhile."""
+        """Yield the sort keys after a prefix in order, or the last one first; they may not change meanwhile."""
         alike: list[bytes] = []
         start = b""
         for key, whole in self._store.items(self._table, prefix, backwards=backwards):
@@ -86,8 +87,8 @@ class StoredDocuments:
     def __init__(
         self, store: Store, name_of: NameOf | None, queued: int, caps: Caps = NO_CAPS, *, by_score: bool = True
     ) -> None:
-        """``name_of``: names the queues of an order that has several; None: this is the order, unless not ``by_score``:
-        then there is none. Sort keys are kept by score and by host if order or caps need it, or the store has them."""
+        """``name_of`` names the queues of an order with several; None: this is the order, if ``by_score``, or there is
+        no order. Sort keys are kept by score and by host if order or caps need them, or the store has them."""
         self._store, self._name_of, self._queued = store, name_of, queued
         self._scores, self._hosts, self._owned = (SortKeys(store, table) for table in (_SCORES, _HOSTS, _OWNED))
         is_order = name_of is None and by_score
@@ -162,7 +163,7 @@ class StoredDocuments:
         return (decode_stored(stored) for _, stored in self._store.items(CURRENT) if is_document(stored))
 
     def best(self, most: int | None = None) -> Iterator[Entry]:
-        """Yield the best documents, best first; None: all. Without an index by score all are read, and sorted."""
+        """Yield the best documents, best first; None: all. Without an index by score all are read and sorted."""
         if self._by_score:
             handles = self._scores.behind(b"")
             stored = (self._store.get(CURRENT, fitted(handle[SCORE_BYTES:], _KEY_BYTES)) for handle in handles)
@@ -171,11 +172,11 @@ class StoredDocuments:
         return map(decode, _sorted(records) if most is None else nsmallest(most, records))
 
     def state(self) -> dict[str, Any]:
-        """Return nothing: all is in the store."""
+        """Return an empty state, because all is in the store."""
         return {}
 
     def rewrite(self, unwanted: Callable[[Entry], bool], leave: Callable[[bytes], Entry]) -> Iterator[list[Entry]]:
-        """Let documents leave; yield those of each piece."""
+        """Remove ``unwanted`` documents; yield those of each piece."""
         start = b""
         while piece := list(islice(self._store.items(CURRENT, start), _PIECE)):
             start = piece[-1][0] + b"\0"
@@ -183,7 +184,7 @@ class StoredDocuments:
             yield [leave(record_of(stored)[0]) for stored in documents if unwanted(decode_stored(stored))]
 
     def verify(self) -> None:
-        """Raise StoreError unless the indexes are those of the documents."""
+        """Raise StoreError unless the indexes match the documents."""
         found = 0
         for entry in self:
             found += 1
@@ -200,7 +201,7 @@ class StoredDocuments:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _put(self, host: str, record: Record) -> None:
-        """Write a document, and put it into the indexes."""
+        """Write a document, and add it to the indexes."""
         sort_key, rest = record
         key = fitted(sort_key[SCORE_BYTES:], _KEY_BYTES)
         self._store.put(CURRENT, key, _DOCUMENT + _LENGTH.pack(len(sort_key)) + sort_key + rest)
@@ -224,7 +225,7 @@ class StoredDocuments:
 
 
 class StoredQueues:
-    """Queues (:class:`crawl4llm.frontier.orders.Queues`) in a store, the best document of each with the others."""
+    """Queues (:class:`crawl4llm.frontier.orders.Queues`) in a store, with the best document of each."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._keys = store, SortKeys(store, _OWNED)
@@ -244,7 +245,7 @@ class StoredQueues:
         return next(self._keys.behind(queue_prefix(name)), None)
 
     def sweep(self) -> None:
-        """Do nothing: what is dropped leaves nothing behind."""
+        """Do nothing, because dropped documents leave nothing behind."""
 
     def make_anew(self, documents: Iterable[Entry], name_of: NameOf) -> None:
         """Put all documents into their queues."""
@@ -253,7 +254,7 @@ class StoredQueues:
             self.add(name_of(entry.url or entry.key, entry.cell), encode(entry)[0])
 
     def load(self, index: Index, documents: int) -> None:
-        """Tell an index what is in the queues. Raises StoreError unless it is so many documents."""
+        """Fill an index with the content of the queues. Raises StoreError unless they hold ``documents`` documents."""
         if (found := self._store.count(_OWNED)) != documents:
             raise self._store.damaged(f"its owners have {found:,} documents queued of {documents:,}")
         for key, whole in self._store.items(_OWNED):
@@ -270,28 +271,28 @@ def is_document(stored: bytes) -> bool:
 
 
 _HEAD_BYTES = len(_DOCUMENT) + _LENGTH.size
-"""Of a document as it is stored, before its sort key."""
+"""Bytes of a stored document before its sort key."""
 
 
 def decode_stored(stored: bytes) -> Entry:
-    """Return the document that lies in the table CURRENT."""
+    """Return the document of a value in the table CURRENT."""
     return decode(record_of(stored))
 
 
 def record_of(stored: bytes) -> Record:
-    """Return the record of the same document."""
+    """Return the record of a value in the table CURRENT."""
     (length,) = _LENGTH.unpack_from(stored, len(_DOCUMENT))
     return stored[_HEAD_BYTES : _HEAD_BYTES + length], stored[_HEAD_BYTES + length :]
 
 
 def fingerprint(data: bytes) -> bytes:
-    """Return 16 bytes that stand for others."""
+    """Return 16 bytes that identify data."""
     return blake2b(data, digest_size=16).digest()
 
 
 def fitted(key: bytes, most: int) -> bytes:
-    """Return a key of LMDB, which takes no empty or long ones; a fingerprint stands for what is beyond ``most`` bytes,
-    so that keys that begin alike are in no order."""
+    """Return a key for LMDB, which allows no empty or long ones. A fingerprint replaces the bytes after ``most``, so
+    that long keys with an equal beginning are in no order."""
     return key if 0 < len(key) <= most else key[:most] + fingerprint(key)
 
 
@@ -301,12 +302,12 @@ def _prefix_of(host: str) -> bytes:
 
 
 def queue_prefix(name: str) -> bytes:
-    """Return the prefix of a queue: its name, with the length before it, so that no prefix begins with another."""
+    """Return the prefix of a queue: its name after its length, so that no prefix begins with another."""
     return bytes((len(name),)) + name.encode("ascii")
 
 
 def _sorted(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records in order; they may be more than memory holds."""
+    """Yield records in order; they may exceed the memory."""
     records = iter(records)
     with TemporaryDirectory() as folder, closing(Store(Path(folder) / NAME, fsync=False)) as store:
         runs = SortedRuns(store)

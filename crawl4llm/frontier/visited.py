@@ -17,17 +17,18 @@ from crawl4llm.frontier.store import Store
 
 VISITED_STATE = b"visited"
 _LEAST_BEHIND = 65_536
-"""Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
+"""Least number of fingerprints that a saved filter lacks before it is saved again; adding them takes half a second."""
 _BYTES_PER_FINGERPRINT = 128
 """Bytes that saving the filter may write for each fingerprint added."""
 _BYTES_IN_MEMORY = 100
-"""Of a fingerprint."""
+"""Bytes of a fingerprint in memory."""
 
 logger = logging.getLogger(__name__)
 
 
 class VisitedSet(Protocol):
-    """Remembers keys. Exact: a key that was never added is always new. One contract test suite for all."""
+    """Remembers keys exactly: a key that was never added is always new. All implementations pass one contract test
+    suite."""
 
     def add(self, keys: Iterable[str]) -> list[str]:
         """Add keys; return those that were new, each once, in the order given."""
@@ -40,19 +41,19 @@ class VisitedSet(Protocol):
 class DurableVisited:
     """Implements :class:`crawl4llm.frontier.visited.VisitedSet` in a store, by 128-bit fingerprints of the keys.
 
-    Fingerprints used lately are in memory; while those are all there are, that is the answer. Beyond, three places are
-    asked in turn: a Bloom filter knows most of what is new, memory what was used lately, and the sorted runs on disk
-    decide the rest. Neither a false positive of the filter nor the lack of one loses a document.
+    Recently used fingerprints are in memory, which is enough as long as it holds all of them. Later, three places are
+    asked in turn: a Bloom filter recognises most new keys, memory has recently used ones, and the sorted runs on disk
+    decide the rest. Neither a false positive of the filter nor a missing filter loses a document.
 
-    :meth:`save` writes what is new to the store, whose commit makes it last.
+    :meth:`save` writes new fingerprints to the store, whose commit makes them durable.
     """
 
     def __init__(self, store: Store, filter_path: Path, *, cache: int, filter_bytes: int, fsync: bool = True) -> None:
-        """Take up what the store holds. Raises StoreError where that is damaged.
+        """Restore the set in a store. Raises StoreError if that is damaged.
 
-        ``cache``: fingerprints in memory, 100 bytes each, besides what was added since the last save.
-        ``filter_path``: the file that keeps the filter; others lie beside it. ``filter_bytes``: memory that it may
-        take, 12 bits a key. ``fsync``: whether its files wait for the disk; after a power cut it may be made anew.
+        ``cache``: fingerprints in memory, 100 bytes each, besides those added since the last save. ``filter_path``: the
+        file of the filter; others lie beside it. ``filter_bytes``: its most memory, 12 bits a key. ``fsync``: whether
+        its files wait for the disk; otherwise a power cut may cost the filter, which is then rebuilt.
         """
         self._store = store
         self._filter_path = filter_path
@@ -70,9 +71,9 @@ class DurableVisited:
         self._generation = max(1, cache // 2)
         self._fresh: set[bytes] = set()
         self._known_from = self._runs.start_of_newest(cache)
-        """All fingerprints that were added as this number or later are in memory."""
+        """All fingerprints with this number or a later one are in memory."""
         self._young_from = len(self._runs)
-        """Those added as this number or later are fresh or in the young generation."""
+        """Fingerprints with this number or a later one are fresh or in the young generation."""
         newest = list(self._runs.since(self._known_from))
         self._young, self._old = set(newest[: self._generation]), set(newest[self._generation :])
 
@@ -118,8 +119,8 @@ class DurableVisited:
         return sorted(self._fresh)
 
     def save(self) -> None:
-        """Write to the store what it does not hold yet, and the filter to its files when that is due. Raises
-        StoreError, or InputError where the filter cannot be written."""
+        """Write changes to the store, and the filter to its files when that is due. Raises StoreError, or InputError if
+        the filter cannot be written."""
         self._runs.add(sorted(self._fresh))
         self._young |= self._fresh
         self._fresh = set()
@@ -135,17 +136,17 @@ class DurableVisited:
         self._store.put("state", VISITED_STATE, json.dumps(state).encode())
 
     def load_filter(self, *, progress: bool = False) -> None:
-        """Take up the saved filter, where one is needed; ``progress``: with a bar, where much must be added to it.
-        Before this is called, all that is not in memory is looked up on disk."""
+        """Load the saved filter, if one is needed; ``progress``: show a bar if much must be added to it. Before this
+        call, keys that are not in memory are looked up on disk."""
         if self._known_from:
             self._take_up_filter(progress=progress)
 
     def verify(self) -> None:
-        """Read all that is stored. Raises StoreError, which names what is wrong."""
+        """Read everything in the store. Raises StoreError, which names the fault."""
         self._runs.verify()
 
     def close(self) -> None:
-        """Save the filter as it is; the store is closed by whoever opened it. Raises InputError."""
+        """Save the filter; the store stays open. Raises InputError."""
         if self._filter is not None and self._runs.mark not in self._filter.marks:
             self._filter.save(self._runs.mark)
 
@@ -161,7 +162,7 @@ class DurableVisited:
             self._take_up_filter(progress=False)
 
     def _take_up_filter(self, *, progress: bool) -> None:
-        """Load the filter and add what it lacks, which may be everything."""
+        """Load the filter and add the fingerprints that it lacks, which may be all."""
         if len(self) > self._filter_capacity:
             self._give_filter_up()
             return
@@ -171,7 +172,7 @@ class DurableVisited:
             self._filter, self._filter_mark = loaded, self._trusted_mark(loaded)
         except (OSError, ValueError) as error:
             if self._filter_mark is not None or not isinstance(error, FileNotFoundError):
-                logger.info("The visited set's filter %s is made anew: %s", path, error)
+                logger.info("The visited set's filter %s is rebuilt: %s", path, error)
             FingerprintFilter.remove(path)
             self._filter_mark = None
             self._filter = FingerprintFilter(path, most_bytes=most_bytes, fsync=self._fsync)
@@ -182,18 +183,18 @@ class DurableVisited:
             self._filter.add(one)
 
     def _trusted_mark(self, loaded: FingerprintFilter) -> Mark:
-        """Return the latest set that a filter held for sure; ValueError where that is none of this store.
+        """Return the latest set that a filter surely contains. Raises ValueError if it is not of this store.
 
-        That is the set which the store holds now, or the one it held when it last saved the filter. What the filter
-        holds beyond that does no harm, as it only ever says "maybe": a kill between saving the filter and the store's
-        commit leaves there what was found since the commit before. Most of that is found again; what is not takes the
-        place of something else, so a filter with much of it is not trusted either.
+        That is the present set of the store, or the one at the filter's last save. Further fingerprints in the filter
+        do no harm, because it only ever answers "maybe". They come from a kill between saving the filter and the
+        store's commit, and most of them are found again. The others waste space, so a filter with many of them is not
+        trusted either.
         """
         known = [mark for mark in loaded.marks if mark in (self._runs.mark, self._filter_mark)]
         if not known:
             raise ValueError("it belongs to another store, or to this one at another time")
         if len(loaded) > len(self) + len(self) // 8 + _LEAST_BEHIND:
-            raise ValueError("much of what it holds is not in the store")
+            raise ValueError("much of its content is not in the store")
         return max(known)
 
     def _give_filter_up(self) -> None:
@@ -207,6 +208,6 @@ class DurableVisited:
 
 
 def expected_memory(documents: int, *, cache: int, filter_bytes: int) -> int:
-    """Return the bytes that a set of so many documents takes."""
+    """Return the bytes of memory for a set of ``documents`` documents."""
     in_cache = min(documents, cache) * _BYTES_IN_MEMORY
     return in_cache + (bytes_within(filter_bytes, documents) if documents > cache else 0)

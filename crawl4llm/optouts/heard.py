@@ -1,8 +1,8 @@
-"""Opt-outs that archives have heard besides those that stand with a page: in files of its site, and in later answers.
+"""Opt-outs in archives beyond those that stand with a page: in files of its site, and in later answers.
 
-A robots.txt or tdmrep.json covers paths of its site. The head of a page that was asked for again speaks for that page.
-Each counts for the pages that were fetched before it, so that a later opt-out holds for copies that are there already.
-An opt-out that was lifted later still counts.
+A robots.txt or tdmrep.json covers paths of its site. The head of a later answer for a page covers that page. Each
+counts for the pages that were fetched before it, so a later opt-out applies to existing copies. An opt-out that was
+withdrawn later still counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crawl4llm.optouts.tdmrep import TdmRules
 FILES: Final = frozenset({ROBOTS_TXT, TDMREP})
 """The files of a site, by the names of the places in which signals stand."""
 LARGEST_FILE: Final = 1 << 24
-"""Bytes of such a file, decoded, that are read at most; a crawl keeps less."""
+"""Most bytes of such a file, decoded, that are read; a crawl keeps less."""
 
 _ROBOTS_PATH: Final = "/robots.txt"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -34,7 +34,7 @@ class OfPage(NamedTuple):
     date: str
     """W3C date-time in UTC."""
     signals: str
-    """As :func:`crawl4llm.optouts.said.as_text` has them."""
+    """In the form of :func:`crawl4llm.optouts.said.as_text`."""
 
 
 class OfSite(NamedTuple):
@@ -48,9 +48,9 @@ class OfSite(NamedTuple):
 
 
 def of_site(purpose: str, site: str, date: str, status: int, location: str, body: bytes, crawler: str) -> OfSite | None:
-    """Return what an answer to a request for a site's file says; None if it says nothing.
+    """Return the site file in an answer; None if the answer says nothing about opt-outs.
 
-    ``body``: decoded. ``crawler``: the product token of the crawler that asked for it.
+    ``body``: decoded. ``crawler``: the product token of the crawler that requested it.
     """
     if status in _REDIRECTS:
         target = BaseUrl(f"{site}{_ROBOTS_PATH}").resolve(location)
@@ -67,7 +67,7 @@ def of_site(purpose: str, site: str, date: str, status: int, location: str, body
 
 
 class Heard:
-    """All that some archives have heard."""
+    """The opt-outs in some archives."""
 
     def __init__(self, heard: Iterable[OfPage | OfSite]) -> None:
         self._of_sites: defaultdict[str, list[OfSite]] = defaultdict(list)

@@ -1,9 +1,8 @@
 """Signals in an HTML document: the robots meta, TDM reservation, links to licences in RSL, and metas that stand for
 fields of the response (``http-equiv``).
 
-They are read from the document's tree, so that scripts, comments, templates and quoted attributes hold what a browser
-says they hold. A meta counts in the body too: an element that belongs there ends the head, for a parser, before its
-author did.
+They are read from the document's tree, so that scripts, comments, templates and quoted attributes are understood as in
+a browser. A meta in the body counts too, because for a parser any body element ends the head, even inside ``head``.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from crawl4llm.optouts.values import FIELDS, robots_directives, values_of
 
 _ELEMENTS: Final = "meta[content], link[type]"
 _LONGEST: Final = 4096
-"""Characters of an attribute that are read."""
+"""Most characters of an attribute that are read."""
 _WIDE: Final = 1 << 10
-"""Bytes in which a document of two bytes a character has a NUL."""
+"""Bytes within which a document with two bytes a character has a NUL."""
 _WORDS: Final = tuple(b"noindex nofollow none noarchive noai noimageai".split())
 _NAMES: Final = (b"tdm-", b"rsl+xml", b"content-signal", b"content-usage")
 _REFERENCE: Final = b"&#"
-"""Begins a character reference that can stand for a letter of those words."""
+"""Begins a character reference, which can stand for a letter of those words."""
 _TAG = re.compile(rb"<(?:meta|link)\b")
 _LONGEST_TAG: Final = 1 << 14
-"""Bytes of a tag in which one is looked for."""
+"""Most bytes of a tag that are searched for one."""
 
 
 def may_say(document: bytes, crawler: str = "") -> bool:
-    """Return whether a document in any charset can have a signal: a quick question before it is decoded and parsed."""
+    """Return whether a document in any charset can have a signal; quick, before it is decoded and parsed."""
     if b"\0" in document[:_WIDE]:  # UTF-16
         return True
     lower = document.lower()
@@ -51,7 +50,8 @@ def _has_reference_in_tag(lower: bytes) -> bool:
 
 
 def said_in_html(html: bytes, crawler: str) -> list[Said]:
-    """Return what :func:`said_in_tree` does for a document in UTF-8, which is parsed only if it may say something."""
+    """Return the result of :func:`said_in_tree` for a document in UTF-8, which is parsed only if it may have a
+    signal."""
     return said_in_tree(HtmlTree(html), crawler) if may_say(html, crawler) else []
 
 

@@ -1,6 +1,6 @@
-"""Paths with the wildcards of robots.txt (RFC 9309, 2.2.2 and 2.2.3), which tdmrep.json has too, and rules by path.
+"""Paths with the wildcards of robots.txt (RFC 9309, 2.2.2 and 2.2.3) and tdmrep.json, and rules by path.
 
-Matched without regular expressions: a hostile pattern takes time in proportion to its length and the path's.
+They are matched without regular expressions, in time proportional to the lengths of pattern and path.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from urllib.parse import quote
 from crawl4llm.base.urls import normalise_url
 
 _LITERAL: Final = "!&'()+,-.:;=@_~"
-"""Characters besides letters and digits that are the same as their percent-encoding."""
+"""Characters besides letters and digits that equal their percent-encoding."""
 _DELIMITERS: Final = "/?"
-"""Characters that are not: ``%2F`` and ``%3F`` belong to the data of a URL, and neither of these does."""
+"""Characters that differ from it: ``%2F`` and ``%3F`` belong to the data of a URL, and these do not."""
 _NORMAL = re.compile(rf"[A-Za-z0-9{re.escape(_LITERAL + _DELIMITERS)}*]*")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _STARS = re.compile(r"\*+")
 
 
 def path_of(url: str) -> str:
-    """Return path and query of a URL, normalised, as patterns are matched against: ``/a?b``."""
+    """Return path and query of a URL, normalised for matching: ``/a?b``."""
     rest = normalise_url(url).partition("://")[2]
     return _normal(rest[rest.find("/") :]).replace("*", "%2A").replace("$", "%24") if "/" in rest else "/"
 
 
 class Pattern:
-    """A path that begins others; ``*`` stands for any characters, ``$`` at the end for the end of the path."""
+    """A prefix of paths; ``*`` stands for any characters, ``$`` at the end for the end of the path."""
 
     __slots__ = ("_is_whole", "_parts", "text")
 
     def __init__(self, text: str) -> None:
-        """Percent-encoding is normalised as in URLs, so that ``%2A`` and ``%24`` stand for ``*`` and ``$`` themselves.
-        A pattern that begins with neither ``/`` nor ``*`` matches no path."""
+        """Percent-encoding is normalised as in URLs, so that ``%2A`` and ``%24`` stand for literal ``*`` and ``$``. A
+        pattern that begins with neither ``/`` nor ``*`` matches no path."""
         self._is_whole = text.endswith("$")
         literal = _normal(text.removesuffix("$")).replace("$", "%24")
         self.text = f"{literal}$" if self._is_whole else literal
-        """The pattern, normalised. The longest one that matches counts."""
+        """The normalised pattern; the longest match counts."""
         self._parts = tuple(_STARS.split(literal))
 
     @property
@@ -47,7 +47,7 @@ class Pattern:
         return len(self._parts) == 1 and not self._is_whole
 
     def matches(self, path: str) -> bool:
-        """Return whether a path, as :func:`path_of` gives it, begins so."""
+        """Return whether a path from :func:`path_of` matches."""
         first, *others = self._parts
         if not path.startswith(first):
             return False
@@ -65,19 +65,19 @@ class Pattern:
 
 
 class PathRule(NamedTuple):
-    """A pattern with the values that its rules have."""
+    """A pattern with the values of its rules."""
 
     pattern: Pattern
     written: str
-    """The pattern as it was written."""
+    """The pattern as written."""
     said: tuple[str, ...]
 
 
 class PathRules:
-    """Rules by path: of those that match, the longest counts, and of several as long the first."""
+    """Rules by path: the longest match counts, and of equally long ones the first."""
 
     def __init__(self, rules: Iterable[tuple[str, str]]) -> None:
-        """``rules``: patterns as they were written, each with a value. Rules with the same pattern count as one."""
+        """``rules``: patterns as written, each with a value. Rules with the same pattern count as one."""
         by_text: dict[str, PathRule] = {}
         for written, said in rules:
             pattern = Pattern(written)
@@ -87,22 +87,22 @@ class PathRules:
             elif said not in before.said:
                 by_text[pattern.text] = before._replace(said=(*before.said, said))
         self.rules = sorted(by_text.values(), key=lambda rule: -len(rule.pattern.text))
-        """Those with the longest patterns first."""
+        """Rules, the longest patterns first."""
         self._prefixes = tuple(rule.pattern.text for rule in self.rules if rule.pattern.is_prefix)
         self._others = [rule for rule in self.rules if not rule.pattern.is_prefix]
 
     def of(self, path: str) -> PathRule | None:
-        """Return the rule that counts for a path, as :func:`path_of` gives it."""
+        """Return the rule that counts for a path from :func:`path_of`."""
         # One call tells that none of the prefixes matches, which is so of most paths.
         rules = self.rules if path.startswith(self._prefixes) else self._others
         return next((rule for rule in rules if rule.pattern.matches(path)), None)
 
 
 def _normal(text: str) -> str:
-    """Return a path with percent-encoding where it is needed alone, in upper case; ``*`` and ``$`` stay as they are.
+    """Return a path with percent-encoding only if it is needed, in upper case; ``*`` and ``$`` are left.
 
     RFC 9309, 2.2.2: reserved characters equal their percent-encoding. A ``%`` without two hexadecimal digits is
-    ``%25``, as it is in document keys.
+    ``%25``, as in document keys.
     """
     if _NORMAL.fullmatch(text):
         return text

@@ -2,8 +2,8 @@
 
 The signals are Content-Signal, Content-Usage, RSL, and rules against training crawlers.
 
-Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. Scrapy's, protego, differs: any
-directive ends a run of User-agent lines, against 2.2.4 of the RFC. It finds names of crawlers within others, and a
+If the RFC leaves a choice, this parser follows Google's (github.com/google/robotstxt). Scrapy's, protego, differs: any
+directive ends a run of User-agent lines, against 2.2.4 of the RFC. It also finds names of crawlers within others, and a
 ``%`` without two hexadecimal digits does not equal ``%25``.
 """
 
@@ -24,7 +24,7 @@ from crawl4llm.optouts.values import content_signals, content_usage
 Line = tuple[str, str]
 """Name of a directive, in lower case, and its value."""
 _NO_GROUP: Final = " "
-"""Stands for the lines that are in no group, and for those that hold for all wherever they stand."""
+"""Stands for lines outside of groups, and for lines that apply to all anywhere."""
 _TRAINING: Final = tuple(crawler.name.lower() for crawler in table.TRAINING_CRAWLERS)
 """Product tokens of training crawlers, in lower case."""
 _SIGNAL_LINES: Final = ("content-signal", "content-usage", "license")
@@ -39,34 +39,36 @@ _PARSERS: Final = {
     "content-usage": (table.CONTENT_USAGE, content_usage),
 }
 _BYTES, _BYTES_A_RULE, _BYTES_A_STAR = 1500, 700, 70
-"""Memory of an object with or without rules, of a rule besides its text, and of each ``*`` in it; a test measures."""
+"""Memory in bytes of an object with or without rules, of a rule besides its text, and of each ``*`` in it; a test
+measures them."""
 
 LIMIT: Final = 500 * 1024
-"""Bytes of a robots.txt that are parsed; the rest is ignored (RFC 9309, 2.5, asks for so many at least)."""
+"""Bytes of a robots.txt that are parsed; the rest is ignored (RFC 9309, 2.5, requires at least this many)."""
 
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF_8_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?")
-"""A byte order mark, or what an editor has left of it."""
+"""A byte order mark, or the part of it that an editor has left."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""RFC 9309, 2.2: these end a line, and nothing else that Python takes for a line's end."""
+"""RFC 9309, 2.2: only these end a line, although Python accepts more."""
 _NO_TEXT = re.compile("[\udc80-\udcff\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""Bytes that are not UTF-8, and the other ends of lines."""
+"""Bytes that are not UTF-8, and Python's other line ends."""
 _LINE = re.compile(
     r"(?P<agent>user[ -]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
     r"|(?:(?P<crawl_delay>crawl[ -]delay)|(?P<content_signal>content-signal)|(?P<content_usage>content-usage)"
     r"|(?P<license>license))(?=[\s:])",
     re.IGNORECASE,
 )
-"""Names of directives, misspelt ones as Google's parser takes them. It also takes longer names that begin so."""
+"""Names of directives, with the misspellings that Google's parser accepts. It also accepts longer names that begin with
+one."""
 _AFTER_NAME = re.compile(r"[^\s:]*\s*:|\s+")
 _LONGEST_LINE: Final = 8 * 2083 - 1
-"""Characters of a line that are read; the rest is ignored, as by Google's parser."""
+"""Most characters of a line that are read; the rest is ignored, as by Google's parser."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-"""The tag that ends the lines of a robots.txt if an editor has made HTML of it."""
+"""The tag between lines of a robots.txt that an editor has converted to HTML."""
 _OF_THE_RFC: Final = {"agent", "allow", "disallow"}
 _RULES: Final = {"allow", "disallow", "content-usage"}
-"""Lines that end a run of User-agent lines, and hold for all agents of the run. Content-Usage does too, since its draft
-makes it a rule of the group (draft-ietf-aipref-attach, 3)."""
+"""Lines that end a run of User-agent lines, and apply to all agents of the run. Content-Usage does too, because its
+draft makes it a rule of the group (draft-ietf-aipref-attach, 3)."""
 _SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
@@ -74,10 +76,10 @@ _ROBOTS_TXT: Final = "/robots.txt"
 
 
 def _may_fetch(lines: Iterable[Line]) -> PathRules:
-    """Return the rules in a group's allow and disallow lines; what counts for a path is the first that a rule says.
+    """Return the rules in a group's allow and disallow lines; for each path the first matching rule counts.
 
-    Of an allow and a disallow that match and are as long the former counts (RFC 9309, 2.2.2). An allowed
-    ``index.html`` allows its folder too, as by Google's parser.
+    Of an allow and a disallow of the same length the former counts (RFC 9309, 2.2.2). An allowed ``index.html`` allows
+    its folder too, as in Google's parser.
     """
     rules = []
     for name, path in sorted((line for line in lines if line[0] in {_ALLOW, table.DISALLOW}), key=itemgetter(0)):
@@ -89,24 +91,24 @@ def _may_fetch(lines: Iterable[Line]) -> PathRules:
 
 
 def _size_of(rules: PathRules) -> int:
-    """Return the bytes of memory that rules take, roughly, and rather too many."""
+    """Return the memory of rules in bytes, roughly, and rather too much."""
     texts = [f"{rule.pattern.text}{rule.written}" for rule in rules.rules]
     return sum(_BYTES_A_RULE + 3 * len(text) + _BYTES_A_STAR * text.count("*") for text in texts)
 
 
 class RobotsSignals:
-    """What a robots.txt says of the uses of pages, besides which of them the crawler itself may fetch.
+    """The signals of a robots.txt about uses of pages, apart from the URLs that the crawler may fetch.
 
-    Lines of Content-Signal and Content-Usage hold that stand in the crawler's own group or, of a use of which that
-    says nothing, in the group for all; those that stand in no group, or in that of a training crawler, hold besides.
-    Of the rules of a group for a use, those with the longest path count (draft-ietf-aipref-attach, 3.1).
+    Content-Signal and Content-Usage lines apply if they stand in the crawler's own group; if that does not mention a
+    use, those in the group for all apply. Lines in no group, or in that of a training crawler, apply in addition. Of a
+    group's rules for a use, those with the longest path count (draft-ietf-aipref-attach, 3.1).
     """
 
     def __init__(self, groups: Mapping[str, Sequence[Line]], crawler: str) -> None:
-        """``groups``: lines by product token in lower case, ``*`` and _NO_GROUP; others than the crawler's, in lower
-        case too, and those of training crawlers do not matter."""
+        """``groups``: lines by product token in lower case, ``*`` and _NO_GROUP. Only those of the crawler, also in
+        lower case, and of training crawlers matter."""
         self._signals: list[tuple[str, str, PathRules]] = []
-        """For each use: signal, whom it is for, and its rules."""
+        """For each use: signal, addressee, and its rules."""
         for directive, (signal, parse) in _PARSERS.items():
             own = _uses(groups.get(crawler, ()), directive, parse)
             for agent in dict.fromkeys((crawler, ALL_AGENTS, _NO_GROUP, *_TRAINING)):
@@ -115,7 +117,7 @@ class RobotsSignals:
                     if is_strict and (agent != ALL_AGENTS or use not in own):
                         self._signals.append((signal, ALL_AGENTS if agent == _NO_GROUP else agent, rules))
         self._crawlers: list[tuple[str, PathRules]] = []
-        """Training crawlers and their rules; of several that are told the same the first."""
+        """Training crawlers and their rules; of several with equal rules the first."""
         told: list[list[tuple[str, tuple[str, ...]]]] = []
         for agent in _TRAINING:
             rules = _may_fetch(groups.get(agent, ()))
@@ -128,13 +130,13 @@ class RobotsSignals:
         sizes = [_size_of(rules) for _, _, rules in self._signals] + [_size_of(rules) for _, rules in self._crawlers]
         sizes += [_BYTES_A_RULE + len(licence) for licence in self._licences]
         self.size = _BYTES + sum(sizes) if sizes else 0
-        """Bytes of memory, roughly, and rather too many."""
+        """Memory in bytes, roughly, and rather too much."""
 
     def __bool__(self) -> bool:
         return self.size > 0
 
     def of(self, url: str) -> list[Said]:
-        """Return the signals that hold for a URL."""
+        """Return the signals that apply to a URL."""
         path = path_of(url)
         found = []
         for signal, agent, rules in self._signals:
@@ -149,7 +151,7 @@ class RobotsSignals:
 
 
 def _uses(lines: Iterable[Line], directive: str, parse: Callable[[str], Iterator[str]]) -> dict[str, PathRules]:
-    """Return the rules in a group's lines of one directive, by the use that they speak of."""
+    """Return the rules in a group's lines of one directive, by use."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, value in lines:
         if name == directive:
@@ -160,7 +162,7 @@ def _uses(lines: Iterable[Line], directive: str, parse: Callable[[str], Iterator
 
 
 def _with_path(value: str) -> tuple[str, str]:
-    """Return the path of a rule, ``/`` where it has none, and the rest (draft-ietf-aipref-attach, 3)."""
+    """Return the path of a rule, ``/`` if it has none, and the rest (draft-ietf-aipref-attach, 3)."""
     if not value.startswith("/"):
         return "/", value
     path, _, rest = value.replace("\t", " ").partition(" ")
@@ -168,21 +170,21 @@ def _with_path(value: str) -> tuple[str, str]:
 
 
 class Rules:
-    """What a robots.txt lets one crawler do, and what it says of the uses of pages."""
+    """The rules of a robots.txt for one crawler, and its signals about uses of pages."""
 
     def __init__(self, lines: Iterable[Line] = (), signals: RobotsSignals | None = None) -> None:
-        """Take the directives of the crawler's own group; without any, all is allowed."""
+        """``lines``: the directives of the crawler's own group; without any, all is allowed."""
         lines = list(lines)
         self._rules = _may_fetch(lines)
         self._signals = signals or None
         seconds = (float(value) for name, value in lines if name == "crawl-delay" and _SECONDS.fullmatch(value))
         self.crawl_delay = max(filter(math.isfinite, seconds), default=None)
-        """Seconds that the site asks to be left alone between two requests, if it does; of several the most."""
+        """Crawl-delay of the site in seconds, if it has one; the longest of several."""
         self.size = (_BYTES + _size_of(self._rules) if lines else 0) + (signals.size if signals else 0)
-        """Bytes of memory, roughly, and rather too many."""
+        """Memory in bytes, roughly, and rather too much."""
 
     def said(self, url: str) -> list[Said]:
-        """Return the opt-outs that hold for a URL."""
+        """Return the opt-outs that apply to a URL."""
         return [] if self._signals is None else self._signals.of(url)
 
     def allows(self, url: str) -> bool:
@@ -190,8 +192,8 @@ class Rules:
         return self.line_against(url) is None
 
     def line_against(self, url: str) -> str | None:
-        """Return the line that forbids a URL: the longest of those that match it (RFC 9309, 2.2.2); None if it is
-        allowed, as robots.txt itself always is."""
+        """Return the line that forbids a URL: the longest match (RFC 9309, 2.2.2); None if the URL is allowed, as
+        robots.txt itself always is."""
         path = path_of(url)
         if path.partition("?")[0] == _ROBOTS_TXT:
             return None
@@ -203,22 +205,22 @@ ALLOW_ALL: Final = Rules()
 
 
 def parse(body: bytes, crawler: str) -> Rules:
-    """Return the rules of a robots.txt for the crawler with this product token. Any bytes give some."""
+    """Return the rules of a robots.txt for the crawler with this product token. Any bytes are accepted."""
     groups = groups_of(text_of(body), crawler)
     lines, signals = groups.get(crawler.lower(), groups.get("*", [])), RobotsSignals(groups, crawler.lower())
     return Rules(lines, signals) if lines or signals else ALLOW_ALL
 
 
 def signals_of(body: bytes, crawler: str) -> RobotsSignals:
-    """Return what a robots.txt says of the uses of pages alone, in a fraction of the time of :func:`parse`."""
+    """Return only the signals of a robots.txt about uses of pages, in a fraction of the time of :func:`parse`."""
     return RobotsSignals(groups_of(text_of(body), crawler), crawler.lower())
 
 
 def text_of(body: bytes) -> str:
-    """Return the text of the part that is parsed: of UTF-8, or UTF-16 where a byte order mark says so.
+    """Return the text of the part that is parsed: as UTF-8, or as UTF-16 if a byte order mark says so.
 
-    A byte that is neither is percent-encoded, as it is in URLs. Where the limit falls within a line, that is left out:
-    the beginning of a path would forbid more than the site has written.
+    An invalid byte is percent-encoded, as in URLs. If the limit falls within a line, that line is left out, because the
+    beginning of a path would forbid more than the site has written.
     """
     part = body[:LIMIT]
     if part.startswith(_UTF_16):
@@ -234,11 +236,11 @@ def text_of(body: bytes) -> str:
 def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
     """Return directives by the crawler that they are for, a product token in lower case.
 
-    They are those for the crawler, for all (``*``), and for crawlers that collect training data. _NO_GROUP has the
-    lines outside of groups, and those that hold for all wherever they stand.
+    The keys are the crawler, ``*`` for all, and crawlers that collect training data. _NO_GROUP has the lines outside of
+    groups, and those that apply to all anywhere.
 
-    A rule is for all agents of a run of User-agent lines, which only rules end (RFC 9309, 2.2 and 2.2.4). Any other
-    line is for the agents that were named since the last directive that is no User-agent line. After ``User-agent: a``,
+    A rule applies to all agents of a run of User-agent lines, which only rules end (RFC 9309, 2.2 and 2.2.4). Any other
+    line applies to the agents named since the last directive other than User-agent. After ``User-agent: a``,
     ``Crawl-delay: 9``, ``User-agent: b`` and ``Disallow: /x`` the delay is for a, and the rule for both.
     """
     wanted = {crawler.lower(), "*", *_TRAINING}
@@ -246,7 +248,7 @@ def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
     run: set[str] | None = None
     named: set[str] = set()
     is_run_over = is_named = False
-    """A rule has come since the last agent; any directive has."""
+    """``is_run_over``: a rule has followed the last agent; ``is_named``: any directive has."""
     for name, value in _directives(text):
         if name == "agent":
             if run is None or is_run_over:
@@ -271,9 +273,9 @@ def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name in a user agent, in lower case: ``foobot`` of ``FooBot/1.0 (+https://foo.example)``.
+    """Return the name in a user agent, in lower case: ``foobot`` for ``FooBot/1.0 (+https://foo.example)``.
 
-    Also of ``Mozilla/5.0 (compatible; FooBot/1.0; ...)``. Empty where there is none.
+    Also for ``Mozilla/5.0 (compatible; FooBot/1.0; ...)``. Empty if it has no name.
     """
     found = _MOZILLA.match(user_agent) or _TOKEN.match(user_agent.lstrip())
     return "" if found is None else (found["name"] if found.re is _MOZILLA else found[0]).lower()
@@ -283,7 +285,7 @@ def _directives(text: str) -> Iterator[tuple[str, str]]:
     """Yield name and value of each directive: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and _SIGNAL_LINES;
     others without name and value.
 
-    A blank may stand for the colon. In a line of the RFC nothing but the value may follow it then: Google's parser
+    A blank may replace the colon. In a directive of the RFC only the value may follow it then, because Google's parser
     takes other lines for prose.
     """
     for line in _LINE_END.split(text):

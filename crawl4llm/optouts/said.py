@@ -1,6 +1,5 @@
-"""Signals that a site or page has given: the line in which an archive keeps those of a page, and the verdict on its
-uses. The strictest of a page's signals holds.
-"""
+"""Signals of a site or page: the line in which an archive keeps those of a page, and the verdict on its uses. The
+strictest of a page's signals counts."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, ROBOTS, ROBOTS_TXT, TDMREP, Action, row_of
 
 PAGE: Final = "page"
-"""Scope of what stands in a page's own head."""
+"""Scope of a signal in a page's own head."""
 ALL_AGENTS: Final = "*"
 
 UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
-"""The note in a warcinfo record of a simulation whose corpus does not tell what heads and sites said of its pages."""
+"""The note in a warcinfo record of a simulation whose corpus has no signals of its pages."""
 
 _PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}
 _NOINDEX: Final = {"noindex", "none"}
@@ -27,28 +26,28 @@ _LONGEST_PART: Final = 200
 
 
 class Said(NamedTuple):
-    """A value of a signal that holds for a page."""
+    """A value of a signal that applies to a page."""
 
     signal: str
     """A signal of :data:`crawl4llm.optouts.table.TABLE`."""
     value: str
     place: str
-    """Where it stands: ``robots.txt``, ``header``, ``meta`` or ``tdmrep.json``."""
+    """Its place: ``robots.txt``, ``header``, ``meta`` or ``tdmrep.json``."""
     scope: str = PAGE
-    """What it covers: ``page``, or a path with wildcards of the authority that said it, ``/`` for all of that."""
+    """Its scope: ``page``, or a path with wildcards of the authority that gave it, ``/`` for the whole authority."""
     agent: str = ALL_AGENTS
-    """The crawler that it is addressed to, in lower case; ``*`` for all."""
+    """The crawler to which it is addressed, in lower case; ``*`` for all."""
 
     def __str__(self) -> str:
-        """Return it for a reader: ``robots.txt: Content-Signal: ai-train=no (/, for *)``."""
+        """Return it for people: ``robots.txt: Content-Signal: ai-train=no (/, for *)``."""
         return f"{self.place}: {self.signal}: {self.value} ({self.scope}, for {self.agent})"
 
 
 def as_text(said: Iterable[Said]) -> str:
     """Return signals as one line of an archive: ``robots.txt * / Content-Signal ai-train=no; meta * page robots noai``.
 
-    Five words each: place, agent, scope, signal, value, percent-encoded. Of more than 1,024 characters those are left
-    out that forbid least.
+    Each has five words: place, agent, scope, signal, value, percent-encoded. A line of more than 1,024 characters loses
+    the signals that forbid least.
     """
     room = _LONGEST
     kept: set[Said] = set()
@@ -62,7 +61,7 @@ def as_text(said: Iterable[Said]) -> str:
 
 
 def from_text(text: str) -> list[Said]:
-    """Return the signals of a line that :func:`as_text` has made. Other text is left out."""
+    """Return the signals of a line from :func:`as_text`. Other text is ignored."""
     found = []
     for entry in text.split(_BETWEEN):
         words = [unquote(word) for word in entry.split(" ")]
@@ -73,13 +72,13 @@ def from_text(text: str) -> list[Said]:
 
 
 def is_noindex(said: Iterable[Said]) -> bool:
-    """Return whether a page asks to be kept out of indexes."""
+    """Return whether a page asks not to be indexed."""
     return any(one.signal == ROBOTS and one.value in _NOINDEX for one in said)
 
 
 def is_known(note: str | None) -> bool:
-    """Return whether the note of an archive on opt-outs (``opt-out`` of its warcinfo records) says that signals are
-    noted with its pages; archives of others have none."""
+    """Return whether the note of an archive on opt-outs (``opt-out`` of its warcinfo records) says that signals stand
+    with its pages; archives of other software have no such note."""
     return bool(note) and note != UNKNOWN
 
 
@@ -94,19 +93,19 @@ def _strength(said: Said) -> int:
 
 
 class Verdict(NamedTuple):
-    """What is forbidden of a page, and by which signals."""
+    """Forbidden actions on a page, with the signals that decide."""
 
     said: tuple[Said, ...] = ()
-    """All signals of the page, those that forbid nothing too."""
+    """All signals of the page, also those that forbid nothing."""
     forbidden: Mapping[Action, Said] = {}
-    """The signal that decides, by what it forbids: of several the first."""
+    """Deciding signals by forbidden action; of several the first."""
 
     def forbids(self, action: Action) -> bool:
         """Return whether an action is forbidden."""
         return action in self.forbidden
 
     def reason(self, action: Action) -> str:
-        """Return which signal forbids an action, in one clause; empty where none does."""
+        """Return the signal that forbids an action, in one clause; empty if none does."""
         said = self.forbidden.get(action)
         return "" if said is None else str(said)
 
@@ -115,7 +114,7 @@ NOTHING_SAID: Final = Verdict()
 
 
 def decide(said: Iterable[Said], *, fetch_opted_out: bool = False) -> Verdict:
-    """Return what the signals of a page forbid. ``fetch_opted_out``: what OPT_OUT_FETCH says."""
+    """Return the verdict of a page's signals. ``fetch_opted_out``: the value of OPT_OUT_FETCH."""
     said = tuple(said)
     if not said:
         return NOTHING_SAID
@@ -130,7 +129,6 @@ def decide(said: Iterable[Said], *, fetch_opted_out: bool = False) -> Verdict:
 
 
 def reason_against_training(said: Iterable[Said]) -> str | None:
-    """Return the reason for which a page is left out of data for training, with the signal that decides; None if it is
-    not."""
+    """Return why a page may not be used for training, with the deciding signal; None if it may."""
     decides = decide(said, fetch_opted_out=True).forbidden.get(Action.EXPORT)  # that it was fetched is no matter here
     return None if decides is None else f"{OPT_OUT}/{decides.signal}"

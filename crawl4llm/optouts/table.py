@@ -1,7 +1,7 @@
-"""The table of opt-outs as data: which signal, with which value and where, forbids which action.
+"""The table of opt-outs as data: each signal, with its value and place, and the actions that it forbids.
 
-The specifications change, so each has the version and the date by which it is read here; so has the list of crawlers
-whose groups in robots.txt are taken for a word on training. docs/opt-outs.md is written from this module.
+The specifications change, so each has its version and date. So has the list of training crawlers, whose groups in
+robots.txt count as statements on training. This module is the source of docs/opt-outs.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Action(Enum):
-    """What a crawl for pretraining does with a page."""
+    """An action of a crawl for pretraining on a page."""
 
     FETCH = "fetch"
     ARCHIVE = "archive"
@@ -22,13 +22,13 @@ class Action(Enum):
 
 
 ROBOTS_TXT, HEADER, META, TDMREP = "robots.txt", "header", "meta", "tdmrep.json"
-"""Places in which signals stand."""
+"""Places of signals."""
 KNOWN_BEFORE: Final = frozenset({ROBOTS_TXT, TDMREP})
-"""Those that can be known before a page is fetched."""
+"""Places that can be read before a page is fetched."""
 
 CONTENT_SIGNAL, CONTENT_USAGE, AI_CRAWLER = "Content-Signal", "Content-Usage", "AI-crawler"
 ROBOTS, TDM_RESERVATION, TDM_POLICY, RSL = "robots", "tdm-reservation", "tdm-policy", "RSL"
-"""Signals. ``robots`` is X-Robots-Tag and the robots meta; ``AI-crawler`` a group of robots.txt for a crawler that
+"""Signals. ``robots`` is X-Robots-Tag and the robots meta; ``AI-crawler`` is a group of robots.txt for a crawler that
 collects training data."""
 DISALLOW: Final = "disallow"
 """Value of AI-crawler."""
@@ -37,7 +37,7 @@ ANY: Final = "..."
 
 Actions = frozenset[Action]
 _ENDS: Final[Actions] = frozenset({Action.ARCHIVE, Action.SCORE, Action.EXPAND, Action.EXPORT})
-"""A page that may not be kept has no further use."""
+"""A page that may not be stored has no further use."""
 _ALL: Final[Actions] = frozenset(Action)
 _EXPORT: Final[Actions] = frozenset({Action.EXPORT})
 _EXPAND: Final[Actions] = frozenset({Action.EXPAND})
@@ -45,11 +45,11 @@ _NOTHING: Final[Actions] = frozenset()
 
 
 class Specification(NamedTuple):
-    """What says how a signal is written and meant."""
+    """The specification of a signal."""
 
     title: str
     version: str
-    """Version and date by which it is read."""
+    """The version and date that are implemented here."""
     url: str
 
 
@@ -83,15 +83,15 @@ RSL_1: Final = Specification("Really Simple Licensing", "1.0 (2025-11-06)", "htt
 
 
 class Row(NamedTuple):
-    """A value of a signal, and what it forbids."""
+    """A value of a signal, with the actions that it forbids."""
 
     signal: str
     value: str
     places: tuple[str, ...]
     forbids: Actions
-    """FETCH counts only in places that are known before the fetch."""
+    """FETCH counts only in places that can be read before the fetch."""
     forbids_fetched: Actions
-    """The same with OPT_OUT_FETCH = 1."""
+    """The actions forbidden with OPT_OUT_FETCH = 1."""
     specification: Specification
     why: str
 
@@ -106,7 +106,7 @@ TABLE: Final = (
     ),
     Row(
         *(CONTENT_SIGNAL, "ai-input=no", _ROBOTS_AND_HEADER, _ALL, _EXPORT, CONTENT_SIGNALS),
-        "not to be input to an AI model, and a scorer is one; what is not scored is of no use",
+        "not to be input to an AI model, such as a scorer; a page without a score is of no use",
     ),
     Row(
         *(CONTENT_SIGNAL, "use=immediate", _ROBOTS_AND_HEADER, _ALL, _ALL, CONTENT_SIGNALS),
@@ -133,7 +133,7 @@ TABLE: Final = (
     ),
     Row(
         *(ROBOTS, "noindex", _PAGE, _EXPORT, _EXPORT, ROBOTS_META),
-        "kept out of indexes, and so of data sets; says nothing of copies and links",
+        "not to be in an index of pages for others, such as a data set; says nothing about copies and links",
     ),
     Row(*(ROBOTS, "nofollow", _PAGE, _EXPAND, _EXPAND, ROBOTS_META), "links are not to be followed; nothing else"),
     Row(*(ROBOTS, "none", _PAGE, _EXPAND | _EXPORT, _EXPAND | _EXPORT, ROBOTS_META), "noindex and nofollow"),
@@ -144,33 +144,34 @@ TABLE: Final = (
     Row(*(ROBOTS, "noai", _PAGE, _ENDS, _EXPORT, NO_AI), "not to be in data sets for training"),
     Row(*(ROBOTS, "noimageai", _PAGE, _NOTHING, _NOTHING, NO_AI), "about images, which are not fetched"),
     Row(*(TDM_RESERVATION, "1", (*_PAGE, TDMREP), _ALL, _EXPORT, TDM_REP), "rights to text and data mining reserved"),
-    Row(*(TDM_POLICY, ANY, (*_PAGE, TDMREP), _NOTHING, _NOTHING, TDM_REP), "where to get a licence; recorded"),
-    Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "where terms stand; recorded, not read"),
+    Row(*(TDM_POLICY, ANY, (*_PAGE, TDMREP), _NOTHING, _NOTHING, TDM_REP), "the place of a licence; recorded"),
+    Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "the place of terms; recorded, not read"),
 )
-"""All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are not: they lift nothing."""
+"""All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are left out, because they
+permit nothing."""
 TABLE_DATE: Final = "2026-11-23"
-"""When it was last changed."""
+"""Date of its last change."""
 _ROWS: Final = {(row.signal, row.value): row for row in TABLE}
 
 
 def row_of(signal: str, value: str) -> Row | None:
-    """Return the row of a signal's value; None for one that is not in the table."""
+    """Return the row of a signal's value; None if the table lacks it."""
     return _ROWS.get((signal, value)) or _ROWS.get((signal, ANY))
 
 
 class TrainingCrawler(NamedTuple):
-    """A crawler whose documented purpose is to collect training data, or a name that stands for that use alone."""
+    """A crawler whose documented purpose is to collect training data, or a name for that use alone."""
 
     name: str
     """Its product token in robots.txt."""
     source: str
-    """Where its purpose is documented."""
+    """The documentation of its purpose."""
     note: str = ""
 
 
 _LISTED: Final = "https://github.com/ai-robots-txt/ai.robots.txt/blob/main/robots.json"
 TRAINING_CRAWLERS_DATE: Final = "2026-11-23"
-"""When the list was last gone through."""
+"""Date of the list's last review."""
 TRAINING_CRAWLERS: Final = (
     TrainingCrawler("GPTBot", "https://developers.openai.com/api/docs/bots"),
     TrainingCrawler(
@@ -178,21 +179,21 @@ TRAINING_CRAWLERS: Final = (
         "https://support.claude.com/en/articles/8896518-does-anthropic-crawl-data-from-the-web-and-how-can-site-owners-"
         "block-the-crawler",
     ),
-    TrainingCrawler("anthropic-ai", _LISTED, "its operator names it no more; sites still do"),
+    TrainingCrawler("anthropic-ai", _LISTED, "no longer named by its operator, but still by sites"),
     TrainingCrawler(
         "Google-Extended",
         "https://developers.google.com/search/docs/crawling-indexing/google-common-crawlers#google-extended",
         "sends no requests",
     ),
     TrainingCrawler("Applebot-Extended", "https://support.apple.com/en-us/119829", "sends no requests"),
-    TrainingCrawler("CCBot", "https://commoncrawl.org/ccbot", "of the archive that most training sets are made from"),
+    TrainingCrawler("CCBot", "https://commoncrawl.org/ccbot", "its archive is the source of most training sets"),
     TrainingCrawler("meta-externalagent", "https://developers.facebook.com/docs/sharing/webmasters/web-crawlers/"),
     TrainingCrawler("Bytespider", _LISTED, "its operator documents nothing"),
     TrainingCrawler("AI2Bot", "https://allenai.org/crawler"),
     TrainingCrawler("Ai2Bot-Dolma", "https://allenai.org/crawler"),
 )
-"""Not in it: crawlers for search or for answers to users (OAI-SearchBot, PerplexityBot, Claude-User), and those for
-many purposes (Amazonbot, Applebot): who shuts these out may mean something else."""
+"""Left out: crawlers for search or for answers to users (OAI-SearchBot, PerplexityBot, Claude-User), and those for many
+purposes (Amazonbot, Applebot), because a site that blocks these may mean something else."""
 
 
 def reference() -> str:

@@ -1,7 +1,7 @@
 """``/.well-known/tdmrep.json`` of the TDM Reservation Protocol: paths of a site, and whether rights are reserved.
 
-The first rule that matches a path counts. A file that is too long, no JSON array, or nested too deeply says nothing,
-and neither does a rule without a location or with another reservation than 0 or 1.
+The first rule that matches a path counts. A file that is too long, not a JSON array, or nested too deeply is ignored.
+So is a rule without a location, or with another reservation than 0 or 1.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from crawl4llm.optouts.table import TDM_POLICY, TDM_RESERVATION, TDMREP
 
 PATH: Final = "/.well-known/tdmrep.json"
 LIMIT: Final = 500 * 1024
-"""Bytes of a file that is read; of a longer one nothing is."""
+"""Most bytes of a file; a longer one is ignored."""
 
 _RESERVED: Final = {"1": True, "0": False, "True": True, "False": False}
 _BYTES_OF_RULES, _BYTES_A_RULE = 500, 700
-"""Memory of what is read of a file, and of each rule."""
+"""Memory in bytes of the rules of a file, and of each rule."""
 _LONGEST: Final = 2048
-"""Characters of a location or a policy's URL."""
+"""Most characters of a location or a policy's URL."""
 
 
 class TdmRules:
     """The rules of a file."""
 
     def __init__(self, body: bytes) -> None:
-        """Any bytes give some rules, or none."""
+        """Any bytes are accepted; they may give no rules."""
         self._rules = [rule for one in _entries(body) if (rule := _rule(one))]
         self.size = sum(_BYTES_A_RULE + 3 * len(pattern.text) + len(policy) for pattern, _, policy in self._rules)
         self.size += _BYTES_OF_RULES if self._rules else 0
-        """Bytes of memory, roughly, and rather too many."""
+        """Memory in bytes, roughly, and rather too much."""
 
     def of(self, url: str) -> list[Said]:
-        """Return the signals that hold for a URL of the site."""
+        """Return the signals that apply to a URL of the site."""
         if not self._rules:
             return []
         path = path_of(url)

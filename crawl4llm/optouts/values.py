@@ -1,7 +1,7 @@
-"""The values of fields that hold signals, wherever these stand: text in, the values of the table out. Also the signals
-in the head of a response, which are such fields.
+"""Field values with signals, from any place: text in, values of the table out. Also the signals in the head of a
+response, which are such fields.
 
-What is malformed says nothing, and neither do values that are not in the table.
+Malformed values, and values that are not in the table, are ignored.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _CONTENT_SIGNALS: Final = {
     "use": ("immediate", "reference", "full"),
 }
 _LABELS: Final = ("train-ai", "search")
-"""Of the vocabulary; others are unknown."""
+"""Labels of the vocabulary that are used; others are ignored."""
 _LONGEST: Final = 8192
-"""Characters of a value that is read."""
+"""Most characters of a value that are read."""
 _PARTS = re.compile("[,;]")
 _AGENT = re.compile(r"[a-z_][a-z0-9_.-]*|\*")
 _WITH_VALUE: Final = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
-"""Robots directives that have a colon, as a crawler's name before directives has. None of them is in the table: the
-first depends on the time, the others are about previews."""
+"""Robots directives with a colon, like a crawler's name before directives. None is in the table: the first depends on
+the time, the others concern previews."""
 _LICENCE = re.compile(r"<([^<>]*)>([^<]*)")
 _RSL_TYPE: Final = "application/rsl+xml"
 
@@ -75,7 +75,7 @@ def values_of(signal: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def content_signals(text: str) -> Iterator[str]:
-    """Yield ``ai-train=no``, ``search=yes`` and the like out of the value of Content-Signal."""
+    """Yield ``ai-train=no``, ``search=yes`` and the like from the value of Content-Signal."""
     for part in _PARTS.split(text.lower()):
         use, _, value = map(str.strip, part.partition("="))
         if value in _CONTENT_SIGNALS.get(use, ()):
@@ -83,8 +83,8 @@ def content_signals(text: str) -> Iterator[str]:
 
 
 def content_usage(text: str) -> Iterator[str]:
-    """Yield ``train-ai=n``, ``search=y`` and the like out of a structured field: a dictionary (RFC 9651, 3.2) of the
-    vocabulary's labels, whose values are the tokens ``y`` and ``n``. Of one that is malformed all is unknown."""
+    """Yield ``train-ai=n``, ``search=y`` and the like from a structured field: a dictionary (RFC 9651, 3.2) of the
+    vocabulary's labels, with the tokens ``y`` and ``n`` as values. A malformed one gives nothing."""
     members: Any
     try:
         members = parse(text.encode("utf-8", "replace"), tltype="dictionary")
@@ -97,14 +97,14 @@ def content_usage(text: str) -> Iterator[str]:
 
 
 def robots_directives(text: str) -> Iterator[str]:
-    """Yield ``noindex`` and the like out of the content of a robots meta."""
+    """Yield ``noindex`` and the like from the content of a robots meta."""
     for part in text.lower().split(","):
         if table.row_of(table.ROBOTS, directive := part.strip()):
             yield directive
 
 
 def tdm_reservation(text: str) -> Iterator[str]:
-    """Yield ``1`` where rights are reserved; other values than 0 and 1 are errors, and count as none."""
+    """Yield ``1`` if rights are reserved; other values than 0 and 1 are errors, and ignored."""
     if "1" in map(str.strip, text.split(",")):
         yield "1"
 

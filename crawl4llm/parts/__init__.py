@@ -1,18 +1,17 @@
-"""Parts: what a crawl may also do.
+"""Parts: optional features of a crawl.
 
-Each is a folder with a declaration, which is always imported, and its work, which is imported if the settings ask for
-it.
+Each is a folder with a declaration, which is always imported, and its work, which is imported if the settings need it.
 
-- ``part``: the hooks by which a part meets the crawl (:class:`Part`), and what it is told by them;
+- ``part``: the hooks between a part and the crawl (:class:`Part`), and their arguments;
 - ``opened``: the parts of one crawl;
-- ``scope``, ``blocklists``, ``url_traps``, ``site_rules``, ``known_urls``: which links are followed, and where
-  nothing is sent;
-- ``aliases``: learns which links lead to second URLs of an owner's pages, or to pages worth nothing;
-- ``near_duplicates``, ``known_texts``, ``mixture``: what is new among the texts of pages, and of which class they are;
-- ``left_overs``: which pages have no running text;
-- ``quality``: which pages count as good; ``budgets``: how many fetches owners and URL prefixes have.
+- ``scope``, ``blocklists``, ``url_traps``, ``site_rules``, ``known_urls``: links that are followed, and sites that get
+  no requests;
+- ``aliases``: learns which links lead to second URLs of an owner's pages, or to worthless pages;
+- ``near_duplicates``, ``known_texts``, ``mixture``: whether the texts of pages are new, and their classes;
+- ``left_overs``: pages without running text;
+- ``quality``: pages that count as good; ``budgets``: the fetches that owners and URL prefixes have.
 
-CRAWL_PARTS names parts of somebody else by their dotted paths (docs/extending.md).
+CRAWL_PARTS names external parts by their dotted paths (docs/extending.md).
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The parts of one crawl: which of them have a hook, and which one raised."""
+"""The parts of one crawl: which of them have a hook, and which one raised an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts:
-    """Some parts in their order."""
+    """Parts in the order of their hooks."""
 
     def __init__(self, parts: Iterable[Part] = ()) -> None:
         self._parts = tuple(parts)
@@ -27,7 +27,7 @@ class Parts:
         return iter(self._parts)
 
     def having(self, hook: str) -> Sequence[Callable[..., Any]]:
-        """Return the bound methods of those parts that have a hook."""
+        """Return the bound methods of the parts that have a hook."""
         return [getattr(part, hook) for part in self if getattr(type(part), hook) is not getattr(Part, hook)]
 
     def get(self, kind: type[P]) -> P | None:
@@ -35,8 +35,8 @@ class Parts:
         return next((part for part in self if isinstance(part, kind)), None)
 
     def begun(self, counts: Counter[str], shelf: Shelf | None = None) -> Parts:
-        """Return copies of the parts for a crawl, or for a partition of one: they share files, and no state. ``shelf``:
-        of the frontier, if a part sets documents aside."""
+        """Return copies of the parts for a crawl or a partition, which share files but no state. ``shelf``: that of the
+        frontier, if a part sets documents aside."""
         parts = [copy(part) for part in self]
         for part in parts:
             part.counts = counts
@@ -48,7 +48,7 @@ class Parts:
     # -- of all parts together --------------------------------------------------------------------------------------
 
     def needs(self) -> Needs:
-        """Return what they need to know of each page."""
+        """Return the facts that they need about each page."""
         needs = [part.needs() for part in self]
         return Needs(
             signature=any(one.signature for one in needs),
@@ -58,8 +58,8 @@ class Parts:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides which pages are crawled in which order; of parts of somebody else by their paths, under
-        ``parts``."""
+        """Return the values that decide which pages are crawled in which order; those of external parts by their paths,
+        under ``parts``."""
         ours: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for part in self:
@@ -76,18 +76,18 @@ class Parts:
             part.keep_in(pieces)
 
     def save(self) -> dict[str, Any]:
-        """Return the rest of their state by their names, as JSON takes it."""
+        """Return the rest of their state by name, in JSON values."""
         saved = {part.name: part.save() for part in self}
         return {name: state for name, state in saved.items() if state is not None}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`save` returned."""
+        """Restore the state that :meth:`save` returned."""
         for part in self:
             if part.name in state:
                 part.load(state[part.name])
 
     def whose(self, error: BaseException) -> str:
-        """Return what raised an error, and what it says, in short: the part whose code it came from, or through."""
+        """Return a short text with the source of an error and its message: the part whose code raised or passed it."""
         traceback = error.__traceback__
         while traceback is not None:
             if isinstance(part := traceback.tb_frame.f_locals.get("self"), Part):

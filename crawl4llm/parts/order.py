@@ -1,4 +1,4 @@
-"""The parts that come with the project, in the order in which their hooks are called."""
+"""The parts of the project, in the order in which their hooks are called."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Settings(
 
 
 ENDS: Final[dict[str, str]] = {}
-"""Reasons for which parts end a crawl that has done what it was to do, with their meanings."""
+"""Reasons of parts to end a crawl as complete, with their meanings."""
 
 
 def _note(dropped: Mapping[str, str], counts: Mapping[str, str], ends: Mapping[str, str]) -> None:
-    """Put what a part declares into the tables of all."""
+    """Add the declarations of a part to the common tables."""
     reasons.DROPPED.update(dropped)
     stats.KEYS.update(counts)
     ENDS.update(ends)

@@ -1,10 +1,10 @@
-"""Choosing a page's text: that of one extractor, unless the text of another shows that it is no good.
+"""Choosing a page's text: that of one extractor, unless the text of another shows that it is bad.
 
 Trafilatura keeps less boilerplate than resiliparse, but some pages defeat it. If a page has its paragraphs in ``div``
-elements, it may keep no more of a sentence than what follows a link. If it finds too little, it gives all texts of the
-page, navigation included, each in a line of its own. Three signs tell such pages. They need no words of any language,
-and no letter case. The limits were found on the half of trafilatura's evaluation set and of the Debian handbook that
-``python -m benchmarks.text`` does not report.
+elements, it may keep only the part of a sentence after a link. If it finds too little, it gives all texts of the page,
+navigation included, each on its own line. Three signs tell such pages. They need no words of any language, and no
+letter case. The limits were found on the half of trafilatura's evaluation set and of the Debian handbook that ``python
+-m benchmarks.text`` does not report.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from itertools import islice
 from typing import Final
 
 LEAST_SHARE: Final = 0.4
-"""Share of the other text's length, without white space, that a text has at least."""
+"""Least share of the other text's length, without white space."""
 _LITTLE: Final = 100
-"""Characters of a text that is next to nothing, without white space: a title, a date."""
+"""Characters, without white space, of a text that is next to nothing: a title, a date."""
 _MORE: Final = 4
-"""How many times as long the text with comments is, at least."""
+"""Least ratio of the length of the text with comments."""
 _LINES: Final = 2
-"""Lines that are looked at: the first ones that are long enough."""
+"""Lines that are examined: the first ones that are long enough."""
 _SHORTEST_LINE: Final = 15
-"""Characters of a line that is looked for, at least: shorter ones are found by chance."""
+"""Least characters of a line that is searched: shorter ones are found by chance."""
 _LOOKED_FOR: Final = 40
-"""Characters of a line's beginning that are looked for."""
+"""Characters of a line's beginning that are searched."""
 _BEFORE: Final = 20
-"""Characters before it in the other text that are looked at."""
+"""Characters before it in the other text that are examined."""
 _LEAST_LETTERS: Final = 3
-"""Letters that must be among these: a number or a bullet is no beginning of a sentence."""
+"""Least letters among these: a number or a bullet does not begin a sentence."""
 
 
 def better_text(text: str, other: str, *, is_whole_page: bool = False) -> str:
@@ -42,8 +42,8 @@ def better_text(text: str, other: str, *, is_whole_page: bool = False) -> str:
 
 
 def is_little(text: str, *, beside: str | None = None) -> bool:
-    """Return whether a text is next to nothing; ``beside``: next to the text with the page's comments. The posts of
-    some forums are marked up as comments, and are all that their pages have."""
+    """Return whether a text is next to nothing; ``beside``: compared with the text that includes comments. Some forums
+    mark up posts as comments, and have nothing else."""
     size = len(_squeezed(text))
     return size < _LITTLE and (beside is None or _MORE * size < len(_squeezed(beside)))
 
@@ -61,8 +61,8 @@ def _is_cut(text: str, other: str) -> bool:
 
 
 def _with_before(begin: str, lines: str) -> str:
-    """Return the beginning of a line with what stands before it in another text. Return nothing if a line there begins
-    so, if no line has it, or if too few letters stand before it."""
+    """Return the beginning of a line with the characters before it in another text. Empty if a line there begins with
+    it, if no line has it, or if too few letters precede it."""
     at = -1 if f"\n{begin}" in lines else lines.find(begin)
     if at < 0:
         return ""
@@ -75,5 +75,5 @@ def _squeezed_lines(text: str) -> Iterator[str]:
 
 
 def _squeezed(text: str) -> str:
-    """Return a text without its white space, of which extractors leave unlike amounts."""
+    """Return a text without white space, of which extractors leave different amounts."""
     return "".join(text.split())

@@ -1,4 +1,4 @@
-"""Classifiers of texts (MIXTURE): fastText models whose labels say of what class a text is, with the shares wanted.
+"""Classifiers of texts (MIXTURE): fastText models whose labels are classes of texts, with the wanted shares.
 
 A file names them (docs/mixture.md): ``{"topic": {"model": "topic.bin", "shares": {"__label__law": 0.3, "*": 0.7}}}``.
 """
@@ -18,20 +18,20 @@ from crawl4llm.scoring.fasttext_file import inspect_model
 from crawl4llm.scoring.fasttext_scorer import FastTextModel
 
 REST: Final = "*"
-"""Stands for all labels of a model that are not named."""
+"""Stands for all other labels of a model."""
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
 _ROUNDING: Final = 1e-6
-"""By which shares may miss 1."""
+"""Most deviation of the sum of shares from 1."""
 
 
 class Classifier(FastTextModel):
-    """Gives a text the class whose label has the greatest probability; labels without a share of their own are one
-    class, the last one."""
+    """Gives a text the class whose label has the greatest probability; labels without their own share are one class,
+    the last one."""
 
     _fault = "MIXTURE: {} gives no class: {}; train it again"
 
     def __init__(self, name: str, model: Path, shares: Mapping[str, float]) -> None:
-        """``shares`` by label. Raises InputError, for the model, and ValueError for shares that it cannot have."""
+        """``shares`` by label. Raises InputError for the model, and ValueError for impossible shares."""
         super().__init__(inspect_model(model, f"model {name}:"))
         self.name = name
         if not self.file.finite:
@@ -47,7 +47,7 @@ class Classifier(FastTextModel):
         self.shares = tuple(shares.get(label, 0.0) for label in self.classes)
 
     def classify(self, text: str) -> int | None:
-        """Return the number of a text's class; None where it is blank. Raises InputError where the model gives NaN."""
+        """Return the number of a text's class; None if it is blank. Raises InputError if the model gives NaN."""
         if not text.strip():
             return None
         label = next((label for _, label in self.labels(text, 1)), REST)
@@ -55,7 +55,7 @@ class Classifier(FastTextModel):
 
 
 def read_classifiers(path: Path) -> tuple[Classifier, ...]:
-    """Return what a file names. Raises InputError."""
+    """Return the classifiers of a file. Raises InputError."""
     try:
         content = read_json(path)
     except OSError as error:

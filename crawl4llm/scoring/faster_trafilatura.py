@@ -1,10 +1,10 @@
-"""Makes trafilatura faster, with the same texts: what lxml does in Python for each element or string, it does in C.
+"""Makes trafilatura faster, with the same texts: lxml does work for each element or string in C instead of Python.
 
-trafilatura has no settings for it, so its modules are changed, once a process:
+trafilatura has no settings for this, so its modules are changed, once in each process:
 
-- Its parser gives elements the classes of lxml.html, of which forms and their fields have their own; so a function in
-  Python is asked for the class of each element. trafilatura uses nothing that only those have.
-- Its XPath expressions give their regular expressions strings that know which element they come from. Nobody asks.
+- Its parser gives elements the classes of lxml.html. Forms and their fields have their own classes, so a function in
+  Python is called for the class of each element. trafilatura uses nothing that only those classes have.
+- Its XPath expressions give their regular expressions strings that know their element, which nothing uses.
 
 Both save 5.1 of 58 million instructions a page.
 """
@@ -21,7 +21,7 @@ _NAMESPACES = {"re": "http://exslt.org/regular-expressions"}
 
 
 def make_faster() -> None:
-    """Change what this version of trafilatura has of it; done again, it changes nothing."""
+    """Change the modules of this version of trafilatura; a second call changes nothing."""
     if parser := getattr(utils, "HTML_PARSER", None):
         lookup = ElementDefaultClassLookup(HtmlElement, HtmlComment, HtmlProcessingInstruction, HtmlEntity)
         parser.set_element_class_lookup(lookup)

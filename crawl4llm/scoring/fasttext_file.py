@@ -1,7 +1,8 @@
 """FastText model files, checked and read without loading them.
 
-fastText trusts the sizes in its files: a file that was cut short makes it run for minutes, fail to allocate, or crash
-the interpreter. So the layout (fastText's ``FastText::loadModel``, file version 12) is first followed here to the end.
+fastText trusts the sizes in its files: a file that is cut short makes it run for minutes, fail to allocate, or crash
+the interpreter. So this module first follows the layout (fastText's ``FastText::loadModel``, file version 12) to the
+end.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _ENTRY = rb"[^\0]*\0.{9}"
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model file that is whole."""
+    """A complete model file."""
 
     path: Path
     labels: tuple[str, ...]
     digest: str
     """SHA-256 of the file, in hex."""
     finite: bool = True
-    """Whether all its weights are numbers; with NaN or infinity among them, texts get no score."""
+    """True if all its weights are finite; with NaN or infinity among them, texts get no score."""
 
 
 class _Reader:
@@ -53,7 +54,7 @@ class _Reader:
             raise EOFError
 
     def skip_weights(self, count: int) -> None:
-        """Pass over 32-bit floats, and note whether all are finite."""
+        """Skip 32-bit floats, and note whether all are finite."""
         start = self.position
         self.skip(count * 4)
         for at in range(start, self.position, _WEIGHTS_AT_ONCE * 4):
@@ -63,7 +64,7 @@ class _Reader:
                 self.finite = self.finite and all(map(math.isfinite, struct.unpack(f"<{len(top)}f", piece)))
 
     def skip_entries(self, count: int) -> None:
-        """Pass over dictionary entries: a string, a count (int64) and a type (int8) each."""
+        """Skip dictionary entries: a string, a count (int64) and a type (int8) each."""
         while count > 0:
             some = min(count, _ENTRIES_AT_ONCE)
             match = re.compile(b"(?:%s){%d}" % (_ENTRY, some), re.DOTALL).match(self._data, self.position)
@@ -82,7 +83,7 @@ class _Reader:
         return word
 
     def skip_matrix(self, quantised: bool) -> tuple[int, int]:
-        """Pass over a matrix; returns its rows and columns."""
+        """Skip a matrix; returns its rows and columns."""
         if not quantised:
             rows, columns = self.take("qq")
             self.skip_weights(rows * columns)
@@ -101,8 +102,8 @@ class _Reader:
 
 
 def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
-    """Read labels and digest of a fastText classifier, which a setting names. Raises InputError where it is none, not
-    whole or unreadable."""
+    """Read labels and digest of a fastText classifier, which ``setting`` names. Raises InputError if it is another
+    file, incomplete or unreadable."""
     try:
         file = path.stat()
         return _inspected(path, setting, (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns))

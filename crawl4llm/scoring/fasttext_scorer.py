@@ -19,16 +19,16 @@ logger = logging.getLogger(__name__)
 
 
 class FastTextModel:
-    """A fastText model, which is loaded by the first text, or by :meth:`load`. It can be pickled."""
+    """A fastText model that is loaded by the first text, or by :meth:`load`. It can be pickled."""
 
     _fault: str
-    """The error of a model that gives NaN, with places for its path and fastText's words."""
+    """The error of a model that gives NaN, with places for its path and fastText's message."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file, self.digest = file, file.digest
 
     def load(self) -> None:
-        """Load the model, unless it is loaded."""
+        """Load the model, unless it is loaded already."""
         _ = self.predict
 
     @cached_property
@@ -44,8 +44,8 @@ class FastTextModel:
         return predict
 
     def labels(self, text: str, most: int, least: float = 0.0) -> Sequence[tuple[float, str]]:
-        """Return the most probable labels of a text, from ``least`` on, and their probabilities; none for a blank text.
-        Raises InputError if the model gives NaN."""
+        """Return the most probable labels of a text, each with a probability of at least ``least``; none for a blank
+        text. Raises InputError if the model gives NaN."""
         line = one_line(text)
         try:
             return self.predict(f"{line}\n", most, least, "strict") if line else ()
@@ -59,11 +59,11 @@ class FastTextModel:
 class FastTextScorer(FastTextModel):
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
-    The classifier predicts on the line that :func:`one_line` makes of the text. fastText overshoots 1 by 1e-5 (it adds
-    that before each logarithm), so the result is clipped. Text without a word scores 0. The model is loaded by the
-    first text, or by :meth:`load`.
+    The classifier gets the line that :func:`one_line` makes of the text. fastText exceeds 1 by 1e-5 (it adds that
+    before each logarithm), so the result is clipped. Text without a word scores 0. The model is loaded by the first
+    text, or by :meth:`load`.
 
-    Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
+    Raises InputError if the file is not a complete model, has a weight that is NaN or infinite, or lacks the label.
     """
 
     gives_probabilities = True
@@ -83,8 +83,8 @@ class FastTextScorer(FastTextModel):
     def from_options(cls, options: ScoringOptions) -> FastTextScorer:
         """Return the classifier SCORER_MODEL with the label SCORER_LABEL.
 
-        Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to
-        another one. Options that differ from the rules were set so by the user: they count, with a warning.
+        Raises InputError also if the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to another
+        model. Options that differ from the rules come from the user; they are used, with a warning.
         """
         if options.scorer_model is None:
             raise InputError(
@@ -108,7 +108,7 @@ class FastTextScorer(FastTextModel):
         return scorer
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """Return one probability for each text. Raises InputError where the model gives NaN."""
+        """Return one probability for each text. Raises InputError if the model gives NaN."""
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
@@ -133,11 +133,11 @@ def _warn(options: ScoringOptions, rules: ModelRules) -> None:
 
 
 _RARE_BREAKS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""What ends a line for ``str.splitlines``, but for the line feed."""
+"""The line ends of ``str.splitlines`` except the line feed."""
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, as DCLM has it: ``" ".join(text.strip().splitlines())``."""
+    """Return the text on one line, as in DCLM: ``" ".join(text.strip().splitlines())``."""
     line = text.strip()
     has_rare = any(map(line.__contains__, _RARE_BREAKS))
     line = " ".join(line.splitlines()) if has_rare else line.replace("\n", " ")  # the same, in less time
@@ -147,15 +147,15 @@ def one_line(text: str) -> str:
 
 
 _LEAST = 0.5
-"""Probability from which a language is told."""
+"""Least probability of a language."""
 _PREFIX = "__label__"
 
 
 class FastTextLanguages(FastTextModel):
-    """A fastText classifier of languages, for texts of archives that do not say which language they are in, such as
-    lid.176 (Joulin et al. 2016), whose labels are ``__label__CODE``.
+    """A fastText classifier of languages, for texts of archives that do not give their language, such as lid.176
+    (Joulin et al. 2016), with labels ``__label__CODE``.
 
-    Raises InputError where the file is no whole model.
+    Raises InputError if the file is not a complete model.
     """
 
     _fault = "--language-model {} tells nothing: {}"

@@ -1,4 +1,4 @@
-"""Language identification: tells the language of texts whose corpus does not say it, without any file of the user's."""
+"""Language identification for texts whose corpus does not give their language, without a file of the user's."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _CHARACTERS: Final = 4000
 """Characters of a text that are read. On 1,848 real pages in 27 languages this many give as few errors as the whole
 text, 0.3%, in a third of its time: 1 ms a page. A quarter of them gives five times as many errors."""
 _LEAST: Final = 0.3
-"""Probability from which a language is told. Of 2,746 pages of English documentation, 185 had less than 0.5. English
-was the most probable language for 88 of the 93 of them that had 0.3 or more, and for 68 of the 92 below."""
+"""Least probability of a language. Of 2,746 pages of English documentation, 185 had less than 0.5. English was the most
+probable language for 88 of the 93 of them that had 0.3 or more, and for 68 of the 92 below."""
 _NO_LANGUAGE: Final = "zxx"
-"""The label of texts that have no words, as ISO 639-2 has it."""
+"""The label of texts without words, from ISO 639-2."""
 
 
 class Languages(Protocol):
-    """Tells the languages of texts. Must survive a fork, and pickling where processes are spawned."""
+    """Identifies the languages of texts. Must survive a fork, and pickling where processes are spawned."""
 
     @property
     def digest(self) -> str:
-        """Text that differs if languages are told by something else."""
+        """Text that changes when the method changes."""
 
     def load(self) -> None:
         """Load what the first text would load."""
 
     def language(self, text: str) -> str | None:
-        """Return the code of a text's language; None if it cannot be told."""
+        """Return the code of a text's language; None if it is unknown."""
 
 
 class BundledLanguages:
-    """Tells 139 languages by py3langid, whose model comes in its package (Lui and Baldwin 2012, langid.py).
+    """Identifies 139 languages by py3langid, whose model comes in its package (Lui and Baldwin 2012, langid.py).
 
-    Codes are those of ISO 639-1, or of ISO 639-3 for a language that has none. Nothing is downloaded.
+    Codes are those of ISO 639-1, or of ISO 639-3 for a language without one. Nothing is downloaded.
     """
 
     @property

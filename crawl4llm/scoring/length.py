@@ -9,10 +9,10 @@ from crawl4llm.scoring.scorer import ScoringOptions
 
 
 class LengthScorer:
-    """Characters of the text, as the published code's ``length`` counts them."""
+    """Characters of the text, counted as by ``length`` in the published code."""
 
     digest = hashlib.sha256(b"length").hexdigest()
-    """SHA-256 of its name: there is one of its kind."""
+    """SHA-256 of its name, because there is only one of its kind."""
 
     @classmethod
     def from_options(cls, options: ScoringOptions) -> LengthScorer:

@@ -1,5 +1,5 @@
-"""The lines of a text: how long they are, and how much of them are links. Navigation, lists of links and single words
-such as ``[edit]`` are told by it from running text, in any language."""
+"""The lines of a text: their length, and the share of links in them. They distinguish navigation, lists of links and
+single words such as ``[edit]`` from running text, in any language."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 _BYTES_A_WORD: Final = 6
-"""Bytes of UTF-8 that count as a word, a blank included: scripts without blanks have no other measure."""
+"""Bytes of UTF-8 that count as a word, a blank included, because scripts without blanks have no other measure."""
 _SEPARATORS = re.compile("[|\u00b7\u2022\u00bb\u203a\t]")
-"""Signs between several links of one line, or between the cells of a table's row."""
+"""Separators of links in a line, or of cells in a table row."""
 _WORD = re.compile(r"\w+")
 
 
 class Lines(NamedTuple):
-    """Figures of the lines of a text that are not blank."""
+    """Figures of the lines of a text, without blank ones."""
 
     words: float
-    """Mean words a line, a word being six bytes."""
+    """Mean words a line; a word is six bytes."""
     linked: float
-    """Share of the text that is in lines made of links alone, from 0 to 1."""
+    """Share of the text in lines that consist of links, from 0 to 1."""
 
     @property
     def unlinked_words(self) -> float:
-        """Mean words a line outside of lines made of links."""
+        """Mean words a line, without lines that consist of links."""
         return self.words * (1 - self.linked)
 
 
 def lines_of(text: str, link_texts: Iterable[str]) -> Lines | None:
-    """Return figures of a text, by the texts of the links on its page; None for a blank text.
+    """Return figures of a text, with the texts of the links on its page; None for a blank text.
 
-    A line is made of links if it is the text of one, or several with separators between. Only letters and digits are
-    compared.
+    A line consists of links if it is the text of one, or of several with separators between. Only letters and digits
+    are compared.
     """
     links = {_letters(one) for one in link_texts} - {""}
     lines = count = linked = 0

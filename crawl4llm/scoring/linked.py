@@ -1,7 +1,7 @@
 """The share of a page's text that stands in links: large for lists of links, small for prose.
 
-Extractors of text do not say which words they took out of links. So each word of the text is looked up in the page by
-itself and the word before it, which finds 97% of the words that trafilatura and resiliparse give.
+Extractors do not say which words they took from links. So each word of the text, with the word before it, is looked up
+in the page, which finds 97% of the words that trafilatura and resiliparse give.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from crawl4llm.base.html_tree import HtmlTree
 
 _SILENT: Final = "script, style, noscript, template"
 _MOST_LINKS: Final = 10_000
-"""Links of a page that are looked at, as many as a crawl follows."""
+"""Most links of a page that are read, as many as a crawl follows."""
 _LONGEST: Final = 1 << 20
-"""Characters that are read of the page's text, and of the text: to count the words of 10 MB would take 1 GB."""
+"""Most characters of the page's text, and of the text, that are read: counting the words of 10 MB would take 1 GB."""
 _START, _END = "\1", "\2"
 _IDEOGRAPHS: Final = "\u2e80-\u9fff\uf900-\ufaff"
-"""Characters of which each counts as a word: Chinese and Japanese have no blanks between words."""
+"""Characters that count as a word each: Chinese and Japanese have no blanks between words."""
 _WORD: Final = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+")
 
 Pair = tuple[str, str]
-"""A word of a text, behind the one before it."""
+"""A word of a text, after the word before it."""
 
 
 def linked_share(page: HtmlTree, text: str) -> float | None:
-    """Return the share of a text's words that stand in links (``a`` with ``href``) of the page that it is from.
+    """Return the share of a text's words that stand in links (``a`` with ``href``) of its page.
 
-    The share is from 0 to 1; None if the page has no two words of the text in a row. A pair of words that the page has
+    The share is from 0 to 1; None if the page has no two consecutive words of the text. A pair of words that stands
     both in a link and outside counts in proportion. One MiB of page and text is read. The page's tree is changed: links
     are marked in it.
     """
@@ -43,7 +43,7 @@ def linked_share(page: HtmlTree, text: str) -> float | None:
 
 
 def _words(page: HtmlTree) -> tuple[list[str], list[bool]]:
-    """Return the words of a page in its order, and whether each stands in a link."""
+    """Return the words of a page in order, and whether each stands in a link."""
     words: list[str] = []
     linked: list[bool] = []
     for piece, in_link in _pieces(page):

@@ -1,4 +1,4 @@
-"""The rules beside a model: its label for good pages, and how its training texts were made.
+"""The rules beside a model: its label for good pages, and the preparation of its training texts.
 
 ``scrapy trainscorer`` writes them as ``MODEL.json`` next to a model file MODEL: ``model.bin.json`` for ``model.bin``.
 """
@@ -34,7 +34,7 @@ class ModelRules:
     label: str
     """The label whose probability is the influence score."""
     extractor: str | None
-    """Extractor of the texts, as TEXT_EXTRACTOR has it; None where no text came from HTML."""
+    """Extractor of the texts, a value of TEXT_EXTRACTOR; None if no text came from HTML."""
     digest: str
     """SHA-256 of the model file, in hex."""
     text_rule: str = TEXT_RULE
@@ -85,7 +85,7 @@ def read_rules(model: Path) -> ModelRules | None:
 
 
 def follow_rules(options: S, given: Container[str] = ()) -> S:
-    """Return options with the rules beside SCORER_MODEL, but for the ``given`` ones; raises like :func:`read_rules`."""
+    """Return options with the rules beside SCORER_MODEL, except the ``given`` ones; raises like :func:`read_rules`."""
     if options.scorer_model is None:
         return options
     rules = read_rules(given_path(options.scorer_model))

@@ -1,4 +1,4 @@
-"""Passes over many pages in worker processes, cached on disk in blocks: a killed one goes on where it was."""
+"""Passes over many pages in worker processes, cached on disk in blocks, so that a killed pass can continue."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _DIGEST_BYTES = 32
 
 
 class BlockStore:
-    """A folder of blocks that depend on the same things, such as corpus and model; ``depends_on`` says on which.
+    """A folder of blocks with the same dependencies, such as corpus and model, which ``depends_on`` identifies.
 
-    Each file holds a digest of its content and of ``depends_on``. One that does not fit, because it is damaged or was
-    copied from elsewhere, is named in the log and counts as absent.
+    Each file holds a digest of its content and of ``depends_on``. A file that does not match, because it is damaged or
+    was copied from elsewhere, is logged and counts as absent.
     """
 
     def __init__(self, parent: Path, depends_on: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class BlockStore:
         self.folder = parent / self._identity.hex()[:24]
 
     def load(self, number: int) -> Arrays | None:
-        """Return a block; None where it is not there or cannot be used."""
+        """Return a block; None if it is not there or cannot be used."""
         path = self._path(number)
         data = None
         with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError):
@@ -63,14 +63,14 @@ class BlockStore:
             return {name: arrays[name] for name in arrays.files}
 
     def read(self, number: int) -> Arrays:
-        """Return a block that was there just now. Raises InputError where it is gone."""
+        """Return a block that was loaded just before. Raises InputError if it is gone."""
         block = self.load(number)
         if block is None:
             raise InputError(f"{self._path(number)} was removed or damaged while it was read; give the command again")
         return block
 
     def save(self, number: int, arrays: Arrays) -> None:
-        """Write a block, whole or not at all. Raises InputError where that cannot be."""
+        """Write a block, whole or not at all. Raises InputError if that fails."""
         content, contents = io.BytesIO(), dict[str, Any](arrays)
         np.savez(content, **contents)
         data = content.getvalue()
@@ -95,17 +95,17 @@ def _write_whole(path: Path, data: bytes) -> None:
 _UNIT = " pages"
 
 BLOCK = 4096
-"""Pages computed, and saved, at once: a few seconds of work."""
+"""Pages computed and saved at once: a few seconds of work."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Pages:
-    """Documents to look at."""
+    """Documents of a pass."""
 
     name: str
-    """Name that no other documents of the same corpus have."""
+    """Name, unique among the documents of a corpus."""
     count: int
     keys: Callable[[], Iterator[str]]
 
@@ -117,13 +117,13 @@ class Question(Generic[T]):
     what: str
     """The question in a word or two, for the progress bar."""
     depends_on: Mapping[str, Any]
-    """Everything but the pages that the result depends on."""
+    """All dependencies of the result except the pages."""
     of_page: Callable[[PageRater, Any], T]
-    """The function, which a worker process finds by its module and name; it is given a page's key."""
+    """The function, which a worker process finds by its module and name; its argument is a page's key."""
     pack: Callable[[Sequence[T | Rating]], Arrays]
     """Function that makes the block of some pages; a page that failed is a Rating with the reason."""
     scores: ScoreCache | None = None
-    """A cache for the scores that the function gives: it is given each page's key with the Rating that is known."""
+    """A cache for scores from the function, which is given each page's key with the known Rating."""
 
 
 class _Block(NamedTuple):
@@ -136,7 +136,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pass(Generic[T]):
-    """A pass over pages: computes blocks, and says which there are. Pickled for tasks."""
+    """A pass over pages: computes blocks, and knows which exist. Pickled for tasks."""
 
     task: Question[T]
     pages: Pages
@@ -145,7 +145,7 @@ class _Pass(Generic[T]):
     processes: int
 
     def is_done(self, block: _Block) -> bool:
-        """Return whether a block is in the folder, whole."""
+        """Return whether a complete block is in the folder."""
         return self.store.load(block.number) is not None
 
     def compute(self, blocks: Sequence[_Block]) -> Iterator[None]:
@@ -160,10 +160,10 @@ class _Pass(Generic[T]):
 def run_pass(
     task: Question[T], pages: Pages, rater: PageRater, processes: int, cache: Path, executor: Executor, *, show: bool
 ) -> Iterator[Arrays]:
-    """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
+    """Compute the blocks of all pages and yield them in order, each read when it is needed.
 
-    Only what is not in the folder ``cache`` yet is computed; processes are started only for that. Raises InputError
-    where the cache cannot be read or written.
+    Only blocks that the folder ``cache`` lacks are computed, and processes are started only for that. Raises InputError
+    if the cache cannot be read or written.
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
     blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]

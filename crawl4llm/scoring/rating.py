@@ -1,4 +1,4 @@
-"""The tasks of the worker processes: look up pages, take their text, rate them."""
+"""The tasks of the worker processes: look up pages, extract their text, rate them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class TextSet(Protocol):
-    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.work.KnownTexts`."""
+    """Known texts; see :class:`crawl4llm.parts.known_texts.work.KnownTexts`."""
 
     @property
     def identity(self) -> str: ...
@@ -37,36 +37,36 @@ class TextSet(Protocol):
 
 
 class TextClassifier(Protocol):
-    """Says of what class a text is; see :class:`crawl4llm.scoring.classifiers.Classifier`."""
+    """Gives a text a class; see :class:`crawl4llm.scoring.classifiers.Classifier`."""
 
     def classify(self, text: str) -> int | None: ...
 
 
 @dataclass(frozen=True)
 class PageRater:
-    """The objects that a worker needs: pickled where processes are spawned, inherited where they are forked."""
+    """The objects that a worker needs: pickled if processes are spawned, inherited if they are forked."""
 
     corpus: Corpus
     scorer: Scorer
     extractor: str | None
     """Name of the extractor of text from HTML; None for the corpus's own clean text."""
     others: Mapping[str, Scorer] = field(default_factory=dict)
-    """Scorers that the policy needs besides, by name."""
+    """Further scorers that the policy needs, by name."""
     known_texts: TextSet | None = None
-    """Texts that somebody has already, where pages are compared with some."""
+    """Known texts, if pages are compared with some."""
     classifiers: Sequence[TextClassifier] = ()
-    """Those of MIXTURE."""
+    """Classifiers of MIXTURE."""
     lines: bool = False
     """True if figures of a text's lines are wanted (:mod:`crawl4llm.scoring.lines`)."""
 
     def load(self) -> None:
-        """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
+        """Load what scorers load late, so that processes forked later share it. Raises InputError."""
         for one in (self.scorer, *self.others.values(), *self.classifiers):
             if load := getattr(one, "load", None):
                 load()
 
     def text(self, key: str) -> str:
-        """Return the text that is scored. Raises PageError."""
+        """Return the scored text. Raises PageError."""
         if self.extractor is None:
             return self.corpus.text(key)
         return self.extract(self.corpus.html(key))
@@ -82,7 +82,7 @@ class PageRater:
         return self.lines or bool(self.classifiers)
 
     def scorer_named(self, name: str) -> Scorer:
-        """Return one of the others, or else the scorer of influence."""
+        """Return one of ``others``, otherwise the scorer of influence."""
         return self.others.get(name, self.scorer)
 
 
@@ -98,7 +98,7 @@ class HtmlPage:
 
     @property
     def weight(self) -> int:
-        """Bytes of it."""
+        """Its bytes."""
         return len(self.html)
 
 
@@ -110,19 +110,19 @@ class Rating(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """A rating with the text that it is for, or its signature. The fields after the reason have the order
-    of those in :class:`crawl4llm.parts.Rated`."""
+    """A rating with its text, or the signature of that. The fields after the reason have the order of those in
+    :class:`crawl4llm.parts.Rated`."""
 
     score: float | None
     reason: str | None
     text: str | None
-    """None where only the signature is wanted."""
+    """None if only the signature is wanted."""
     signature: bytes = b""
-    """See :mod:`crawl4llm.scoring.signatures`; empty where it is not wanted, or the text is blank."""
+    """See :mod:`crawl4llm.scoring.signatures`; empty if it is not wanted, or the text is blank."""
     known: bool = False
-    """Whether the text is a known one, word for word or nearly, where there are any."""
+    """True if the text is a known one, word for word or nearly."""
     classes: tuple[int, ...] | None = None
-    """Its class by each classifier, where there are any; None where it is blank."""
+    """Its class by each classifier; None if it is blank."""
     lines: Lines | None = None
     """Figures of its lines, if they are wanted; None if it is blank."""
 
@@ -130,9 +130,9 @@ class RatedText(NamedTuple):
 Task = Callable[[PageRater, str], Rating]
 """A function that rates a page of the corpus; a worker finds it by its module and name."""
 R = TypeVar("R")
-"""Type of the rater: :class:`PageRater`, or another that has what its tasks need."""
+"""Type of the rater: :class:`PageRater`, or another one with the objects that its tasks need."""
 J = TypeVar("J")
-"""Type of what is rated, for example a document key."""
+"""Type of a rated object, for example a document key."""
 P = TypeVar("P", bound="Comparable")
 """Type of what identifies a page, such as a document key."""
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class Comparable(Protocol):
 
 
 class Raters(Generic[R]):
-    """Rates pages in this process; :class:`~crawl4llm.scoring.workers.PageWorkers` does in others."""
+    """Rates pages in this process; :class:`~crawl4llm.scoring.workers.PageWorkers` rates them in others."""
 
     processes = 0
 
@@ -167,16 +167,16 @@ class Raters(Generic[R]):
             load()
 
     def close(self) -> None:
-        """End the processes and files that it has; none here."""
+        """End its processes and close its files, of which this class has none."""
 
     async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Return a task's result for each page, in the order of ``pages``."""
         return rate_all(self.rater, task, pages)
 
     def run_all(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
-        """Do the same for code that no event loop runs. Ctrl-C raises KeyboardInterrupt while pages are rated.
+        """Like :meth:`run`, for code outside an event loop. Ctrl-C raises KeyboardInterrupt while pages are rated.
 
-        An event loop that Ctrl-C interrupts while it is made or closed leaves an error of its own on the terminal.
+        An event loop that Ctrl-C interrupts while it is made or closed prints its own error.
         """
         with ExitStack() as held_back:
             held_back.enter_context(interrupt_held_back())
@@ -191,7 +191,7 @@ class Raters(Generic[R]):
             return asyncio.run(run())
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
-        """Do the same for a few pages, in one process."""
+        """Like :meth:`run`, for a few pages in one process."""
         return rate_all(self.rater, task, pages)
 
 
@@ -208,13 +208,13 @@ def _influence_and_text(rater: PageRater, page: str | HtmlPage) -> RatedText:
 
 
 def _named(rater: PageRater, page: str | HtmlPage) -> tuple[str, str]:
-    """Return how errors call a page, and its main text. Raises PageError."""
+    """Return the name of a page in errors, and its main text. Raises PageError."""
     return (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
 
 
 def _all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
-    """Return the influence score of a page's main text, and its classes and figures of its lines, as far as they are
-    wanted. So are its signature, which tells whether it is a known one, and the text itself."""
+    """Return the influence score of a page's main text and, if wanted, its classes, the figures of its lines, its
+    signature and the text itself. The signature also tells whether the text is known."""
     name, main = _named(rater, page)
     signed, known = b"", False
     if signature:
@@ -239,8 +239,8 @@ def _link_texts(rater: PageRater, page: str | HtmlPage) -> frozenset[str]:
 def influence_task(
     *, text: bool, signature: bool, more: bool = False
 ) -> Callable[[PageRater, str | HtmlPage], Rating | RatedText]:
-    """Return the task that gives the influence score of a page, and if wanted its main text and signature. ``more``:
-    what :attr:`PageRater.tells_more` says."""
+    """Return the task that gives the influence score of a page and, if wanted, its main text and signature. ``more``:
+    see :attr:`PageRater.tells_more`."""
     if signature or more:
         return partial(_all_of_text, text=text, signature=signature)
     return _influence_and_text if text else influence
@@ -253,7 +253,7 @@ def scores_by(rater: PageRater, key: str, names: Sequence[str]) -> list[float]:
 
 
 def score_of(scorer: Scorer, text: str, page: str) -> float:
-    """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
+    """Return the score of one text. Raises InputError, naming its page, if that is not a finite number."""
     try:
         (score,) = scorer.score([text])
         finite = math.isfinite(score)
@@ -265,7 +265,7 @@ def score_of(scorer: Scorer, text: str, page: str) -> float:
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
-    """Return the score of a page's text, 0 with ``no_text`` if it is blank. Raises as :func:`score_of` does."""
+    """Return the score of a page's text, 0 with ``no_text`` if it is blank. Raises the errors of :func:`score_of`."""
     return Rating(score_of(scorer, text, page)) if text.strip() else Rating(0.0, NO_TEXT)
 
 
@@ -277,7 +277,7 @@ def indegree(rater: PageRater, key: str) -> Rating:
 def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
     """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
 
-    Raises InputError where a task does, and MachineError where this machine is out of something: no fault of a page.
+    Raises InputError if a task does, and MachineError if a resource of this machine is exhausted.
     """
     ratings: list[T | Rating] = []
     for page in pages:

@@ -1,9 +1,9 @@
 """The score cache: influence scores of a corpus's pages, kept on disk for all crawls and evaluations of it.
 
-One file a corpus, model and text: a table of slots of 32 bytes. A page's digest names a slot, and its entry lies there
-or in one of the next 63. So it is found with one read and added with one write, whatever the table's size; an entry
-with its checksum stands by itself, so that processes share the file without locks, one that is killed leaves whole
-entries, and damage costs no more than the entries that it hits.
+Each combination of corpus, model and text has one file, a table of slots of 32 bytes. A page's digest names a slot, and
+its entry lies there or in one of the next 63. So an entry is found with one read and added with one write, for any size
+of the table. Each entry has its own checksum, so processes share the file without locks. A killed process leaves whole
+entries, and damage costs only the entries that it hits.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from crawl4llm.scoring.text import extractor_identity
 logger = logging.getLogger(__name__)
 
 _FORMAT: Final = 1
-"""Version of the entries, and of how text is made from pages: another one has files of its own."""
+"""Version of the entries, and of the extraction of text; another version has its own files."""
 _ENTRY: Final = struct.Struct("<16sdII")
-"""Digest of the page's key, score, place in _REASONS, CRC-32 of what stands before."""
+"""Digest of the page's key, score, index in _REASONS, CRC-32 of the fields before."""
 _CHECKED: Final = _ENTRY.size - 4
 _EMPTY: Final = bytes(_ENTRY.size)
 _WINDOW: Final = 64 * _ENTRY.size
 _SLOTS_PER_PAGE: Final = 3
-"""So many that a page finds all 64 slots of its window taken in one of 10^12 cases."""
+"""Enough that a page finds all 64 slots of its window taken in one of 10^12 cases."""
 _REASONS: Final = (None, NO_TEXT, MissingRecord.reason, NO_HTML)
-"""Properties of a page. What is not here belongs to the moment (time limit, killed worker, disk error), to a setting
-(DOWNLOAD_MAXSIZE), or can be repaired (damaged record), and is found out again."""
+"""Reasons that are properties of a page. Others are temporary (time limit, killed worker, disk error), depend on a
+setting (DOWNLOAD_MAXSIZE), or can be repaired (damaged record), so they are determined again."""
 _SCORED: Final = (None, NO_TEXT)
 _NAME: Final = re.compile(r"[0-9a-f]{32}\.scores")
 _LARGEST_FILE: Final = 1 << 30
-"""Bytes, holes included; in a table that is too small for its corpus, new entries take the places of old ones."""
+"""Most bytes, holes included; in a table that is too small for its corpus, new entries replace old ones."""
 _LARGEST_FOLDER: Final = 4 << 30
 
 
 class ScoreCache:
-    """The file in a folder for the scores that ``depends_on`` identifies, of a corpus of so many pages.
+    """The file for the scores that ``depends_on`` identifies, of a corpus of ``pages`` pages.
 
-    It is opened when it is first used. Where it cannot be opened, read or written, that is logged once, and from then
-    on it holds nothing and keeps nothing.
+    It is opened when it is first used. If it cannot be opened, read or written, that is logged once, and from then on
+    the cache is empty and stores nothing.
     """
 
     def __init__(self, folder: Path, depends_on: Mapping[str, Any], pages: int) -> None:
@@ -59,7 +59,7 @@ class ScoreCache:
         identity = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).digest()
         self.path = folder / f"{identity.hex()[:32]}.scores"
         self.found = self.added = 0
-        """Scores that it had, and that it was given."""
+        """Scores that were found, and scores that were added."""
         self._hash = hashlib.blake2b(digest_size=16, key=identity)
         most = (_LARGEST_FILE - _WINDOW) // _ENTRY.size
         self._slots = min(max(pages, 1) * _SLOTS_PER_PAGE, most)
@@ -71,12 +71,12 @@ class ScoreCache:
 
     @property
     def is_new(self) -> bool:
-        """Whether it held nothing when it was opened, or cannot be used."""
+        """True if it was empty when it was opened, or cannot be used."""
         self._open()
         return self._is_new or self._fd is None
 
     def find(self, pages: Sequence[str]) -> list[Rating | None]:
-        """Return what pages scored, in their order; None where that is not known."""
+        """Return the ratings of pages, in order; None for an unknown one."""
         if self.is_new:
             return [None] * len(pages)
         assert self._fd is not None
@@ -89,7 +89,7 @@ class ScoreCache:
         return ratings
 
     def add(self, pages: Sequence[str], ratings: Iterable[Rating]) -> None:
-        """Keep what pages scored, but for what may be otherwise at the next time."""
+        """Store the ratings of pages, except those that may differ at another time."""
         self._open()
         for page, rating in zip(pages, ratings, strict=True):
             self.added += 1
@@ -125,7 +125,7 @@ class ScoreCache:
             self._give_up(error)
 
     def _make_room(self, size: int) -> None:
-        """Remove other files, that which was used longest ago first, until one of that size can stay beside them."""
+        """Remove other files, the least recently used first, until one of that size can stay beside them."""
         with os.scandir(self.path.parent) as entries:
             others = [entry for entry in entries if _NAME.fullmatch(entry.name) and entry.name != self.path.name]
         found = [(entry.stat(follow_symlinks=False), entry.path) for entry in others]
@@ -156,7 +156,8 @@ class ScoreCache:
         os.pwrite(fd, entry + struct.pack("<I", crc32(entry)), offset + at)
 
     def _look(self, fd: int, page: str) -> tuple[bytes, int, bytes, int]:
-        """Return a page's digest, the offset of its window, what is there, and the digest's place in it, if any."""
+        """Return a page's digest, the offset of its window, the content of that, and the digest's place in it, if
+        any."""
         hashed = self._hash.copy()
         hashed.update(page.encode("utf-8", "surrogatepass"))
         digest = hashed.digest()
@@ -165,7 +166,7 @@ class ScoreCache:
         return digest, offset, window, window.find(digest)
 
     def _free(self, window: bytes) -> int:
-        """Return the first place without a whole entry; the first of all where there is none."""
+        """Return the first place without a valid entry; the first place if all are valid."""
         for at in range(0, len(window), _ENTRY.size):
             entry = window[at : at + _ENTRY.size]
             if entry == _EMPTY:
@@ -178,7 +179,7 @@ class ScoreCache:
     def _warn_of_damage(self) -> None:
         if not self._has_warned:
             self._has_warned = True
-            logger.warning("SCORE_CACHE %s is damaged; scores that were lost are computed again", self.path)
+            logger.warning("SCORE_CACHE %s is damaged; lost scores are computed again", self.path)
 
     def _give_up(self, error: OSError) -> None:
         logger.warning("SCORE_CACHE %s is not used: %s", self.path, error.strerror)
@@ -186,7 +187,7 @@ class ScoreCache:
 
 
 def _is_whole(entry: bytes) -> bool:
-    """Return whether an entry is one that was written so, with values that can be."""
+    """Return whether an entry has a right checksum and possible values."""
     if len(entry) < _ENTRY.size:
         return False
     _, score, reason, check = _ENTRY.unpack(entry)

@@ -1,4 +1,4 @@
-"""The scorers, how one is loaded, and the settings of scoring."""
+"""The scorers, their loading, and the settings of scoring."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SCORERS = {
 
 
 def scorer_name(value: Any) -> str:
-    """Take one of SCORERS, or the dotted path of a scorer class."""
+    """Check one of SCORERS, or the dotted path of a scorer class."""
     return str(value) if is_dotted(value) else str(one_of(*SCORERS)(value))
 
 
 def _number_of_workers(value: Any) -> int:
-    """Return the number of processes to start, -1 for as many as there are cores."""
+    """Return the number of processes to start; -1 means one for each core."""
     number: int = whole(-1)(value)
     if number > _WORKERS_PER_CORE * cores():
         most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
@@ -38,22 +38,22 @@ class ScoringOptions:
     """The checked values of settings for influence scores."""
 
     text_extractor: str = fixed("trafilatura", one_of(*EXTRACTORS))
-    """Extractor of main text from HTML: `trafilatura`, `resiliparse`, or `both`, which chooses by page
-    ([training.md](training.md#which-extractor)). The live profile has `both`. Not set: taken from the rules beside
+    """Extractor of main text from HTML: `trafilatura`, `resiliparse`, or `both`, which chooses for each page
+    ([training.md](training.md#which-extractor)). The live profile has `both`. Default: taken from the rules beside
     `SCORER_MODEL`, if there are any."""
     scorer: str = fixed("fasttext", scorer_name, imports=is_dotted)
     """The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence."""
     scorer_model: str | None = option(None, optional_text)
-    """Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own."""
+    """Path of the fastText classifier (`.bin` or `.ftz`); the demo web brings its own."""
     scorer_label: str = fixed("__label__hq", text)
-    """The classifier's label whose probability is the influence score. Not set: taken from the rules beside
+    """The classifier's label whose probability is the influence score. Default: taken from the rules beside
     `SCORER_MODEL` (`MODEL.json`, by `scrapy trainscorer`), if there are any."""
     scoring_workers: int = option(-1, _number_of_workers)
-    """Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the crawler's
+    """Processes that look up, extract and score, at most 4 for each core. -1: one for each core. 0: none; the crawler's
     own process does it, without a time limit."""
     score_cache: str | None = option(None, text_or_empty)
-    """Simulations: folder in which influence scores are kept, for other crawls and `scrapy evaluate`
-    ([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Not set: `scores` in the project's `.scrapy`;
+    """Simulations: folder for influence scores, which other crawls and `scrapy evaluate` reuse
+    ([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Default: `scores` in the project's `.scrapy`;
     empty: none."""
 
     @property
@@ -63,15 +63,15 @@ class ScoringOptions:
 
     @property
     def extracts(self) -> bool:
-        """True if the text that is scored is taken from HTML; a corpus may have clean text instead."""
+        """True if the scored text is extracted from HTML; a corpus may have clean text instead."""
         return True
 
 
 class Scorer(Protocol):
     """Rates the main text of pages. Must survive a fork, and pickling where processes are spawned.
 
-    One that loads much when the first text comes has a method ``load``: worker processes are forked after it. One whose
-    scores are probabilities has ``gives_probabilities = True``.
+    If the first text would load much, it has a method ``load``, which is called before worker processes are forked. If
+    its scores are probabilities, it has ``gives_probabilities = True``.
     """
 
     @classmethod
@@ -80,14 +80,14 @@ class Scorer(Protocol):
 
     @property
     def digest(self) -> str:
-        """SHA-256 in hex; scorers that give other scores have another."""
+        """SHA-256 in hex; differs between scorers that give different scores."""
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one finite score for each text; higher is better."""
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """Return weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
+    """Return weights by scorer, from ``name:weight,name:weight``. Raises ValueError that names the fault."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, _, weight = (word.strip() for word in part.rpartition(":"))

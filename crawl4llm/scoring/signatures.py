@@ -1,8 +1,8 @@
-"""Signatures of texts: how much of their words two texts share is estimated from theirs, without the texts.
+"""Signatures of texts, from which the share of common words of two texts is estimated.
 
-Broder 1997, On the resemblance and containment of documents: MinHash of the runs of five words. What is kept of it is
-short: the lowest bit of each hash (Li and König 2010, b-Bit minwise hashing), and a checksum of each band of eight, of
-which texts that are alike probably have one in common (Leskovec et al., Mining of Massive Datasets, 3.4).
+Broder 1997, On the resemblance and containment of documents: MinHash of the runs of five words. A signature has the
+lowest bit of each hash (Li and König 2010, b-Bit minwise hashing), and a checksum of each band of eight hashes. Texts
+that are alike probably share a checksum (Leskovec et al., Mining of Massive Datasets, 3.4).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ BANDS: Final = 16
 SIGNATURE: Final = struct.Struct(f"<QQ{BANDS}I")
 """The bits, as two numbers, and the checksums."""
 SCHEME: Final = "rensa 2"
-"""What made the hashes: the ALGORITHM_VERSION of rensa. Signatures of others cannot be compared with them."""
+"""ALGORITHM_VERSION of rensa, which makes the hashes. Signatures of other versions cannot be compared with them."""
 SIMILARITY: Final = 0.8
-"""Share of runs of words in common (Jaccard) from which on texts are near duplicates of each other."""
+"""Least share of common runs of words (Jaccard) of near duplicates."""
 _MOST_BITS: Final = HASHES - round((1 + SIMILARITY) / 2 * HASHES)
-"""Bits in which two texts as similar as that differ: half of those of the hashes that they do not share."""
+"""Bits in which two texts of that similarity differ: half of the bits of the hashes that they do not share."""
 _WORDS, _SEED = 5, 1
 _BAND: Final = struct.Struct(f"<{HASHES // BANDS}I")
 
 
 def require_library(wanted_by: str = "NEAR_DUPLICATES", instead: str = "set it to off") -> None:
-    """Raise InputError where the library that makes the hashes is not installed, or one that makes others; it says what
-    wants it, and what to do without it."""
+    """Raise InputError if rensa is not installed, or a version with other hashes; ``wanted_by`` names the setting that
+    needs it, ``instead`` an alternative."""
     try:
         from rensa import RMinHash  # perhaps missing, or another version
     except ImportError:
@@ -39,8 +39,8 @@ def require_library(wanted_by: str = "NEAR_DUPLICATES", instead: str = "set it t
 
 
 def signature_of(text: str) -> bytes:
-    """Return the signature of a text, as SIGNATURE packs it: of its runs of five words in lower case, or of all of it
-    where it has fewer; empty for a blank text."""
+    """Return the signature of a text, packed by SIGNATURE: of its runs of five words in lower case, or of the whole
+    text if it is shorter. Empty for a blank text."""
     from rensa import RMinHash  # few crawls need it
 
     words = text.lower().encode("utf-8", "replace").decode().split()
@@ -56,5 +56,5 @@ def signature_of(text: str) -> bytes:
 
 
 def are_alike(first: int, second: int, other_first: int, other_second: int) -> bool:
-    """Return whether two texts are near duplicates, by the two numbers each that hold the bits of their signatures."""
+    """Return whether two texts are near duplicates, by the two numbers with the bits of each signature."""
     return (first ^ other_first).bit_count() + (second ^ other_second).bit_count() <= _MOST_BITS

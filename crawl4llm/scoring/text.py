@@ -18,7 +18,7 @@ Extractor = Callable[[str], str]
 
 @cache
 def _prepared() -> Any:
-    """Return trafilatura, when it is first needed."""
+    """Import trafilatura, when it is first needed, and return it."""
     import trafilatura  # slow: 300 ms
 
     from crawl4llm.scoring.faster_trafilatura import make_faster  # with trafilatura
@@ -56,28 +56,29 @@ def _both(html: str) -> str:
 
 
 def _is_whole_page(body: Any) -> bool:
-    """Return whether trafilatura has found no main text and gives all of a page: one paragraph, a text a line
+    """Return whether trafilatura has found no main text and gives the whole page: one paragraph, a text a line
     (``trafilatura.baseline``)."""
     return len(body) == 1 and len(body[0]) == 0 and "\n" in (body[0].text or "")
 
 
 EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse, "both": _both}
-"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024); ``both`` takes trafilatura's text,
-and resiliparse's if trafilatura's is no good (:mod:`crawl4llm.scoring.choosing`)."""
+"""Extractors by their TEXT_EXTRACTOR name. DCLM used ``resiliparse`` (Li et al. 2024); ``both`` takes trafilatura's
+text, or resiliparse's if trafilatura's is bad (:mod:`crawl4llm.scoring.choosing`)."""
 _PACKAGES: Final = {"both": ("trafilatura", "resiliparse")}
 _BOTH_RULE: Final = 2
-"""Number of the rule of ``both``. A change of the rule raises it, so that the score cache does not mix scores."""
+"""Version of the rule of ``both``. A change of the rule raises it, so that the score cache does not mix scores."""
 
 
 def load_extractor(name: str) -> Extractor:
-    """Return an extractor, loaded by a small page."""
+    """Return an extractor, loaded by extracting a small page."""
     extractor = EXTRACTORS[name]
     extractor("<html><body><p>one page</p></body></html>")
     return extractor
 
 
 def extractor_identity(name: str) -> list[str | int]:
-    """Return what the texts of an extractor depend on: its name, the versions of its packages, and its own rule."""
+    """Return the values that determine the texts of an extractor: its name, the versions of its packages, and its own
+    rule."""
     from importlib.metadata import version  # slow to import: 30 ms
 
     rules = [_BOTH_RULE] if name == "both" else []
@@ -85,7 +86,7 @@ def extractor_identity(name: str) -> list[str | int]:
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:
-    """Return the main text of a page given in UTF-8, as far as it is read; the empty string if it has none."""
+    """Return the main text of a page given in UTF-8, as far as it is read; empty if it has none."""
     return extractor(bounded(html).decode("utf-8", errors="replace"))
 
 
@@ -95,7 +96,7 @@ _LONGEST_TITLE: Final = 1 << 16
 
 
 def title_of(html: bytes) -> str:
-    """Return the title of a page given in UTF-8, on one line; the empty string if it has none."""
+    """Return the title of a page given in UTF-8, on one line; empty if it has none."""
     tag = _TITLE.search(html)
     begin = html.find(b">", tag.end()) + 1 if tag else 0
     end = _TITLE_END.search(html, begin, begin + _LONGEST_TITLE) if begin else None
@@ -108,5 +109,5 @@ _CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER fo
 
 
 def count_tokens(text: str) -> int:
-    """Count the runs of bytes between blanks, which fastText takes for words (its ``Dictionary::readWord``)."""
+    """Count the runs of bytes between blanks, which are words to fastText (its ``Dictionary::readWord``)."""
     return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)

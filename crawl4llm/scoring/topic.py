@@ -22,17 +22,17 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(topic: Sequence[str]) -> Callable[[PageRater, str], Mentions]:
-    """Return the task that looks for any of some words in a page."""
+    """Return the task that searches a page for any of some words."""
     return partial(_mentions, topic=tuple(topic))
 
 
 def topic_pattern(topic: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern for any of the words, whole and in whatever case."""
+    """Return a pattern for any of the words, as a whole and in any case."""
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, topic))})(?!\w)", re.IGNORECASE)
 
 
 def has_titles(corpus: Corpus) -> bool:
-    """Return whether the corpus holds HTML, and so titles; else the first line of a text stands for its title."""
+    """Return whether the corpus holds HTML, and so titles; otherwise the first line of a text stands for its title."""
     try:
         corpus.require("html")
     except InputError:

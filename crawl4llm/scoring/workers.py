@@ -1,4 +1,4 @@
-"""Worker processes that rate pages in chunks, and lose no more than the page that kills or hangs them."""
+"""Worker processes that rate pages in chunks, and lose only a page that kills or hangs them."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from crawl4llm.scoring.score_cache import ScoreCache
 
 _SMALLEST_CHUNK, _LARGEST_CHUNK, _CHUNKS_PER_WORKER = 16, 128, 4
 _HEAVY = 48 << 20
-"""Bytes of pages with which a chunk is full, however few they are: their texts come back together."""
+"""Bytes of pages that fill a chunk, for any number of pages, because their texts come back together."""
 _CHUNKS_AHEAD = 2
-"""Chunks handed over for each process: the next one waits while one is worked on."""
+"""Chunks handed over for each process, so that the next one waits while one is in work."""
 _SECONDS_PER_PAGE = 0.25
-"""Seconds for each page that a chunk gets on top of the time limit; afterwards its pages are run one by one."""
+"""Seconds for each page of a chunk, in addition to the time limit; afterwards its pages are run one by one."""
 
 _ATTEMPTS = 3
-"""Runs of a page by itself while the pool breaks under it."""
+"""Runs of a single page while the pool breaks under it."""
 _GRACE = 10.0
-"""Seconds without any answer, on top of a chunk's time limit, after which a pool is given up."""
+"""Seconds without any answer, in addition to a chunk's time limit, after which a pool is given up."""
 
 PAGE_SECONDS: Final = 30.0
-"""Seconds that a page may take to look up, extract and score; over that it fails as ``timeout``. Real pages take
-milliseconds; the limit is for those at which an extractor hangs."""
+"""Most seconds to look up, extract and score a page; a page that takes longer fails as ``timeout``. Real pages take
+milliseconds; the limit is for those that hang an extractor."""
 
 _rater: Any
-"""The rater of a worker process; unset elsewhere."""
+"""The rater of a worker process; unset in other processes."""
 
 W = TypeVar("W", bound="Weighed")
-"""Type of a page that waits."""
+"""Type of a waiting page."""
 
 
 class Weighed(Comparable, Protocol):
@@ -60,8 +60,8 @@ class Weighed(Comparable, Protocol):
 class PageWorkers(Raters[R]):
     """A pool that rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
 
-    Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model. Where
-    there is a cache that holds influence scores, they are started by the first page whose score it lacks.
+    Processes are started by :meth:`start`, best before the reactor runs, so that forked workers share the loaded model.
+    If a cache has influence scores, the first page without one starts them.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class PageWorkers(Raters[R]):
         self._last_answer = 0.0
 
     def start(self) -> None:
-        """Load what the rater needs, start the processes and wait until one of them answers; unless there are scores in
-        the cache, by which all that may not be needed."""
+        """Load the rater, start the processes and wait until one of them answers; not if the cache has scores, which
+        may make all that unnecessary."""
         self._started = self.processes > 0
         if self.scores is not None and not self.scores.is_new:
             return
@@ -85,7 +85,7 @@ class PageWorkers(Raters[R]):
             self._begin().result()
 
     def _begin(self) -> Future[Any]:
-        """Start processes; the result of what is returned is there when one of them answers."""
+        """Start processes; the returned future is done when one of them answers."""
         super().start()
         forks = hasattr(os, "fork") and not BUCKET_VIEWED.is_set()
         self._pool = ProcessPool(
@@ -98,7 +98,7 @@ class PageWorkers(Raters[R]):
             return _submit(self._pool, os.getpid)  # any task: its result shows that the processes run
 
     def close(self) -> None:
-        """Stop the processes, whatever they are at."""
+        """Stop the processes at once."""
         self._started = False
         if self._pool is not None:
             self._pool.stop()
@@ -180,8 +180,8 @@ class PageWorkers(Raters[R]):
     def _is_at_work(self, pool: ProcessPool, time_limit: float) -> bool:
         """Return whether an answer may still come from a pool.
 
-        Pebble forgets tasks that still waited when it gives up a pool, and a process that is killed while it takes up
-        a task leaves a lock for which all others wait.
+        When Pebble gives up a pool, it forgets waiting tasks. A process that is killed while it takes a task leaves a
+        lock for which all others wait.
         """
         if time.monotonic() - self._last_answer > time_limit + _GRACE:
             pool.stop()
@@ -198,12 +198,12 @@ class PageWorkers(Raters[R]):
 
 
 def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> Raters[R]:
-    """Return the rater of pages for a number of processes; 0: this one does it."""
+    """Return the rater of pages for a number of processes; 0: this process."""
     return PageWorkers(rater, processes, scores=scores) if processes or scores is not None else Raters(rater)
 
 
 def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
-    """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
+    """Schedule a task; the first one starts the processes. Raises MachineError if no file can be opened."""
     try:
         future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
     except (OSError, BrokenProcessPool) as error:
@@ -236,7 +236,7 @@ async def rate_by_key(
 
 
 class PageTasks(Generic[W, T]):
-    """Runs a task on pages as they come, in worker processes; those that wait for a process go together."""
+    """Runs a task on pages as they come, in worker processes; pages that wait for a process are sent together."""
 
     def __init__(self, workers: Raters[PageRater], task: Callable[[PageRater, W], T]) -> None:
         self._workers, self._task = workers, task
@@ -244,12 +244,14 @@ class PageTasks(Generic[W, T]):
         self._at_work: set[asyncio.Future[list[T | Rating]]] = set()
 
     def lag(self) -> int:
-        """Return how many pages wait, where the processes have enough to do while others are fetched; else 0."""
+        """Return the number of waiting pages if the processes have enough work while others are fetched; otherwise
+        0."""
         waiting = len(self._waiting)
         return waiting if waiting >= self._places * _SMALLEST_CHUNK else 0
 
     async def run(self, page: W) -> T | Rating:
-        """Return the task's result for a page, or why there is none. Raises InputError where the task does."""
+        """Return the task's result for a page, or a Rating with the reason why it has none. Raises InputError if the
+        task does."""
         result: asyncio.Future[T | Rating] = asyncio.get_running_loop().create_future()
         self._waiting.append((page, result))
         self._hand_over()
@@ -261,7 +263,7 @@ class PageTasks(Generic[W, T]):
         return max(self._workers.processes * _CHUNKS_AHEAD, 1)
 
     def _hand_over(self) -> None:
-        """Fill the places that are free; the more pages wait, the larger are the chunks, and the fewer."""
+        """Fill free places; the more pages wait, the larger and fewer are the chunks."""
         while self._waiting and (free := self._places - len(self._at_work)) > 0:
             size = min(-(-len(self._waiting) // free), _SMALLEST_CHUNK)
             pages, weight = [self._waiting.popleft()], 0

@@ -23,7 +23,7 @@ class InfluenceSpider(Spider):
     """Crawls by Algorithm 1 of Craw4LLM; its seeds and outlinks go to the frontier in bulk, not as requests.
 
     ``seeds``: a file of seeds, which a live crawl needs; without one, CRAWL_SEEDS random documents of the corpus.
-    ``run``: the run, where it was opened before the reactor started (as the project's ``crawl`` command does).
+    ``run``: the run, if it was opened before the reactor started (as the project's ``crawl`` command does).
     """
 
     name = "influence"
@@ -40,12 +40,12 @@ class InfluenceSpider(Spider):
         return super().from_crawler(crawler, *args, run=run or Run(crawler.settings, seeds), **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield no requests: the scheduler begins with the seeds."""
+        """Yield no requests, because the scheduler begins with the seeds."""
         return
         yield  # makes it a generator
 
     def parse(self, response: Response, **_: Any) -> None:
-        """Take the answer to a request: the page, or an HTTP status that says there is none."""
+        """Handle the answer to a request: the page, or an HTTP status without a page."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
             from crawl4llm.live import capturing, request_log  # live only; slow to import
@@ -59,7 +59,7 @@ class InfluenceSpider(Spider):
             self.crawl.fetched(lease, page, response.status)
 
     def parse_several(self, response: Response) -> None:
-        """Take the answer to a request for several documents."""
+        """Handle the answer to a request for several documents."""
         request = response.request
         assert request is not None
         answers = 0
@@ -75,7 +75,7 @@ class InfluenceSpider(Spider):
         self.crawler.stats.inc_value("response_received_count", answers - 1)  # Scrapy has counted one
 
     def on_failure(self, failure: Failure) -> None:
-        """Take the error of a request that has no answer."""
+        """Handle the error of a request without an answer."""
         assert failure.value is not None
         request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
         for lease in leases_of(request):
@@ -119,7 +119,7 @@ class InfluenceSpider(Spider):
             self.crawl.failed(lease, known[1], why, final=known[1] != ROBOTS_UNKNOWN)
 
     def _end(self, error: InputError) -> None:
-        """End the crawl here; it can be taken up again."""
+        """End the crawl here; it can be resumed."""
         if self.crawl.failure is None:
             self.crawl.failure = str(error)
             self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))

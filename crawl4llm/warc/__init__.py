@@ -1,13 +1,12 @@
 """WARC files (ISO 28500) and their CDXJ indexes: written by warcio's record writer, read by a parser of our own.
 
-Written: ``archive`` is what a crawl sees of it; ``writer`` keeps pages in numbered files; ``page_records`` and
-``exchanges`` build their records, of what a corpus holds and of what went over the network, and lines of the index;
-``http_messages`` makes foreign bytes fit.
+Writing: ``archive`` is the interface for a crawl; ``writer`` keeps pages in numbered files; ``page_records`` and
+``exchanges`` build records, of corpus pages and of network exchanges, and lines of the index; ``http_messages`` makes
+foreign bytes fit.
 
-Read: ``cdxj`` reads indexes; ``reader`` opens any file and is the only way to a record; ``records`` parses heads;
+Reading: ``cdxj`` reads indexes; ``reader`` opens any file and is the only way to a record; ``records`` parses heads;
 ``gzip``, ``zstd`` and ``plain`` find records in files; ``payload`` undoes codings and charsets. warcio and FastWARC
-stop at damage, where ours loses no record but the one that it hits: ``benchmarks/notes-damaged-files.md`` has a table
-of what each makes of damaged files.
+stop at damage; this reader loses only the damaged record. ``docs/warc-files.md`` compares the three on damaged files.
 """
 
 import lazy_loader

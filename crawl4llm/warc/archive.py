@@ -1,6 +1,6 @@
-"""What an archive is to a crawl: the protocol, what is stated and decided of one, and the one that keeps nothing.
+"""The archive of a crawl: its protocol, its facts and format, and an archive that keeps nothing.
 
-Apart from the writer, which is only loaded where something is archived.
+Separate from the writer, which is loaded only if pages are archived.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 OPEN_SUFFIX = ".open"
-"""Stands after the name of a WARC file until the file is finished."""
+"""Follows the name of a WARC file until the file is finished."""
 
 
 def host_name() -> str:
-    """Return this machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
+    """Return this machine's name as part of file names: at most 64 characters, the limit of Linux."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
 
 
@@ -30,22 +30,22 @@ class SeriesPosition(NamedTuple):
     """The end of a series of files and their index: everything before it has been handed to the operating system."""
 
     serial: int
-    """Number of the WARC file that the next record goes to."""
+    """Number of the WARC file for the next record."""
     offset: int
-    """Its size in bytes; 0 where it does not exist yet."""
+    """Its size in bytes; 0 if it does not exist yet."""
     index_offset: int
     """Size of the index in bytes."""
 
 
 class ArchivePosition(NamedTuple):
-    """The end of the archive: a place to commit, and to cut back to."""
+    """The end of the archive: committed, and restored by cutting files back."""
 
     serial: int
     """The first three are a :class:`SeriesPosition`, of the page files."""
     offset: int
     index_offset: int
     text_serial: int = 0
-    """The last three likewise, of the text files; 0 where there are none."""
+    """The last three are the same for the text files; 0 without text files."""
     text_offset: int = 0
     text_index_offset: int = 0
 
@@ -62,7 +62,7 @@ class ArchivePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInfo:
-    """Facts that an archive states about its crawl; equal for equal crawls."""
+    """Facts in an archive about its crawl; equal for equal crawls."""
 
     crawl_id: UUID
     """Namespace of all record ids."""
@@ -73,57 +73,60 @@ class ArchiveInfo:
     fields: Values
     """Values of warcinfo records (6.2): software, operator, robots, policy; ``isPartOf`` and the format are added."""
     host: str | None = None
-    """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
+    """Name of this machine in a live crawl, whose file names tell when and where the files began; None in a
+    simulation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFormat:
-    """The form of an archive, but for the size of its files."""
+    """The format of an archive, except the size of its files."""
 
     compression: str = "gzip"
     """A name of :data:`crawl4llm.base.compression.COMPRESSIONS`."""
     text: bool = False
-    """Whether the pages' text is kept, in files of its own."""
+    """True if the pages' text is kept, in separate files."""
     revisits: int = 0
-    """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
+    """Number of payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
     max_age: float = 0
-    """Seconds after which a flush ends a file, where there is a host; 0: any age."""
+    """Seconds after which a flush ends a file, if there is a host; 0: any age."""
     credentials: bool = False
-    """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
+    """True if requests keep Cookie and Authorization; then only their owner may read the files of pages."""
 
 
 class Archive(Protocol):
     """A store of pages, in the order in which they come."""
 
     keeps_text: bool
-    """Whether it wants to have the pages' text."""
+    """True if it needs the pages' text."""
 
     def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
-        """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""
+        """Keep a page, ``fields`` about it, and its text, if wanted. If that fails, ArchiveError is raised and nothing
+        is kept."""
 
     def write_redirects(self, page: PageRecord, fields: Values) -> None:
         """Keep the redirects that led from a document to no page of this archive, and ``fields`` about them: the
-        captures of a page without content. ArchiveError as in :meth:`write`."""
+        captures of a page without content. Raises ArchiveError like :meth:`write`."""
 
     def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
-        """Keep an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, and ``fields``
-        about it. ArchiveError as in :meth:`write`."""
+        """Keep an exchange that belongs to no page, such as that for ``robots.txt``, its ``purpose``, and ``fields``
+        about it. Raises ArchiveError like :meth:`write`."""
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
+        """Finish the full files; with ``fsync``, return once everything before the position is on the disk.
 
-        ArchiveError where that fails; such an archive must not be committed again, but opened at its last commit.
+        Raises ArchiveError if that fails; such an archive must not be committed again, but opened at its last commit.
         """
 
     def position(self) -> ArchivePosition:
-        """Return the end of all pages written; the operating system has every byte before it. Closing keeps it."""
+        """Return the end of all pages written; the operating system has every byte before it. Closing does not change
+        it."""
 
     def close(self, *, fsync: bool = False) -> None:
-        """Finish all files, ``fsync`` as in :meth:`flush`; the archive is not used afterwards."""
+        """Finish all files, ``fsync`` as in :meth:`flush`; the archive cannot be used afterwards."""
 
 
 class NullArchive:
-    """Keeps nothing: archiving switched off."""
+    """An archive that keeps nothing, for crawls without one."""
 
     keeps_text = False
 

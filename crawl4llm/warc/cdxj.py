@@ -1,7 +1,4 @@
-"""Indexes of WARC files, read: in CDXJ, a line a content record, in crawl order.
-
-:mod:`crawl4llm.warc.page_records` makes the lines.
-"""
+"""Reading of CDXJ indexes of WARC files: a line for each content record, in crawl order."""
 
 from __future__ import annotations
 
@@ -19,21 +16,21 @@ from crawl4llm.base.within import is_within
 from crawl4llm.warc.page_records import Entry
 
 INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
-"""Names of the index, and of that of the text files where these are written."""
+"""Names of the index, and of that of text files, if these are written."""
 REVISIT_MIME = "warc/revisit"
 """Media type in an index of a revisit record (cdxj-indexer)."""
 PURPOSE, SITE, SIGNALS = "purpose", "site", "opt-out-signals"
 ABOUT: Final = (PURPOSE, SITE, SIGNALS)
-"""Fields of metadata records that the index has too: of exchanges that are no page's what they were for and of which
-site, and what opts a page out of uses. So an export needs not read the metadata of each page."""
+"""Fields of metadata records that the index repeats: purpose and site of exchanges that belong to no page, and opt-out
+signals. So an export need not read the metadata of each page."""
 _BYTES: Final = re.compile(r"[0-9]{1,17}")
-"""An offset or a length; no file system has files in which a longer number would fit."""
+"""An offset or a length; no file is so large that a longer number would be needed."""
 _FAULTS: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors of parsing something that is no line of an index."""
+"""Parse errors of text that is not a line of an index."""
 
 
 class IndexLine(NamedTuple):
-    """A line of an index, ours or another's, as it stands."""
+    """An unparsed line of an index, of this project or another."""
 
     key: str
     timestamp: str
@@ -41,12 +38,12 @@ class IndexLine(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The document key; empty where it is not known."""
+        """The document key; empty if it is not known."""
         return str(self.fields.get("id", ""))
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """File, offset and length of the record. ValueError, LookupError or TypeError: one cannot be used."""
+        """File, offset and length of the record. Raises ValueError, LookupError or TypeError if one cannot be used."""
         offset, length = (_number(self.fields[name]) for name in ("offset", "length"))
         filename = self.fields["filename"]
         if not is_within(filename):
@@ -60,14 +57,14 @@ class IndexLine(NamedTuple):
 
 
 def _number(value: object) -> int:
-    """Return a number of bytes: a string in our indexes, as such in some of others."""
+    """Return a number of bytes, which is a string in this project's indexes and in some others."""
     if _BYTES.fullmatch(str(value)) is None:
         raise ValueError(f"{value!r:.40} is no offset or length")
     return int(str(value))
 
 
 def parse_index_line(line: bytes) -> IndexLine | None:
-    """Return the line, if it is a whole one."""
+    """Return the line, if it is complete."""
     try:
         parsed = _parse(line.decode("ascii"))
         whole = line.endswith(b"\n") and parsed.place[2] > 0
@@ -79,7 +76,7 @@ def parse_index_line(line: bytes) -> IndexLine | None:
 def parse_many(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yield time stamp and fields of many lines, in a quarter of the time of parsing each; values are not checked.
 
-    Raises LookupError or ValueError where one is no line of an index.
+    Raises LookupError or ValueError for text that is not a line of an index.
     """
     parts = [line.split(b" ", 2) for line in lines]
     fields = orjson.loads(b"[%b]" % b",".join([part[2] for part in parts]))
@@ -87,8 +84,8 @@ def parse_many(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]
 
 
 def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iterator[Entry]:
-    """Yield the entries of documents in an index, in file order; with ``redirects`` those of redirects
-    to them, and of exchanges that are no page's, too.
+    """Yield the entries of documents in an index, in file order; with ``redirects`` also those of redirects to them,
+    and of exchanges that belong to no page.
 
     ``end``: how many bytes of the file to read. Raises InputError that names the file and line that cannot be used.
     """
@@ -106,7 +103,7 @@ def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iter
 
 
 def parse_entry(line: str, at: str) -> Entry:
-    """Return the entry of a line of an index. Raises InputError, with ``at``, where it is none."""
+    """Return the entry of a line of an index. Raises InputError, with ``at``, for other text."""
     try:
         parsed = _parse(line)
         filename, offset, length = parsed.place

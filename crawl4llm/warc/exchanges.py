@@ -1,13 +1,14 @@
-"""Records of what went over the network: ``response`` or ``revisit``, and the ``request`` that led to it.
+"""Records of network exchanges: ``response`` or ``revisit``, and the ``request`` that led to it.
 
-WARC-IP-Address (ISO 28500:2017, 5.10) and WARC-Protocol (IIPC, warc-specifications issue 42) stand on both; the request
+WARC-IP-Address (ISO 28500:2017, 5.10) and WARC-Protocol (IIPC, warc-specifications issue 42) are in both; the request
 names its response in WARC-Concurrent-To (5.7), which counts for both directions. The payload digest is over the entity
-as the server sent it, or as it could be had. WARC-Truncated (5.13) gives the reason why a body is not whole.
+as the server sent it or, if that is unknown, as it was decoded. WARC-Truncated (5.13) gives the reason why a body is
+incomplete.
 
-A payload that the archive holds already makes a ``revisit`` of the profile identical-payload-digest (6.7.2): the HTTP
-head alone, with WARC-Truncated as the profile asks, and the original's id, URL and date.
+For a payload that the archive already holds, a ``revisit`` of the profile identical-payload-digest (6.7.2) is written.
+It has only the HTTP head, with WARC-Truncated as the profile requires, and the original's id, URL and date.
 
-A capture whose URL does not fit into a head is left out; a page's own is then stored as a corpus's page is.
+A capture whose URL does not fit into a head is left out; a page's own is then stored like a corpus page.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name
 
 PURPOSE_FIELD = "Crawl4LLM-Purpose"
-"""Extension field of a response that is no page's: what it was asked for, such as ``robots.txt``."""
+"""Extension field of a response that belongs to no page: its purpose, such as ``robots.txt``."""
 REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 _REQUEST_TYPE = "application/http; msgtype=request"
@@ -38,7 +39,7 @@ _PROTOCOL = re.compile(r"[a-z0-9./-]{1,20}")
 
 
 class Original(NamedTuple):
-    """The record that holds a payload which is not stored again."""
+    """The record that holds a payload of a revisit."""
 
     id: str
     url: str
@@ -46,7 +47,7 @@ class Original(NamedTuple):
 
 
 FindOriginal = Callable[[str], Original | None]
-"""Gives the record in the archive that holds the payload of a digest, if one does."""
+"""Returns the record in the archive with the payload of a digest, if there is one."""
 
 
 def exchange(
@@ -60,10 +61,10 @@ def exchange(
     credentials: bool = False,
     purpose: str | None = None,
 ) -> tuple[pages.ContentRecord, bytes]:
-    """Return the records of a capture with a fitting URL, of the response and of the request that it answers.
+    """Return the records of a capture with a fitting URL: of the response, and of the request that it answers.
 
-    ``hop`` captures lead from it to the page of ``key``; ids and dates are those of a RecordBuilder; ``credentials`` as
-    in request_head. ``purpose``: what it was asked for that is no page.
+    ``hop`` captures lead from it to the page of ``key``; ids and dates come from a RecordBuilder; ``credentials`` as in
+    request_head. ``purpose``: of an exchange that belongs to no page.
     """
     payload_digest = pages.digest(capture.body)
     original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
@@ -103,12 +104,12 @@ def exchange(
 
 
 def has_uri(capture: Capture) -> bool:
-    """Return whether a capture's URL can stand in a record of HTTP messages: of http or https, and not too long."""
+    """Return whether a capture's URL can stand in a record of HTTP messages: http or https, and not too long."""
     return pages.safe_uri(capture.url).startswith(("http:", "https:"))
 
 
 def _name(kind: str, hop: int) -> str:
-    """Return what tells a record from others of its kind and document."""
+    """Return the part of a name that distinguishes a record from others of its kind and document."""
     return f"{kind}-{hop}" if hop else kind
 
 
@@ -127,7 +128,7 @@ def _said(of_headers: str | None) -> pages.Head:
 
 
 def _media_type(capture: Capture) -> str:
-    """Return the media type for the index, by the first Content-Type."""
+    """Return the media type for the index, from the first Content-Type."""
     for name, value in capture.headers:
         if name.lower() == b"content-type":
             return pages.index_mime(value.decode("utf-8", "replace"))
@@ -139,22 +140,22 @@ _LONGEST = (1 << 40) - 1
 
 
 class StoredPayloads:
-    """The last ``size`` payloads that responses brought, by digest: first in, first out.
+    """The last ``size`` payloads of responses, by digest: first in, first out.
 
-    What it holds is a function of the index alone, so that an archive that is opened again goes on as one that never
-    stopped. About 250 bytes of memory each.
+    Its content is a function of the index alone, so a reopened archive continues like one that never stopped. Each
+    takes about 250 bytes of memory.
     """
 
     def __init__(self, directory: Path, size: int, entries: Iterable[pages.Entry] = ()) -> None:
         self._directory, self._size = directory, size
         self._places: dict[str, int] = {}
-        """By digest: number of the file, offset and length in one integer, the smallest that Python can hold."""
+        """By digest: number of the file, offset and length in one integer, the smallest object in Python."""
         self._files: list[str] = []
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: pages.Entry) -> None:
-        """Take in what was written; a record that is not the response of a page's own is passed over."""
+        """Add a written record; records other than the response of a page are skipped."""
         if not self._size or not entry.id or entry.status is None or entry.mime == REVISIT_MIME:
             return
         if max(entry.offset, entry.length) > _LONGEST:  # damaged, or in a file of more than a terabyte
@@ -167,7 +168,7 @@ class StoredPayloads:
                 del self._places[next(iter(self._places))]
 
     def find(self, payload_digest: str) -> Original | None:
-        """Return the response that holds the payload; None where none is known, or it can no longer be read."""
+        """Return the response that holds the payload; None if none is known, or it can no longer be read."""
         place = self._places.get(payload_digest)
         if place is None:
             return None

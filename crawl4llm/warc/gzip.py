@@ -1,9 +1,9 @@
 """Gzip files: records that are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
 
-A record's head says how long the record is, and a gzip member ends with the length of what it holds (RFC 1952, 2.3.1).
-So a record's end is where bytes that look like the head of a gzip member have the expected length right before them.
-Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end. Files that
-are compressed as a whole are read through entry points.
+A record's head has the length of the record, and a gzip member ends with the length of its content (RFC 1952, 2.3.1).
+So a record ends where the expected length stands directly before bytes that look like the head of a gzip member. Only
+if there is no such place (a wrong Content-Length, damage) is the member inflated to find its end. Files that are
+compressed as a whole are read through entry points.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
 _LENGTH_BYTES, _SMALLEST_MEMBER = 4, 18
 _LONGEST_END: Final = 4
-"""Bytes that may stand after a record's block: two line ends (ISO 28500:2017, 4), in some files fewer."""
+"""Most bytes after a record's block: two line ends (ISO 28500:2017, 4), in some files fewer."""
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
 _NEXT_READ, _NEXT_INFLATED = 1 << 16, 1 << 20
 _SEARCHED: Final = 1 << 18
-"""Bytes searched at once: few enough that the records in them are still in the processor's cache when they are read."""
+"""Bytes searched at once: few enough that their records are still in the processor's cache when they are read."""
 
 
 class GzipRecords:
-    """The records of a gzip file, a member each."""
+    """The records of a gzip file with one member each."""
 
     def __init__(self, file: PreadFile) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class GzipRecords:
             raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all records, in file order. Raises WholeFileCompressed where a member holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed if a member holds several."""
         starts = self._member_starts()
         position: int | None = 0
         while position is not None:
@@ -64,7 +64,7 @@ class GzipRecords:
             position = following
 
     def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
-        """Return where a member ends, None for a damaged one; and where the next begins, None where there is none."""
+        """Return the end of a member, None for a damaged one; and the start of the next, None after the last."""
         end = None
         for start, stated in starts:
             if start < position + _SMALLEST_MEMBER or (end is not None and start < end):
@@ -81,7 +81,7 @@ class GzipRecords:
         return end or self._measure(position, size), None
 
     def _member_starts(self) -> Iterator[tuple[int, int]]:
-        """Yield where a member may begin, and the length that the one before it states, if one does."""
+        """Yield possible starts of members, each with the length before it, if there is one."""
         for base in range(0, self._file.size, _SEARCHED):
             data = self._file.read(_SEARCHED + _LENGTH_BYTES + len(GZIP_MAGIC) - 1, base)
             for match in _MEMBER_START.finditer(data, _LENGTH_BYTES):
@@ -89,7 +89,7 @@ class GzipRecords:
                 yield base + start, int.from_bytes(data[start - _LENGTH_BYTES : start], "little")
 
     def _measure(self, position: int, size: int | None) -> int | None:
-        """Return where the member at ``position`` ends, by inflating it; None for a damaged one."""
+        """Return the end of the member at ``position``, by inflating it; None for a damaged one."""
         member = zlib.decompressobj(GZIP_WBITS)
         inflated, beyond = 0, b""
         while not member.eof:
@@ -112,7 +112,7 @@ class GzipRecords:
 
 
 class _Opening:
-    """The beginning of what a gzip member holds."""
+    """The beginning of a gzip member's content."""
 
     def __init__(self, file: PreadFile, position: int) -> None:
         self._file = file
@@ -123,7 +123,7 @@ class _Opening:
         self.data = self._inflate(data, _FIRST_INFLATED)
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; return False at the end."""
         data = self._member.unconsumed_tail
         if not data and not self._member.eof:
             data = self._file.read(_FIRST_READ, self._position)
@@ -146,7 +146,7 @@ def _agree(stated: int, size: int | None) -> bool:
 
 
 _SPACING: Final = 1 << 22
-"""Uncompressed bytes between two entry points: some 7 ms to a record, for 5% more disk."""
+"""Uncompressed bytes between two entry points: about 7 ms for a record, for 5% more disk."""
 _BUFFER: Final = 1 << 16
 _READ_AHEAD: Final = 1 << 24
 
@@ -154,11 +154,11 @@ _READ_AHEAD: Final = 1 << 24
 class WholeGzip:
     """The contents of a gzip file that is compressed as a whole, by position: a :class:`crawl4llm.warc.plain.Source`.
 
-    Such a file, as ClueWeb09's are, can only be inflated from its start. indexed_gzip notes, every few megabytes, what
-    it takes to go on from there (as zlib's ``examples/zran.c`` shows), and keeps that in a file of entry points.
+    Such a file, for example of ClueWeb09, can only be inflated from its start. Every few megabytes, indexed_gzip notes
+    the state of the decompressor (see zlib's ``examples/zran.c``) in a file of entry points.
 
-    ``points`` is the file of its entry points, made where it is not there yet. Raises UnreadableFile without that
-    package, and InputError where the file cannot be written.
+    ``points`` is the file of its entry points, which is made if it is missing. Raises UnreadableFile without that
+    package, and InputError if the file cannot be written.
     """
 
     def __init__(self, path: Path, points: Path) -> None:
@@ -181,7 +181,7 @@ class WholeGzip:
                 temporary.replace(points)
 
     def read(self, size: int, position: int) -> bytes:
-        """Return up to ``size`` bytes from ``position``; fewer at the end, and where damage begins."""
+        """Return up to ``size`` bytes from ``position``; fewer at the end, and before damage."""
         try:
             return bytes(self._contents.pread(size, position))
         except self._errors:
@@ -189,7 +189,8 @@ class WholeGzip:
 
 
 class ReadAhead:
-    """A source read from front to back, in large steps: each step costs inflating from the entry point before it."""
+    """A source read from front to back, in large steps, because each step costs inflating from the entry point before
+    it."""
 
     def __init__(self, source: WholeGzip) -> None:
         self.path = source.path

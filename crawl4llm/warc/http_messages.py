@@ -1,13 +1,13 @@
-"""HTTP messages as records hold them: from a capture, with a head of bounded size that fits what is stored.
+"""HTTP messages for records, from a capture: with a head of bounded size that fits the stored body.
 
-Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps what it said of them
-under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values stay
-the bytes they were, UTF-8 or not; only line ends and NUL, which no field can hold (RFC 9110, 5.5), become spaces.
-Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were.
+Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps its original statements
+under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values keep
+their bytes, UTF-8 or not; only line ends and NUL, which no field can contain (RFC 9110, 5.5), become spaces. Messages
+of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol names their protocol.
 
-Archives are read by others, so credentials are left out: what a request tells a proxy (RFC 9110, 11.7.2) always, Cookie
-(RFC 6265) and Authorization (RFC 9110, 11.6.2) unless they are asked for. A response that was taken from the wire keeps
-all that it had; one whose fields were put together again from what a handler made of them loses Set-Cookie.
+Archives are read by others, so credentials are left out: fields for a proxy (RFC 9110, 11.7.2) always, Cookie (RFC
+6265) and Authorization (RFC 9110, 11.6.2) unless they are wanted. A response from the wire keeps all its fields. One
+whose fields a handler had changed, and which were put together again, loses Set-Cookie.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from collections.abc import Set
 from crawl4llm.base.pages import Capture, HeaderFields
 
 MAX_HEAD = 31 * 1024
-"""Bytes of a head that are kept; FastWARC reads heads of 32 KiB at most unless told otherwise."""
+"""Most bytes of a head that are kept; FastWARC reads heads of 32 KiB at most by default."""
 HEADERS_FIELD = "Crawl4LLM-HTTP-Headers"
-"""Extension field of a record whose HTTP head is not the one that was received."""
+"""Extension field of a record whose HTTP head is not the one received."""
 RECONSTRUCTED, REORDERED, SHORTENED = "reconstructed", "order and case not kept", "shortened"
 WITHHELD = "credentials left out"
 """Values of that field."""
 
 _LONGEST_PART = 1 << 12
-"""Bytes of a method or reason phrase."""
+"""Most bytes of a method or reason phrase."""
 _AFTER_HOST = re.compile(r"[^:]*:/*[^/?#]*([^#]*)")
 _NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
 _NO_NAME = re.compile(rb"[^!-9;-~]")
 _IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
-"""Without these a message is not understood: they are kept before all others."""
+"""Fields without which a message is not understood; they are kept before all others."""
 _FOR_PROXIES, _CREDENTIALS, _SET_COOKIE = {b"proxy-authorization"}, {b"cookie", b"authorization"}, {b"set-cookie"}
 
 
@@ -61,13 +61,13 @@ def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tu
 
 
 def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, bool]:
-    """Return the fields but for some; and whether there were any of these."""
+    """Return the fields without those of some names; and whether there were any of those."""
     kept = [field for field in fields if field[0].strip().lower() not in names]
     return kept, len(kept) < len(fields)
 
 
 def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
-    """Return the fields of a response, changed to fit the body as it is stored."""
+    """Return the fields of a response, changed to fit the stored body."""
     renamed = {b"transfer-encoding"} | ({b"content-encoding"} if capture.body_is_decoded else set())
     length = b"%d" % len(capture.body)
     fields: list[tuple[bytes, bytes]] = []
@@ -86,7 +86,8 @@ def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
 
 
 def _bounded(fields: HeaderFields, room: int) -> tuple[HeaderFields, bool]:
-    """Return the fields that fit into so many bytes, important ones before others, in order; and if some do not."""
+    """Return the fields that fit into ``room`` bytes, important ones before others, in order; and whether some do not
+    fit."""
     if sum(len(name) + len(value) + 4 for name, value in fields) <= room:
         return fields, False
     kept: set[int] = set()

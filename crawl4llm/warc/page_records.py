@@ -1,28 +1,29 @@
-"""The WARC records of a corpus's pages (ISO 28500:2017, version 1.1), with heads by warcio; and their index lines.
+"""The WARC records of corpus pages (ISO 28500:2017, version 1.1), with heads by warcio; and their index lines.
 
-:mod:`crawl4llm.warc.exchanges` has those of pages that came over the network.
+:mod:`crawl4llm.warc.exchanges` has those of pages from the network.
 
-A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers: the record's HTTP head is
-reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. Where the URL is neither
-http nor https there is no HTTP head to reconstruct, and the page becomes a ``resource`` (6.4). A page with text only
-becomes a ``conversion`` (6.8) as in Common Crawl's WET files, ``Content-Type: text/plain`` in UTF-8; a page with
-neither, one with an empty block, so that each page has exactly one content record. WET's
-``WARC-Identified-Content-Language`` is left out: it holds ISO 639-3 codes that a language detector found, and a
+A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers, so the record's HTTP head is
+reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. A URL that is neither http nor
+https has no HTTP head to reconstruct, so its page becomes a ``resource`` (6.4).
+
+A page with text only becomes a ``conversion`` (6.8) as in Common Crawl's WET files, ``Content-Type: text/plain`` in
+UTF-8. A page with neither becomes one with an empty block, so that each page has exactly one content record. WET's
+``WARC-Identified-Content-Language`` is left out, because it holds ISO 639-3 codes from a language detector, and a
 corpus's own tag (``zh_chs``) is not one.
 
 A ``metadata`` record (6.6) describes the content record. It names a response, revisit or resource in
-``WARC-Concurrent-To``, as part of the same capture event (5.7, table A.1), and a conversion, where 5.7 forbids that, in
-``WARC-Refers-To`` (5.11, table A.5). Digests are SHA-1 in Base32; a metadata record has a block digest only, for it has
-no payload (5.9).
+``WARC-Concurrent-To``, as part of the same capture event (5.7, table A.1). It names a conversion, for which 5.7 forbids
+that, in ``WARC-Refers-To`` (5.11, table A.5). Digests are SHA-1 in Base32; a metadata record has no payload (5.9), so
+it has a block digest only.
 
-Nothing here reads a clock or draws a number: record ids come from the crawl id and the document key, dates from the
-page or, where it has none, from the start of the crawl.
+Nothing here depends on a clock or on random numbers. Record ids come from the crawl id and the document key. Dates come
+from the page or, if it has none, from the start of the crawl.
 
-The index has one CDXJ line a content record, ``SURT TIMESTAMP {json}``, with the fields, values and key order of
-cdxj-indexer (all values strings; no ``status`` for a record without an HTTP response), and one field of our own at the
-end: ``id``, the document key. cdxj-indexer leaves out conversion records unless told to list them (``--records
-conversion``), and then writes the same line. ``filename`` is a file's final name, also while it still bears ``.open``.
-A redirect on the way to a page has a line with an empty ``id``.
+The index has one CDXJ line for each content record, ``SURT TIMESTAMP {json}``, with the fields, values and key order of
+cdxj-indexer. All values are strings; a record without an HTTP response has no ``status``. One field of this project
+follows at the end: ``id``, the document key. cdxj-indexer leaves out conversion records unless told to list them
+(``--records conversion``), and then writes the same line. ``filename`` is a file's final name, even while it still has
+``.open``. A redirect on the way to a page has a line with an empty ``id``.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from crawl4llm.base.urls import BLANKS, LINE_BREAKS, SCHEME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 
 MAX_URI = 16 * 1024
-"""Longest URI in a header, in bytes; FastWARC reads heads of 32 KiB at most unless told otherwise."""
+"""Longest URI in a header, in bytes; FastWARC reads heads of 32 KiB at most by default."""
 
 _URI_CHARACTERS = ":/?#[]@!$&'()*+,;=%"
 _PLAIN_URI = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9_.~:/?#\[\]@!$&'()*+,;=-]*")
-"""A URI that is left as it is."""
+"""A URI that is left unchanged."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _UTC_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
@@ -60,11 +61,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def safe_uri(url: str) -> str:
-    """Return a URL as ASCII without space or control characters (RFC 3986, as ISO 28500:2017 5.14 asks).
+    """Return a URL as ASCII without space or control characters (RFC 3986, as ISO 28500:2017 5.14 requires).
 
-    The scheme is written in lower case, white space around the URL dropped; what may not stand in a URI is
-    percent-encoded as UTF-8, also in the host (RFC 3986 3.2.2). What a URI may hold is left as it is. "" stands for no
-    URL, and for one longer than ``MAX_URI``.
+    The scheme becomes lower case, and white space around the URL is dropped. Characters that a URI may not contain are
+    percent-encoded as UTF-8, also in the host (RFC 3986 3.2.2); all others are left. An empty result stands for no URL,
+    or for one longer than ``MAX_URI``.
     """
     if _PLAIN_URI.fullmatch(url):
         return url if len(url) <= MAX_URI else ""
@@ -78,7 +79,7 @@ def safe_uri(url: str) -> str:
 def one_line(value: str) -> str:
     """Return a value for one line of ``application/warc-fields``, control characters and surrogates percent-encoded.
 
-    UTF-8 beyond ASCII is allowed there (ISO 28500:2017 clause 4, TEXT) and stays.
+    UTF-8 beyond ASCII is allowed there (ISO 28500:2017 clause 4, TEXT) and kept.
     """
     if value.isprintable():  # most are, and this is the quicker question
         return value
@@ -107,13 +108,13 @@ def is_utc_date(value: str) -> bool:
 Values = Mapping[str, str | int | float | None]
 """Named values for a warcinfo or metadata record, in the order in which they are written; None is left out."""
 Head = list[tuple[str, str]]
-"""The named fields of a record, all but those that :func:`record_bytes` adds. Values must fit on a line."""
+"""The named fields of a record, except those that :func:`record_bytes` adds. Values must fit on a line."""
 
 FORMAT_FIELDS = {
     "format": "WARC File Format 1.1",
     "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
 }
-"""Values of a warcinfo record on the format."""
+"""Values of a warcinfo record about the format."""
 
 RESPONSE_TYPE = "application/http; msgtype=response"
 _WARC_FIELDS = "application/warc-fields"
@@ -129,20 +130,20 @@ _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 @dataclass(frozen=True, slots=True)
 class ContentRecord:
-    """A record that the index lists: its bytes, and its fields for the index and the metadata record."""
+    """A record in the index: its bytes, and its fields for the index and the metadata record."""
 
     id: str
     """WARC-Record-ID, angle brackets included."""
     kind: str
     """WARC-Type."""
     url: str
-    """WARC-Target-URI: the page's URL, or the record's own URN where it has none that fits."""
+    """WARC-Target-URI: the page's URL, or the record's own URN if the page has no URL that fits."""
     date: str
     mime: str
     status: str | None
-    """HTTP status code; None where the record holds no HTTP response."""
+    """HTTP status code; None if the record holds no HTTP response."""
     digest: str
-    """WARC-Payload-Digest, over the html or text, or the body that a server sent."""
+    """WARC-Payload-Digest, over the html or text, or the body from a server."""
     data: bytes
     """The whole record, uncompressed."""
     language: str | None = None
@@ -150,7 +151,7 @@ class ContentRecord:
 
 
 class RecordBuilder:
-    """Builds the records of an archive. ``start_date`` dates warcinfo records and pages without a date of their own."""
+    """Builds the records of an archive. ``start_date`` is the date of warcinfo records and of pages without a date."""
 
     def __init__(self, crawl_id: UUID, start_date: str) -> None:
         self.crawl_id = crawl_id
@@ -164,7 +165,7 @@ class RecordBuilder:
         return self._warcinfo_ids[filename]
 
     def date(self, date: str | None) -> str:
-        """Return a date, if it is one that WARC knows; else that of the start of the crawl."""
+        """Return a date, if it is valid in WARC; otherwise that of the start of the crawl."""
         return date if date is not None and is_utc_date(date) else self._start_date
 
     def warcinfo(self, filename: str, fields: Values) -> bytes:
@@ -177,7 +178,7 @@ class RecordBuilder:
         return record_bytes("warcinfo", head, _WARC_FIELDS, warc_fields(fields))
 
     def content(self, page: PageRecord, warcinfo_id: str) -> ContentRecord:
-        """Return the record that holds the content of a page of a corpus."""
+        """Return the record with the content of a corpus page."""
         url = safe_uri(page.url)
         if page.html is None:
             kind, payload, media_type = "conversion", utf8(page.text or ""), _TEXT
@@ -205,7 +206,7 @@ class RecordBuilder:
         return record_bytes("metadata", head, _WARC_FIELDS, warc_fields(fields))
 
     def text(self, page: PageRecord, content: ContentRecord, warcinfo_id: str, text: str) -> ContentRecord:
-        """Return the record that holds the text of a page whose content is in another."""
+        """Return the record with the text of a page whose content is in another."""
         kind, url, date, payload = "conversion", content.url, content.date, utf8(text)
         identifier = record_id(self.crawl_id, "text", page.key)
         head = [*record_head(identifier, date, url, warcinfo_id), ("WARC-Refers-To", content.id)]
@@ -215,7 +216,7 @@ class RecordBuilder:
 
 
 def record_head(identifier: str, date: str, url: str, warcinfo_id: str) -> Head:
-    """Return the fields with which every record of a page begins, after its type."""
+    """Return the first fields of every record of a page, after its type."""
     return [
         ("WARC-Record-ID", identifier),
         ("WARC-Date", date),
@@ -225,7 +226,7 @@ def record_head(identifier: str, date: str, url: str, warcinfo_id: str) -> Head:
 
 
 def digest(*parts: bytes) -> str:
-    """Return ``sha1:`` and Base32 (RFC 4648, 6), as WARC-Payload-Digest and WARC-Block-Digest have it (5.8)."""
+    """Return ``sha1:`` and Base32 (RFC 4648, 6), for WARC-Payload-Digest and WARC-Block-Digest (5.8)."""
     sha1 = hashlib.sha1(usedforsecurity=False)
     for part in parts:
         sha1.update(part)
@@ -253,9 +254,9 @@ def record_bytes(
 ) -> bytes:
     """Return a whole record as warcio writes it: type, the fields of ``head``, digests, media type, length, block.
 
-    The block is the payload, after ``http_head`` where there is one. ``payload_digest`` is left out where there is no
-    payload (5.9), and that of another record for a revisit. The head is warcio's; its WARCWriter, which copies the
-    block twice, would take three times as long for the whole.
+    The block is the payload, after ``http_head`` if there is one. ``payload_digest`` is left out without a payload
+    (5.9), and is that of another record for a revisit. The head is warcio's. Its WARCWriter would take three times as
+    long for the whole record, because it copies the block twice.
     """
     fields = [("WARC-Type", kind), *head]
     if payload_digest is not None:
@@ -312,10 +313,10 @@ class Entry:
     id: str
     """The document key; empty for a redirect on the way to a document."""
     language: str | None = None
-    """In the index of text files the page's language, empty where its source tells none; None elsewhere and in lines
-    that `scrapy archive repair` made."""
+    """In the index of text files the page's language, empty if its source gives none; None elsewhere and in lines that
+    `scrapy archive repair` made."""
     about: Mapping[str, str] | None = None
-    """More of what the metadata record says: the fields of ABOUT that are there."""
+    """Fields of the metadata record that the index repeats: those of ABOUT."""
 
     def line(self) -> bytes:
         """Return the line of the index, with its line feed."""
@@ -331,7 +332,7 @@ class Entry:
 
 
 def index_mime(content_type: str) -> str:
-    """Return the media type of an index as cdxj-indexer reads it: a Content-Type up to a semicolon or space."""
+    """Return the media type for an index, like cdxj-indexer: a Content-Type up to a semicolon or space."""
     return _MIME_END.split(content_type.strip(), maxsplit=1)[0][:_LONGEST_MIME] or _UNKNOWN_MIME
 
 
@@ -367,13 +368,13 @@ _SESSION_PARAMETERS = [
 
 
 def urlkey(url: str) -> str:
-    """Return the SURT form of a URL, such as ``org,example)/a?b=1``; the URL itself where it has none, as cdxj-indexer.
+    """Return the SURT form of a URL, such as ``org,example)/a?b=1``; like cdxj-indexer the URL itself if it has none.
 
-    Never asks the network. For http and https it differs from ``surt.surt`` on purpose in one thing: a numeric host
-    that is no IPv4 address (``300.1.1.1``) has no key, where surt asks a name server. What surt does that its rules
-    would not suggest is kept, for equal keys: a session id is cut out from the middle of a name too and the rest
-    joined, an id at the end leaves an empty parameter, ``;jsessionid=`` in a path and ``..`` at the root stay, and of
-    three dots in a host two do.
+    Never asks the network. For http and https it differs on purpose from ``surt.surt`` in one point. A numeric host
+    that is not an IPv4 address (``300.1.1.1``) has no key, while surt asks a name server. Unexpected results of surt
+    are kept, for equal keys. A session id is cut even from the middle of a name, and the rest is joined. An id at the
+    end leaves an empty parameter. ``;jsessionid=`` in a path and ``..`` at the root stay, and of three dots in a host
+    two stay.
     """
     try:
         return _surt(url)
@@ -430,7 +431,8 @@ def _host(name: str) -> str:
 
 
 def _address(numbers: str) -> str:
-    """Return an IPv4 address as four decimal numbers; parts may be octal, the last one may stand for several bytes."""
+    """Return an IPv4 address as four decimal numbers; parts may be octal, and the last one may stand for several
+    bytes."""
     if numbers.isdigit():
         return socket.inet_ntoa((int(numbers) % 2**32).to_bytes(4, "big"))
     try:
@@ -474,7 +476,7 @@ def _canonical(text: str) -> str:
 
 
 def _unescape(data: bytes) -> bytes:
-    """Undo percent-escapes until none is left; from the end, so that one round does (``%2541`` is ``A``)."""
+    """Undo percent-escapes until none is left; from the end, so that one pass is enough (``%2541`` is ``A``)."""
     tail = bytearray()  # back to front
     for byte in reversed(data):
         tail.append(byte)

@@ -1,7 +1,7 @@
-"""Payloads of archived HTTP responses, unwrapped: transfer coding, content coding, charset.
+"""Payloads of archived HTTP responses, decoded: transfer coding, content coding, charset.
 
-Archives hold bodies as they came, or decoded under the head of the coded ones; so a coding is undone where the body
-shows it.
+Archives hold bodies as they came, or decoded under the head of the coded ones; so a coding is undone only if the body
+has it.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field
 _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
 _LARGEST_BODY: Final = 1 << 28
-"""Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
+"""Most bytes of an inflated body if no limit is given; the rest is cut off."""
 _NO_BOMB, _MOST_RATIO = 1 << 20, 100
-"""Bytes to which any body may unpack, and how many times its own; of 2,500 real bodies the highest ratio is 29."""
+"""Bytes to which any body may unpack, and the largest ratio; of 2,500 real bodies the highest ratio is 29."""
 _CHUNKED = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*(?:,|$)", re.IGNORECASE)
 _QUOTED = re.compile(rb'"[^"]*"?')
 _MEDIA_TYPE = re.compile(rb"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+")
 _LONGEST_CACHED: Final = 128
-"""Bytes of a Content-Type that is remembered; a collection has few different ones."""
+"""Most bytes of a Content-Type that is cached; a collection has few different ones."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
 _MOST_CODINGS: Final = 5
-"""Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
+"""Most codings of one body; servers send one or two, and each can unpack to as much as the limit (curl has this bound
+too)."""
 
 
 def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> charsets.Html:
     """Return the HTML of a response's body, in UTF-8, as :func:`crawl4llm.base.charsets.html_in_utf8` does.
 
-    ``fields`` are of the response's head. Raises ValueError if a coding is damaged or there are too many. Raises Bomb
-    for a body that unpacks to far more than it has, and TooLarge for one of more than ``most`` bytes, coded or not.
+    ``fields`` are those of the response's head. Raises ValueError if a coding is damaged or there are too many. Raises
+    Bomb for a body that unpacks to far more than its own size, and TooLarge for one of more than ``most`` bytes, coded
+    or not.
 
-    A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
-    ``most`` bytes instead, and has to be in the codings that its head says.
+    A coded body that breaks off is decoded as far as possible. A body from a server, ``as_sent``, is cut at ``most``
+    bytes instead, and must be in the codings of its head.
     """
     return charsets.html_in_utf8(
         decoded(body, fields, most, as_sent=as_sent), fields.listed(CONTENT_TYPE).decode("latin-1")
@@ -64,19 +66,19 @@ def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
 
 
 def may_unpack_to(body: bytes, fields: Fields, most: int | None) -> int:
-    """Return the most bytes that :func:`decoded` makes of a body."""
+    """Return the most bytes that :func:`decoded` may return for a body."""
     if not fields.text(_CONTENT_ENCODING):
         return len(body)
     return min(_bomb(len(body)), _LARGEST_BODY if most is None else most)
 
 
 def _bomb(received: int) -> int:
-    """Return the most bytes to which so many that were sent may unpack."""
+    """Return the most bytes to which ``received`` bytes may unpack."""
     return max(_NO_BOMB, _MOST_RATIO * received)
 
 
 def _codings(fields: Fields) -> list[str]:
-    """Return the content codings of a body, the outermost first. Raises ValueError for too many."""
+    """Return the content codings of a body, the outermost first. Raises ValueError if there are too many."""
     codings = fields.listed(_CONTENT_ENCODING).decode("latin-1").lower().split(",")
     if len(codings) > _MOST_CODINGS:
         raise ValueError(f"{len(codings)} content codings")
@@ -84,12 +86,12 @@ def _codings(fields: Fields) -> list[str]:
 
 
 def all_known(codings: bytes) -> bool:
-    """Return whether :func:`decoded` can undo all that a Content-Encoding names."""
+    """Return whether :func:`decoded` can undo all codings of a Content-Encoding."""
     return all(coding.strip().removeprefix("x-") in CODINGS for coding in codings.decode("latin-1").lower().split(","))
 
 
 def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
-    """Return the body that a record holds, after transfer-decoding and before content-decoding."""
+    """Return the body in a record, after transfer-decoding and before content-decoding."""
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
@@ -97,20 +99,22 @@ def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
 
 
 def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
-    """Return whether a body, beginning in ``data``, is of an HTML media type or, where it has none, looks like HTML."""
+    """Return whether a body, beginning in ``data``, is of an HTML media type or, without a media type, looks like
+    HTML."""
     kind = media_type(content_type)
     return kind in _HTML_TYPES or (not kind and _LOOKS_LIKE_HTML.match(data, body_at) is not None)
 
 
 def may_be_html(content_type: bytes) -> bool:
-    """Return whether a body of a media type is HTML by :func:`is_html`, or can be: with none its bytes decide."""
+    """Return whether a body of a media type is HTML by :func:`is_html`, or may be, because without a media type its
+    bytes decide."""
     kind = media_type(content_type)
     return not kind or kind in _HTML_TYPES
 
 
 def media_type(content_type: bytes) -> bytes:
-    """Return the media type in a Content-Type, of several the last that is one (Fetch, "extract a MIME type"); empty if
-    none is, and for that of HTTP messages, which says nothing of the payload."""
+    """Return the media type in a Content-Type; of several the last valid one (Fetch, "extract a MIME type"). Empty if
+    there is no valid one, and for that of HTTP messages, which says nothing about the payload."""
     read = _media_type if len(content_type) < _LONGEST_CACHED else _media_type.__wrapped__
     return read(content_type)
 
@@ -131,10 +135,10 @@ def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
 
 
 def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:
-    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged, and Bomb
-    where it holds more than ``bomb`` bytes.
+    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError if it is damaged, and Bomb if it
+    holds more than ``bomb`` bytes.
 
-    Deflate and Brotli have no mark: what cannot be decoded is taken to be decoded already.
+    Deflate and Brotli have no magic number, so a body that cannot be decoded counts as decoded already.
     """
     if coding not in CODINGS or not is_marked(body, coding):
         return body
@@ -153,9 +157,9 @@ _LINKS: Final = {"A@/href", "AREA@/href"}
 
 
 def wat_links(block: bytes, url: str) -> list[HtmlLink]:
-    """Return a page's links as :func:`crawl4llm.base.html_tree.html_links` does; none is known to be boilerplate.
+    """Return a page's links like :func:`crawl4llm.base.html_tree.html_links`, none of them as boilerplate.
 
-    ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for one that is not WAT's JSON.
+    ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for other JSON.
     """
     html = parse_json(block)
     for name in _TO_HTML:

@@ -11,12 +11,12 @@ from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, Record, heads_or_none, too_large
 
 _NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+[ \t]*\r?\n[A-Za-z][\w-]*[ \t]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
-"""A WARC record may also begin in the middle of a line: where a file that was cut short was joined with another."""
+"""A WARC record may also begin in the middle of a line, if a file that was cut short was joined with another."""
 _SEARCHED, _FIRST_READ = 1 << 20, 1 << 12
 
 
 class Source(Protocol):
-    """Bytes that are read by position; a PreadFile is one."""
+    """Bytes that are read by position, for example of a PreadFile."""
 
     path: Path
 
@@ -28,8 +28,8 @@ class PlainRecords:
     """The records of a source.
 
     A record that is not followed by another one has a wrong Content-Length or is cut short; it ends where the next
-    record begins. As damage it counts unless its head has bare line feeds: ClueWeb09's lengths were counted before its
-    line ends were changed.
+    record begins. This counts as damage unless its head has bare line feeds: ClueWeb09's lengths were counted before
+    its line ends were changed.
     """
 
     def __init__(self, source: Source) -> None:
@@ -65,7 +65,7 @@ class PlainRecords:
             opening = following
 
     def _following(self, opening: _Opening, record: Record) -> _Opening | None:
-        """Return what follows a record, None unless it is a record or the end."""
+        """Return the beginning of the record after a record; None if neither a record nor the end follows."""
         if record.size is None:
             return None
         end = opening.position + record.size
@@ -76,7 +76,7 @@ class PlainRecords:
         return following if not following.data and not cut_short else None
 
     def _next_record(self, position: int) -> _Opening:
-        """Return the next place, from ``position``, where a line begins a record; the end where none does."""
+        """Return the next place, from ``position``, at which a line begins a record; otherwise the end."""
         while data := self._source.read(_SEARCHED + LONGEST_LINE, position):
             found = _NEXT_RECORD.search(data)
             if found and found.start() <= _SEARCHED:
@@ -86,7 +86,7 @@ class PlainRecords:
 
 
 class _Opening:
-    """The beginning of a record at a position, or after the line ends that stand there."""
+    """The beginning of a record at a position, or after line ends there."""
 
     def __init__(self, source: Source, position: int) -> None:
         self._source = source
@@ -95,7 +95,7 @@ class _Opening:
         self.position = position + len(data) - len(self.data)
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; return False at the end."""
         more = self._source.read(len(self.data), self.position + len(self.data))
         self.data += more
         return bool(more)

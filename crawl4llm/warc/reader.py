@@ -1,4 +1,4 @@
-"""The one reader of archive files: opens them by what they begin with, whatever their names say."""
+"""The only reader of archive files, which recognises them by their first bytes, not by their names."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.zstd import ZstdRecords
 
 MAX_OPEN: Final = 256
-"""Files kept open at most."""
+"""Most files kept open."""
 _HEADS: Final = 1 << 21
-"""Bytes that the heads of a record may have, and line ends behind it."""
+"""Most bytes of the heads of a record, and of line ends after it."""
 _HEADERS: Final = warc.field_name(HEADERS_FIELD)
 _NOT_MODIFIED: Final = 304
 
@@ -36,18 +36,18 @@ F = TypeVar("F", bound=Hashable)
 
 
 def open_records(path: Path, points: Path) -> warc.RecordFile:
-    """Open an archive file for look-ups; ``points`` has its entry points where it is compressed as a whole.
+    """Open an archive file for look-ups; ``points`` has its entry points if it is compressed as a whole.
 
-    Raises UnreadableFile, and OSError where the file cannot be opened.
+    Raises UnreadableFile, and OSError if the file cannot be opened.
     """
     file = open_archive_file(path)
     return PlainRecords(WholeGzip(file.path, points)) if points.exists() else _records(file)
 
 
 def scan(path: Path, points: Path, collect: Callable[[Iterable[warc.Frame]], T]) -> T:
-    """Pass all records of a file to ``collect``, return what it does; write ``points`` if it is compressed as a whole.
+    """Pass all records of a file to ``collect`` and return its result; write ``points`` if it is compressed as a whole.
 
-    Raises UnreadableFile, and OSError where the file cannot be read.
+    Raises UnreadableFile, and OSError if the file cannot be read.
     """
     file = open_archive_file(path)
     records = _records(file)
@@ -75,7 +75,7 @@ def _records(file: PreadFile) -> warc.RecordFile:
 
 
 def begins_like_archive(path: Path) -> bool:
-    """Return whether a file begins like an archive file. Raises OSError where it cannot be read."""
+    """Return whether a file begins like an archive file. Raises OSError if it cannot be read."""
     start = open_archive_file(path).read(warc.LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
@@ -86,23 +86,23 @@ def begins_like_archive(path: Path) -> bool:
 
 
 class StoredRecord(NamedTuple):
-    """A record as it was read."""
+    """A record that was read."""
 
     record: warc.Record
     http: warc.HttpHead | None
     data: bytes
-    """All of it, heads included."""
+    """All its bytes, heads included."""
     at: str
     """File and offset, for messages."""
 
     @property
     def payload(self) -> bytes:
-        """The bytes that its payload digest is over."""
+        """The bytes under its payload digest."""
         return self.data[self.http.body_at if self.http else self.record.block_at : self.record.size]
 
 
 def parse_stored(data: bytes, at: str) -> StoredRecord:
-    """Return a record of which ``data`` is all. Raises CorruptRecord where it is none."""
+    """Return the record whose bytes are ``data``. Raises CorruptRecord for other bytes."""
     try:
         return StoredRecord(*warc.parse_heads(warc.Whole(data)), data, at)
     except ValueError as error:
@@ -112,8 +112,8 @@ def parse_stored(data: bytes, at: str) -> StoredRecord:
 class RecordReader(Generic[F]):
     """Reads records by file and place, one ``pread`` each, from files that stay open.
 
-    ``locate`` gives a file's path and that of its entry points (see :func:`open_records`). Of what a record holds, its
-    heads left out, no more than ``largest`` bytes are read. ``advice`` ends the messages on files that have changed.
+    ``locate`` gives a file's path and that of its entry points (see :func:`open_records`). At most ``largest`` bytes of
+    a record are read after its heads. ``advice`` ends the messages about files that have changed.
     """
 
     def __init__(self, locate: Callable[[F], tuple[Path, Path]], largest: int | None = None, advice: str = "") -> None:
@@ -122,7 +122,7 @@ class RecordReader(Generic[F]):
         self._opened = lru_cache(maxsize=keep_open(MAX_OPEN))(partial(_open_located, locate))
 
     def data(self, file: F, offset: int, length: int) -> bytes:
-        """Return a record's bytes. Raises MissingRecord where the file is gone; CorruptRecord, TooLarge and OSError."""
+        """Return a record's bytes. Raises MissingRecord if the file is gone; CorruptRecord, TooLarge and OSError."""
         try:
             records = self._opened(file)[1]
             return records.read(offset, length, None if self._largest is None else self._largest + _HEADS)
@@ -132,7 +132,7 @@ class RecordReader(Generic[F]):
             raise CorruptRecord(str(error)) from error
 
     def read(self, file: F, offset: int, length: int) -> StoredRecord:
-        """Return a record. Raises as :meth:`data` does."""
+        """Return a record. Raises the errors of :meth:`data`."""
         data = self.data(file, offset, length)
         path = self._opened(file)[0]
         try:
@@ -154,7 +154,7 @@ def _open_located(locate: Callable[[F], tuple[Path, Path]], file: F) -> tuple[Pa
 
 
 def read_stored(directory: Path, filename: str, offset: int, length: int) -> StoredRecord:
-    """Return the record at a place of a file, which may still be open. Errors as for :func:`read_record`."""
+    """Return the record at a place of a file, which may still be open. Raises the errors of :func:`read_record`."""
     path = directory / filename
     for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
         require_within(directory, candidate)
@@ -175,15 +175,15 @@ def read_record(directory: Path, entry: Entry) -> bytes:
     """Return the html or text of the document in UTF-8, checked against the digest in its entry.
 
     ``directory`` holds the WARC files; one that is still open is read as well. A revisit has the payload of the first
-    record of its digest that is there, decoded by the revisit's own HTTP head. Such a record is looked for in all of
-    the index. Raises MissingRecord if the file is gone, CorruptRecord if the record is damaged or another than the
-    entry says, ArchiveError for other failures.
+    record with its digest, which is searched in the whole index, decoded by the revisit's own HTTP head. Raises
+    MissingRecord if the file is gone, CorruptRecord if the record is damaged or does not match the entry, and
+    ArchiveError for other failures.
     """
     return read_page(directory, entry).data
 
 
 def read_page(directory: Path, entry: Entry) -> Html:
-    """Return what :func:`read_record` does, with the charset in which it came."""
+    """Like :func:`read_record`, with the charset in which it came."""
     revisit = None
     if entry.mime == REVISIT_MIME:
         revisit = read_stored(directory, entry.filename, entry.offset, entry.length)
@@ -201,10 +201,10 @@ def read_page(directory: Path, entry: Entry) -> Html:
 
 
 def html_of_record(stored: StoredRecord, most: int | None, revisit: StoredRecord | None = None) -> Html:
-    """Return the HTML in a record, in UTF-8. Raises as :func:`crawl4llm.warc.payload.html_of` does.
+    """Return the HTML in a record, in UTF-8. Raises the errors of :func:`crawl4llm.warc.payload.html_of`.
 
-    ``revisit``: the record of another capture that had the same payload. Its HTTP head says how that is to be decoded
-    (ISO 28500:2017, 6.7.2), unless it says only that nothing has changed (304, RFC 9110, 15.4.5).
+    ``revisit``: the record of another capture with the same payload. Its HTTP head tells how to decode that (ISO
+    28500:2017, 6.7.2), unless it says only that nothing has changed (304, RFC 9110, 15.4.5).
     """
     head = revisit.http if revisit and revisit.http and revisit.http.status != _NOT_MODIFIED else stored.http
     fields = head.fields if head else stored.record.fields
@@ -212,7 +212,7 @@ def html_of_record(stored: StoredRecord, most: int | None, revisit: StoredRecord
 
 
 def _checked(directory: Path, entry: Entry) -> StoredRecord:
-    """Return the record of an entry, which is no revisit. Raises as :func:`read_record` does."""
+    """Return the record of an entry that is not a revisit. Raises the errors of :func:`read_record`."""
     stored = read_stored(directory, entry.filename, entry.offset, entry.length)
     if digest(stored.payload) != entry.digest:
         raise CorruptRecord(f"{stored.at}: not the content that the index describes")
@@ -228,12 +228,12 @@ def _original(directory: Path, revisit: Entry) -> StoredRecord:
 
 
 class Stretch(NamedTuple):
-    """A part of a file. All parts together, in their order, are the file."""
+    """A part of a file. All parts together, in order, are the whole file."""
 
     offset: int
     length: int
     frame: warc.Frame | None
-    """The record that it is; None for damage."""
+    """The record in it; None for damage."""
 
 
 class WarcReader:
@@ -248,9 +248,9 @@ class WarcReader:
         self.pieces = self._records.pieces
 
     def stretches(self) -> Iterator[Stretch]:
-        """Yield all parts, in file order. Raises UnreadableFile where records are not compressed one by one.
+        """Yield all parts, in file order. Raises UnreadableFile if records are not compressed one by one.
 
-        What stands before the first record of a Zstandard file is its dictionary, and no part.
+        The dictionary before the first record of a Zstandard file is not a part.
         """
         end: int | None = None if isinstance(self._records, ZstdRecords) else 0
         try:
@@ -265,11 +265,11 @@ class WarcReader:
         yield from self._between(end or 0, self.size)
 
     def _between(self, start: int, end: int) -> Iterator[Stretch]:
-        """Yield damage between two records, unless that is line ends in a file that is not compressed."""
+        """Yield damage between two records, unless it is line ends in an uncompressed file."""
         is_plain = isinstance(self._records, PlainRecords)
         if start < end and not (is_plain and not self.raw(start, end - start).strip(b"\r\n")):
             yield Stretch(start, end - start, None)
 
     def raw(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file as they are."""
+        """Return unchanged bytes of the file."""
         return self._file.read(length, offset)

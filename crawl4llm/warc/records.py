@@ -1,9 +1,9 @@
 """Heads of archive records: WARC of any version (ISO 28500), ARC, and the HTTP head inside.
 
-Read as leniently as crawlers have written: lines may end with a bare line feed (ClueWeb09's do), field names be in any
-case, target URIs stand in angle brackets (as WARC/1.0's grammar had it). Fields may be
-folded (ISO 28500:2017, 4; RFC 9112, 5.2). URLs of ARC records may hold blanks, their lengths be -1, which is none, and
-their dates have too few or too many digits. A status line may lack the version of HTTP.
+They are read as leniently as crawlers have written them. Lines may end with a bare line feed (as in ClueWeb09), field
+names may be in any case, and target URIs may stand in angle brackets (as in WARC/1.0's grammar). Fields may be folded
+(ISO 28500:2017, 4; RFC 9112, 5.2). In ARC records, URLs may contain blanks, a length of -1 stands for none, and dates
+may have too few or too many digits. A status line may lack the version of HTTP.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from crawl4llm.base.files import PreadFile
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
-"""In an ARC record's first line: what tells it from other lines. Few lines of text have an IP address and a number."""
+"""Part of an ARC record's first line that tells it from other lines: few lines of text have an IP address and a
+number."""
 _ARC_START: Final = rb"[A-Za-z][A-Za-z0-9+.-]*:(?=[^\n]* -?\d{1,17}\r?\n)[^\n]*? (?:%b) [^\n]*\n" % _ARC_ADDRESS_DATE
 RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+[ \t]*\r?\n|%b" % _ARC_START)
 """The first line of a WARC record, or of an ARC record."""
@@ -29,7 +30,7 @@ LONGEST_LINE: Final = 16_384
 
 _LONGEST_HEAD: Final = 1 << 20
 _LENGTH = re.compile(rb"\d{1,17}")
-"""Of a block; no file system has files in which a longer one would fit."""
+"""Length of a block; no file is so large that a longer number would be needed."""
 _ARC_LINE = re.compile(rb"(.*?) (%b) (.*?)(?<![^ ])(-?\d+)\r?\n" % _ARC_ADDRESS_DATE)
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
@@ -39,11 +40,11 @@ _FOLD = re.compile(rb"(?<![ \t])[ \t]*\r?\n[ \t]+")  # from the first blank only
 _PADDED_NAME = re.compile(rb"(\n[^\s:]+)[ \t]+:")
 
 Name = NewType("Name", bytes)
-"""A field's name as it is searched for."""
+"""A field's name in the form for searching."""
 
 
 def field_name(name: str) -> Name:
-    """Return the name of a field, to ask :class:`Fields` for it; case does not matter (ISO 28500:2017, 4)."""
+    """Return the name of a field for :class:`Fields`; case does not matter (ISO 28500:2017, 4)."""
     return Name(f"\n{name.lower()}:".encode())
 
 
@@ -56,7 +57,7 @@ PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
 
 
 class Fields:
-    """The named fields of a WARC or HTTP head, searched when one is asked for."""
+    """The named fields of a WARC or HTTP head, found on demand."""
 
     __slots__ = ("_head", "_searched")
 
@@ -65,7 +66,7 @@ class Fields:
         self._searched = head.lower()
 
     def get(self, name: Name) -> bytes:
-        """Return the first field of a name; empty where there is none."""
+        """Return the first field of a name; empty if it is missing."""
         name_at = self._searched.find(name)
         if name_at < 0:
             return b""
@@ -91,7 +92,7 @@ class Fields:
         return b", ".join(values)
 
     def _folded(self, start: int) -> tuple[bytes, int]:
-        """Return the value that begins at a place, on several lines maybe, and where its last line ends."""
+        """Return the value that begins at an offset, perhaps on several lines, and the end of its last line."""
         end = self._head.find(b"\n", start)
         while end >= 0 and self._head[end + 1 : end + 2] in _BLANKS:
             end = self._head.find(b"\n", end + 1)
@@ -103,7 +104,7 @@ class Fields:
         return self.get(name).decode("utf-8", "replace")
 
     def has(self, names: re.Pattern[bytes]) -> bool:
-        """Return whether a field has one of some names: a pattern of them in lower case, each after a line feed."""
+        """Return whether a field has a name in ``names``, a pattern of names in lower case, each after a line feed."""
         return names.search(self._searched) is not None
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
@@ -117,12 +118,12 @@ class Record(NamedTuple):
     """The head of a record."""
 
     kind: str
-    """``WARC-Type``, in lower case; an ARC record is a ``response``, its file's head ``filedesc``."""
+    """``WARC-Type``, in lower case; an ARC record is a ``response``, the head of its file ``filedesc``."""
     fields: Fields
     block_at: int
-    """Where in the record its block begins."""
+    """Offset of its block in the record."""
     length: int | None
-    """Bytes of the block; None where the record does not say."""
+    """Bytes of the block; None if the record does not say."""
 
     @property
     def size(self) -> int | None:
@@ -136,11 +137,11 @@ class Record(NamedTuple):
 
     @property
     def date(self) -> str | None:
-        """The capture's date in UTC, ``2022-08-01T12:00:00Z``; None where none can be made of it."""
+        """The capture's date in UTC, ``2022-08-01T12:00:00Z``; None if there is no valid one."""
         return _utc(self.fields.text(DATE))
 
     def block(self, data: bytes) -> bytes:
-        """Return the block, of a record that ``data`` is all of."""
+        """Return the block of the record whose bytes are ``data``."""
         return data[self.block_at : self.size]
 
 
@@ -150,11 +151,12 @@ class HttpHead(NamedTuple):
     status: int
     fields: Fields
     body_at: int
-    """Where in the record the body begins."""
+    """Offset of the body in the record."""
 
 
 def parse_record(data: bytes) -> Record | None:
-    """Return the head that ``data`` begins with; None while it is incomplete. Raises ValueError where none begins."""
+    """Return the head at the start of ``data``; None while it is incomplete. Raises ValueError if no head begins
+    there."""
     if data.startswith(b"WARC/"):
         return _parse_warc(data)
     if RECORD_START.match(data) and (line := _ARC_LINE.match(data)):
@@ -165,7 +167,7 @@ def parse_record(data: bytes) -> Record | None:
 
 
 def parse_http(data: bytes, start: int) -> HttpHead | None:
-    """Return the HTTP head at ``start``; None while it is not all there. Raises ValueError where there is none."""
+    """Return the HTTP head at ``start``; None while it is incomplete. Raises ValueError if no head begins there."""
     status = _STATUS_LINE.match(data, start)
     if status is None:
         if len(data) - start < 16:
@@ -181,27 +183,28 @@ def parse_http(data: bytes, start: int) -> HttpHead | None:
 
 
 class Opening(Protocol):
-    """The beginning of a record, of which more can be had."""
+    """The beginning of a record, which can be extended."""
 
     data: bytes
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; return False at the end."""
 
 
 class Whole:
-    """A record of which all is there."""
+    """A complete record."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
 
     def grow(self) -> bool:
-        """Make nothing longer."""
+        """Return False, because all of the record is there."""
         return False
 
 
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
-    """Return a record's head, and that of an HTTP response in it. Raises ValueError where no whole head begins."""
+    """Return a record's head, and that of an HTTP response in it. Raises ValueError unless complete heads begin
+    there."""
     while (record := parse_record(opening.data)) is None:
         _grow(opening)
     http = None
@@ -258,45 +261,46 @@ class Frame(NamedTuple):
 
     offset: int
     length: int
-    """Bytes it takes in the file; of a file that is compressed as a whole, in its contents."""
+    """Bytes that it takes in the file, or in the contents of a file that is compressed as a whole."""
     record: Record | None
-    """Its head; None for a record that is damaged or cut short."""
+    """Its head; None for a damaged or incomplete record."""
     http: HttpHead | None
-    """The HTTP head in it; None where the block is no HTTP response."""
+    """The HTTP head in it; None if the block is not an HTTP response."""
     opening: Opening
-    """Its beginning, which may be read on until the next frame is asked for."""
+    """Its beginning, which may be extended until the next frame is requested."""
 
 
 class RecordFile(Protocol):
-    """An archive file opened for reading, in a way that forks and threads may share."""
+    """An archive file opened for reading, which forks and threads may share."""
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all records, in file order. Damage costs no other record than those it hits."""
+        """Yield all records, in file order. Damage costs only the damaged records."""
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
         """Return a record's bytes, decompressed. Raises CorruptRecord, and TooLarge for more than ``most``."""
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """Yield a record's bytes in pieces: there may be far more of them than the file has. Raises CorruptRecord."""
+        """Yield a record's bytes in pieces, because they may be far more than those in the file. Raises
+        CorruptRecord."""
 
 
 class WholeFileCompressed(Exception):
-    """A file is compressed as a whole, not record by record: there is no way into its middle."""
+    """A file is compressed as a whole, not record by record, so that it can be read only from its start."""
 
 
 class UnreadableFile(Exception):
-    """A file of which no record can be read. The message is one line that names it and says what to do."""
+    """A file without any readable record. The message is one line that names it and says what to do."""
 
 
 def too_large(path: Path, offset: int) -> TooLarge:
-    """Return the error for a record that is larger than is allowed."""
+    """Return the error for a record that is too large."""
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
 
 
 def read_packed(
     file: PreadFile, coding: str, offset: int, length: int, most: int | None, dictionary: zstd.ZstdDict | None = None
 ) -> bytes:
-    """Return the bytes of a record that is compressed by itself. Raises as :meth:`RecordFile.read` does."""
+    """Return the bytes of a record that is compressed by itself. Raises the errors of :meth:`RecordFile.read`."""
     if most is not None and length > largest_stored(most):
         raise too_large(file.path, offset)
     try:
@@ -308,7 +312,7 @@ def read_packed(
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:
-    """Return the heads of a record, as Frame has them."""
+    """Return the heads of a record for a Frame."""
     try:
         return parse_heads(opening)
     except ValueError:

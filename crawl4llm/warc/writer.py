@@ -1,20 +1,20 @@
 """The archive writer: each page becomes a content record, a metadata record and a line of the index.
 
-Redirects to another owner, and exchanges that are no page's (robots.txt), have such records too; their lines have no
-document key.
+Redirects to another owner, and exchanges that belong to no page (robots.txt), have such records too; their lines have
+no document key.
 
-Records go to a numbered series of WARC files, each filled to a size limit, with an index: what is added is in both or
+Records go to a numbered series of WARC files, each filled to a size limit, with an index; an addition is in both or in
 neither.
 
-A file bears ``.open`` after its name until it is full, or the series closed, and the next flush has renamed it: what is
-named without it changes no more, unless the series is opened again at a place within it. Where one file ends and the
-next begins depends on the records alone, never on when the series is flushed, closed or opened again; unless files are
-to be of bounded age: then a flush ends one that is too old.
+The name of a file ends in ``.open`` until it is full, or the series is closed; the next flush then renames it. A file
+without ``.open`` changes no more, unless the series is opened again at a place within it. The ends of files depend on
+the records alone, never on flushing, closing or reopening the series. The exception are files of bounded age: a flush
+ends one that is too old.
 
-A position names a place to go back to: its file is cut to its offset, files of higher serial are removed. Whatever
-happens after a flush with ``fsync`` (the process killed, the power cut, also while going back) the series can go back
-to the position of that flush. For data is synced before its file is renamed, and the names after that; going back takes
-either name of a file, and may stop anywhere and begin again.
+To go back to a position, its file is cut to its offset, and files of higher serial are removed. After a flush with
+``fsync`` the series can always go back to that position, even if the process is killed or the power is cut, also while
+going back. To ensure this, data is synced before its file is renamed, and the names after that. Going back accepts
+either name of a file, and can stop anywhere and start again.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _USUAL = ArchiveFormat()
 class ArchiveWriter:
     """Writes WARC files and their index ``index.cdxj`` to a directory; the pages' text to others, with ``text.cdxj``.
 
-    A page's records stand side by side in one file of at most ``max_bytes``; a page larger than that has a file to
-    itself. A page is in the archive wholly, with its lines in the indexes, or not at all.
+    A page's records stand together in one file of at most ``max_bytes``; a larger page has its own file. A page is in
+    the archive completely, with its lines in the indexes, or not at all.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class ArchiveWriter:
         at: ArchivePosition | None = None,
         form: ArchiveFormat = _USUAL,
     ) -> None:
-        """Create the directory where needed, or, with ``at``, go on with the archive in it as it was at that position.
+        """Create the directory if needed; with ``at``, open the archive in it at that position.
 
-        Raises ArchiveError: without ``at`` where the directory holds an archive already, with it where less than that
-        is left of one. Equal arguments make the archive of a crawl that never stopped, the names of a live one's files
-        apart.
+        Raises ArchiveError: without ``at`` if the directory holds an archive already, with ``at`` if the archive is
+        shorter. Equal arguments give the same archive as a crawl that never stopped, except for file names of a live
+        crawl.
         """
         with archiving("create", directory):
             if at is not None:
@@ -80,7 +80,7 @@ class ArchiveWriter:
         self._payloads = StoredPayloads(directory, form.revisits, cdxj.read(directory / INDEX_NAME) if resumed else ())
 
     def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
-        """Keep a page, as :meth:`Archive.write` says. A text of white space alone has no record."""
+        """Keep a page; see :meth:`Archive.write`. A text of white space alone has no record."""
         added = self._pages.add(partial(self._page_members, page, fields))
         if self._texts is not None and text is not None and text.strip():
             try:
@@ -92,13 +92,13 @@ class ArchiveWriter:
             self._payloads.add(entry)
 
     def write_redirects(self, page: PageRecord, fields: Values) -> None:
-        """Keep redirects, as :meth:`Archive.write_redirects` says; those whose URLs fit into no record are left out."""
+        """Keep redirects; see :meth:`Archive.write_redirects`. Those whose URLs fit into no record are left out."""
         captures = [capture for capture in page.captures if has_uri(capture)]
         if captures:
             self._pages.add(partial(self._redirect_members, page.key, captures, fields))
 
     def write_exchange(self, capture: Capture, purpose: str, fields: Values) -> None:
-        """Keep an exchange, as :meth:`Archive.write_exchange` says; never as a revisit, so that each can be read by
+        """Keep an exchange; see :meth:`Archive.write_exchange`. It is never a revisit, so that it can be read by
         itself. One whose URL fits into no record is left out."""
         if has_uri(capture):
             self._pages.add(partial(self._exchange_of_no_page, capture, purpose, fields))
@@ -134,7 +134,7 @@ class ArchiveWriter:
         sync_path(self._directory.parent)  # where the directory's own name may be new
 
     def _page_members(self, page: PageRecord, fields: Values, filename: str) -> list[Member]:
-        """Return a page's records: of redirects to it, of its content, of the request for it, and about it."""
+        """Return a page's records: of redirects to it, of its content, of the request for it, and its metadata."""
         warcinfo_id = self._records.warcinfo_id(filename)
         if page.captures and has_uri(page.captures[-1]):
             captures = [capture for capture in page.captures if has_uri(capture)]
@@ -146,13 +146,14 @@ class ArchiveWriter:
         return self._described(members, page.key, warcinfo_id, fields)
 
     def _redirect_members(self, key: str, captures: Sequence[Capture], fields: Values, filename: str) -> list[Member]:
-        """Return the records of redirects from a document, and the one about them."""
+        """Return the records of redirects from a document, and their metadata record."""
         warcinfo_id = self._records.warcinfo_id(filename)
         members = self._exchange_members(captures, key, warcinfo_id, hops=len(captures))
         return self._described(members, key, warcinfo_id, {**fields, "robots": _allowed_by(captures)})
 
     def _exchange_of_no_page(self, capture: Capture, purpose: str, fields: Values, filename: str) -> list[Member]:
-        """Return the records of an exchange that is no page's. The URL may be asked for again: the date tells apart."""
+        """Return the records of an exchange that belongs to no page. Its date distinguishes it from others with the
+        same URL."""
         warcinfo_id = self._records.warcinfo_id(filename)
         key = f"{purpose} {capture.url} {capture.date}"
         content, request = self._exchange(capture, key, warcinfo_id, hop=0, find=lambda _: None, purpose=purpose)
@@ -160,7 +161,7 @@ class ArchiveWriter:
         return self._described(members, key, warcinfo_id, {"purpose": purpose, **fields})
 
     def _exchange_members(self, captures: Sequence[Capture], key: str, warcinfo_id: str, *, hops: int) -> list[Member]:
-        """Return the records of exchanges, the first of which is so many hops away from the page."""
+        """Return the records of exchanges, the first of which is ``hops`` hops away from the page."""
         members: list[Member] = []
         for hop, capture in zip(count(hops, -1), captures, strict=False):
             content, request = self._exchange(capture, key, warcinfo_id, hop=hop, find=self._payloads.find)
@@ -169,7 +170,7 @@ class ArchiveWriter:
         return members
 
     def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Values) -> list[Member]:
-        """Return records with one more, about the last of them that has content."""
+        """Return records with a metadata record about the last one that has content."""
         content = _last_content(members)
         if about := {name: str(fields[name]) for name in cdxj.ABOUT if fields.get(name)}:
             members = [one._replace(about=about) if one.content is content else one for one in members]
@@ -185,7 +186,7 @@ class ArchiveWriter:
 
 
 def _allowed_by(captures: Sequence[Capture]) -> str | None:
-    """Return what allowed some exchanges, each robots.txt once; None where none was obeyed."""
+    """Return the robots.txt that allowed some exchanges, each once; None if no robots.txt was obeyed."""
     return ", ".join(dict.fromkeys(capture.robots for capture in captures if capture.robots)) or None
 
 
@@ -199,8 +200,8 @@ def _last_content(members: Sequence[Member]) -> ContentRecord:
 class FileNames:
     """``PREFIX-00000.warc.gz`` and so on; with ``host``, for live crawls, ``PREFIX-TIMESTAMP-00000-HOST.warc.gz``.
 
-    The latter form is that of ISO 28500:2017, annex C.1; its time is that of the file's beginning, in UTC. The former
-    has no clock, so that equal crawls make equal files.
+    The latter form is that of ISO 28500:2017, annex C.1; its time is the beginning of the file, in UTC. The former has
+    no time, so that equal crawls make equal files.
     """
 
     def __init__(self, prefix: str, suffix: str, host: str | None = None) -> None:
@@ -216,17 +217,17 @@ class FileNames:
         return f"{self.prefix}-{datetime.now(timezone.utc):{_TIMESTAMP}}-{serial:05d}-{self.host}{self.suffix}"
 
     def pattern(self, serial: int) -> str:
-        """Return what the name of a file looks like, whenever and wherever it began."""
+        """Return a pattern of the names of a file, for any time and host of its beginning."""
         return self.new(serial) if self.host is None else f"{self.prefix}-*-{serial:05d}-*{self.suffix}"
 
     def serial(self, name: str) -> int | None:
-        """Return the number of the file of this name; None where that is not of the series. Any host will do."""
+        """Return the number of the file with this name; None if it is not of the series. Any host is accepted."""
         found = self._form.fullmatch(name)
         digits = found.groups()[-1] if found else ""
         return int(digits) if digits and digits == f"{int(digits):05d}" else None
 
     def age(self, name: str) -> float:
-        """Return the seconds since a file began; 0 where its name does not tell."""
+        """Return the seconds since a file began; 0 if its name does not tell."""
         found = self._form.fullmatch(name) if self.host is not None else None
         if found is None:
             return 0.0
@@ -237,9 +238,9 @@ class FileNames:
 class WarcFiles:
     """Appends compressed records to the series of files in a directory.
 
-    ``first_record`` makes the compressed record that begins the file of a given name. ``max_bytes`` bounds a file,
-    except that one whose first addition is larger by itself holds that and nothing more; ``max_age``, unless it is 0,
-    the seconds after which a flush ends one, as far as the names tell. ``private``: only their owner may read them.
+    ``first_record`` makes the compressed record that begins the file of a given name. ``max_bytes`` bounds a file; an
+    addition that is larger has a file of its own. ``max_age``, unless it is 0, is the number of seconds after which a
+    flush ends a file, as far as the names tell. ``private``: only their owner may read them.
     """
 
     def __init__(
@@ -252,9 +253,9 @@ class WarcFiles:
         max_age: float = 0,
         private: bool = False,
     ) -> None:
-        """Begin a series, or go on at a position of one, and drop what is behind.
+        """Begin a series, or open one at a position and drop the rest.
 
-        Raises ArchiveError, and drops nothing, where files before that position are missing or short.
+        Raises ArchiveError, and drops nothing, if files before that position are missing or short.
         """
         self._directory, self._names, self._first_record = directory, names, first_record
         self._max_bytes, self._max_age, self._private = max_bytes, max_age, private
@@ -269,14 +270,14 @@ class WarcFiles:
 
     @property
     def name(self) -> str:
-        """Final name of the file that the next record goes to."""
+        """Final name of the file for the next record."""
         if self._name is None:
             self._name = self._names.new(self._serial)
         return self._name
 
     @property
     def position(self) -> tuple[int, int]:
-        """Serial of the file that the next record goes to, and its size in bytes; 0 where it does not exist yet."""
+        """Serial of the file for the next record, and its size in bytes; 0 if it does not exist yet."""
         return self._serial, self._file.size if self._file else 0
 
     def fits(self, size: int) -> bool:
@@ -288,26 +289,26 @@ class WarcFiles:
     def append(self, data: bytes) -> int:
         """Add compressed records that belong together to the present file; returns the offset of the first.
 
-        Raises ArchiveError, and leaves the file as it was, where they cannot be written whole.
+        If they cannot be written completely, ArchiveError is raised and the file is left as it was.
         """
         if self._file is None:
             self._file = self._open()
         return self._file.append(data)
 
     def cut(self, offset: int) -> None:
-        """Take back what the present file holds from ``offset`` on."""
+        """Remove the end of the present file from ``offset`` on."""
         if self._file is not None:
             self._file.cut(offset)
 
     def rotate(self) -> None:
-        """Call the present file full: the next record begins another, the next flush renames this one."""
+        """Treat the present file as full: the next record begins another, and the next flush renames this one."""
         if self._file is not None:
             self._full.append(self._file)
             self._file, self._name = None, None
             self._serial += 1
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Rename the files that are full; with ``fsync``, return once all before the position is on the disk."""
+        """Rename the full files; with ``fsync``, return once all before the position is on the disk."""
         if self._max_age and self._file and self._names.age(self.name) >= self._max_age:
             self.rotate()
         if self._file is not None:
@@ -323,7 +324,8 @@ class WarcFiles:
             sync_path(self._directory)
 
     def close(self, *, fsync: bool = False) -> None:
-        """Finish all files, ``fsync`` as in :meth:`flush`. The position stays: the last file may have room for more."""
+        """Finish all files, ``fsync`` as in :meth:`flush`. The position does not change: the last file may have room
+        for more."""
         if self._file is not None:
             self._full.append(self._file)
         self.flush(fsync=fsync)
@@ -343,7 +345,7 @@ class WarcFiles:
         return file
 
     def _finish(self, file: AppendFile, *, fsync: bool) -> None:
-        """Rename and release the first of the full files, which stays among them where that fails."""
+        """Rename and release the first of the full files; if that fails, it stays among them."""
         file.check()
         if fsync:
             file.sync()
@@ -354,7 +356,7 @@ class WarcFiles:
         file.close()
 
     def _reopen(self, at: SeriesPosition) -> None:
-        """Make the series what it was at a position."""
+        """Restore the series at a position."""
         found = self._found()
         before = [self._committed(serial, found) for serial in range(at.serial)]
         self._serial = at.serial
@@ -371,7 +373,7 @@ class WarcFiles:
                     remove(path)
 
     def _found(self) -> dict[int, list[Path]]:
-        """Return the files of the series that are there, under either name, by serial."""
+        """Return the existing files of the series, under either name, by serial."""
         found = defaultdict(list)
         with archiving("read", self._directory):
             for path in self._directory.iterdir():
@@ -399,11 +401,11 @@ class Member(NamedTuple):
 
     data: bytes
     content: ContentRecord | None = None
-    """The record, for its line of the index; None where it has none."""
+    """The record, for its line of the index; None without a line."""
     key: str = ""
-    """Document key; empty for a redirect, and an exchange that is no page's."""
+    """Document key; empty for a redirect, and for an exchange that belongs to no page."""
     about: Mapping[str, str] | None = None
-    """More of what the index says of it."""
+    """Further fields of its line."""
 
 
 class Addition(NamedTuple):
@@ -423,11 +425,12 @@ class IndexedFiles:
 
     @property
     def position(self) -> SeriesPosition:
-        """The end of all that was added."""
+        """The end of all additions."""
         return SeriesPosition(*self.files.position, self._index.size)
 
     def add(self, build: Callable[[str], Sequence[Member]]) -> Addition:
-        """Add records, made by ``build`` for a file's name, to one file. ArchiveError, and none added, on failure."""
+        """Add records, made by ``build`` for a file's name, to one file. If that fails, ArchiveError is raised and none
+        is added."""
         members = build(self.files.name)
         size = sum([len(member.data) for member in members])
         if not self.files.fits(size):
@@ -448,9 +451,9 @@ class IndexedFiles:
         self.files.cut(addition.offset)
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Finish the files that are full; with ``fsync``, return once all before the position is on the disk.
+        """Finish the full files; with ``fsync``, return once all before the position is on the disk.
 
-        Raises ArchiveError, also where somebody else has changed the files that are written.
+        Raises ArchiveError, also if somebody else has changed the files.
         """
         self.files.flush(fsync=fsync)
         self._index.check()

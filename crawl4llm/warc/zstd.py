@@ -1,4 +1,4 @@
-"""Zstandard-compressed archive files: a frame a record, and maybe a dictionary before them.
+"""Zstandard-compressed archive files: one frame for each record, perhaps after a dictionary.
 
 The layout is that of "Zstandard Compression for WARC Files 1.0" (IIPC); sections are those of RFC 8878.
 """
@@ -21,11 +21,11 @@ _RUN_BLOCK, _RESERVED_BLOCK = 1, 3
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
 _SEARCHED: Final = 1 << 20
 _LARGEST_DICTIONARY: Final = 1 << 24
-"""Bytes; usual are a hundred thousand."""
+"""Most bytes of a dictionary; a hundred thousand are usual."""
 
 
 class ZstdRecords:
-    """The records of a Zstandard file, a frame each."""
+    """The records of a Zstandard file with one frame each."""
 
     def __init__(self, file: PreadFile) -> None:
         self._file = file
@@ -38,7 +38,7 @@ class ZstdRecords:
         yield self.read(offset, length)
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all records, in file order. Raises WholeFileCompressed where the first frame holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed if the first frame holds several."""
         position, first = 0, True
         while position < self._file.size:
             end = self._frame_end(position)
@@ -54,7 +54,7 @@ class ZstdRecords:
             first = False
 
     def _frame_end(self, start: int) -> int | None:
-        """Return where the frame at ``start`` ends, by its blocks' heads (3.1.1); None where no whole frame stands."""
+        """Return the end of the frame at ``start``, by its blocks' heads (3.1.1); None without a complete frame."""
         head = self._file.read(_SKIPPABLE_HEAD, start)
         if not ZSTD_START.match(head) or len(head) < _SKIPPABLE_HEAD:
             return None
@@ -96,7 +96,7 @@ class ZstdRecords:
         return RECORD_START.match(beyond.lstrip(b"\r\n")) is not None
 
     def _next_record(self, position: int) -> int:
-        """Return the next place, from ``position``, where a frame begins that holds a record; else the end."""
+        """Return the next place, from ``position``, at which a frame with a record begins; otherwise the end."""
         while data := self._file.read(_SEARCHED + len(_FRAME_MAGIC) - 1, position):
             found = data.find(_FRAME_MAGIC)
             while found >= 0:
@@ -116,7 +116,7 @@ class _Frame:
         self._frame = zstd.ZstdDecompressor(dictionary)
 
     def decompress(self, most: int) -> bytes:
-        """Return the next piece, of ``most`` bytes at most; empty where there is no more. Raises ZstdError."""
+        """Return the next piece, of ``most`` bytes at most; empty if there is no more. Raises ZstdError."""
         content = b""
         while not (content or self._frame.eof):
             data = self._file.read(_FIRST_READ, self._position) if self._frame.needs_input else b""
@@ -128,12 +128,12 @@ class _Frame:
 
     @property
     def ended_at(self) -> int | None:
-        """Offset in the file at which the frame ended; None while it has not."""
+        """Offset of its end in the file; None before it is reached."""
         return self._position - len(self._frame.unused_data) if self._frame.eof else None
 
 
 class _Opening:
-    """The beginning of what a frame holds."""
+    """The beginning of a frame's content."""
 
     def __init__(self, file: PreadFile, position: int, dictionary: zstd.ZstdDict | None) -> None:
         self._frame = _Frame(file, position, dictionary)
@@ -141,7 +141,7 @@ class _Opening:
         self.grow()
 
     def grow(self) -> bool:
-        """Make ``data`` longer; False where there is no more."""
+        """Make ``data`` longer; return False at the end."""
         try:
             content = self._frame.decompress(len(self.data) + _FIRST_INFLATED)
         except zstd.ZstdError:

@@ -108,7 +108,7 @@ def test_sets_of_another_version_kind_or_scheme_are_refused(tmp_path: Path, monk
     said = {
         "texts": "is a set of known texts, not of known urls",
         "scheme": "was made by 'two', not by 'one'",
-        "later": "has format 2; this version reads format 1; make it anew: ",
+        "later": "has format 2; this version reads format 1; make it again: ",
     }
     for name, fault in said.items():
         with pytest.raises(InputError) as raised:
@@ -142,7 +142,7 @@ def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
         said = json.dumps(one).encode()
         whole = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())
         (tmp_path / "set").write_bytes(whole.ljust(4096) + data[4096:])
-        with pytest.raises(InputError, match="is damaged: its head is none"):
+        with pytest.raises(InputError, match="is damaged: its head cannot be read"):
             opened(tmp_path / "set").table("some")
 
 

@@ -76,7 +76,7 @@ def test_an_array_that_is_queued_is_waited_for(slurm: Path, tmp_path: Path) -> N
         ("sbatch ended with status 3", {"sbatch": "exit 3"}),
         ("sbatch is not here; use a login node", {"sbatch": ""}),
         ("EXECUTOR needs a number of tasks: give --tasks N", {"tasks": None}),
-        ("give the command outside of a job array", {"within": True}),
+        ("run the command outside a job array", {"within": True}),
     ],
 )
 def test_errors(told: str, given: dict[str, Any], slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

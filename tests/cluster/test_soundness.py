@@ -208,7 +208,7 @@ def test_another_format_is_told_with_both_numbers(
 ) -> None:
     (copy / "crawl.json").write_bytes(sealed("crawl.json", pack({"format": 99, "any": "thing"})))
     said = refused(copy, tmp_path / "out")
-    assert all("has format 99; this version reads format 4; make it anew: " in line for line in said)
+    assert all("has format 99; this version reads format 4; make it again: " in line for line in said)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for command in (["cluster", "status"], ["frontier"], ["archive", "check"], ["report"]):
         assert "reads format 4" in error_of(scrapy(*command, f"file://{copy}"))

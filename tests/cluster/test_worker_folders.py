@@ -55,7 +55,7 @@ def test_the_same_command_goes_on(
         worker.kill()
     assert worker.returncode != 0
     if number != signal.SIGKILL:
-        assert "Next: the same command goes on with it" in said
+        assert "Next: the same command resumes it" in said
     again = scrapy(*args)
     assert again.returncode == 0, again.stderr
     assert "400 of 400 pages" in again.stdout

@@ -39,7 +39,7 @@ def own_web(demo_web: Web, tmp_path: Path) -> Web:
         ({"SCORER": "stars"}, ["SCORER", "'stars'", "fasttext, length"]),
         ({"SCORING_WORKERS": 5000}, ["SCORING_WORKERS", "at most"]),
         ({"WARC_PREFIX": "p" * 250}, ["WARC_PREFIX", "128 bytes"]),
-        ({"PAGERANK_DAMPING": 0.85}, ["setting PAGERANK_DAMPING went: d is 0.9", "leave it out"]),
+        ({"PAGERANK_DAMPING": 0.85}, ["setting PAGERANK_DAMPING was removed: d is 0.9", "leave it out"]),
         ({"CRAWL_MAX_PAGE": 5}, ["CRAWL_MAX_PAGE", "did you mean CRAWL_MAX_PAGES?"]),
         ({"crawl_max_pages": 5, "DRY_RUN": 1}, ["crawl_max_pages", "did you mean CRAWL_MAX_PAGES?"]),
     ],

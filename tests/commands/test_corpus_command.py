@@ -178,7 +178,7 @@ def damaged_record(project: Project) -> str:
         (["show", KEY, "-s", "CORPUS=."], "CORPUS .: holds neither a ClueWeb22 tree"),
         (
             ["show", KEY, "-s", "CLUEWEB22_LINK_ID_POSITION=0"],
-            "setting CLUEWEB22_LINK_ID_POSITION went: ",
+            "setting CLUEWEB22_LINK_ID_POSITION was removed: ",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -345,10 +345,10 @@ def test_what_a_meaning_names_is_what_there_is() -> None:
 @pytest.mark.parametrize("name", WENT)
 def test_a_setting_that_went_is_told_with_what_took_its_place(name: str) -> None:
     assert name.lower() not in OPTIONS
-    with pytest.raises(InputError, match=rf"^setting {name} went: \S.*; leave it out$"):
+    with pytest.raises(InputError, match=rf"^setting {name} was removed: \S.*; leave it out$"):
         read_options(Settings({name: 1}))
     if name in _WENT:
-        with pytest.raises(InputError, match=rf"^setting {name} went: "):
+        with pytest.raises(InputError, match=rf"^setting {name} was removed: "):
             _read_options(Settings({name: 1}))
     else:
         _read_options(Settings({name: 1}))  # in another project it may be its own

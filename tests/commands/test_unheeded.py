@@ -21,14 +21,14 @@ def lines(profile: str, priority: str = "cmdline", **given: object) -> list[str]
 @pytest.mark.parametrize(
     ("given", "profile", "said"),
     [
-        ({"HARMONIC_RANKS": "x"}, "simulation", "HARMONIC_RANKS does not hold here: it is for URL_POLICY=harmonic"),
-        ({"DNS_HOSTS": "hosts"}, "simulation", "DNS_HOSTS does not hold here: it is for live crawls"),
-        ({"CRAWL_PARTITIONS": 4}, "simulation", "CRAWL_PARTITIONS does not hold here: it is for crawls with STORAGE"),
-        ({"SCORE_CACHE": "x"}, "live", "SCORE_CACHE does not hold here: it is for simulations"),
-        ({"CLUSTER_LEASE": 4}, "live", "CLUSTER_LEASE does not hold here: it is for crawls with CLUSTER"),
-        ({"SIMULATION_CAPACITY": 4}, "live", "SIMULATION_CAPACITY does not hold here: it is for simulations"),
-        ({"COMMIT_FSYNC": 0}, "live", "COMMIT_FSYNC does not hold here: it is for crawls with JOBDIR or STORAGE"),
-        ({"HARMONIC_RANKS": "x"}, "live", "HARMONIC_RANKS does not hold here: it is for URL_POLICY=harmonic"),
+        ({"HARMONIC_RANKS": "x"}, "simulation", "HARMONIC_RANKS has no effect here: it is for URL_POLICY=harmonic"),
+        ({"DNS_HOSTS": "hosts"}, "simulation", "DNS_HOSTS has no effect here: it is for live crawls"),
+        ({"CRAWL_PARTITIONS": 4}, "simulation", "CRAWL_PARTITIONS has no effect here: it is for crawls with STORAGE"),
+        ({"SCORE_CACHE": "x"}, "live", "SCORE_CACHE has no effect here: it is for simulations"),
+        ({"CLUSTER_LEASE": 4}, "live", "CLUSTER_LEASE has no effect here: it is for crawls with CLUSTER"),
+        ({"SIMULATION_CAPACITY": 4}, "live", "SIMULATION_CAPACITY has no effect here: it is for simulations"),
+        ({"COMMIT_FSYNC": 0}, "live", "COMMIT_FSYNC has no effect here: it is for crawls with JOBDIR or STORAGE"),
+        ({"HARMONIC_RANKS": "x"}, "live", "HARMONIC_RANKS has no effect here: it is for URL_POLICY=harmonic"),
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else None,
 )

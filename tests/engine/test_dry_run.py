@@ -48,7 +48,7 @@ def test_with_a_jobdir(demo_web: Web, tmp_path: Path) -> None:
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in job.iterdir() if path.name[-5:] != "-lock"}
     dry = crawl(demo_web, tmp_path / "run", DRY_RUN=1, CRAWL_MAX_PAGES=300, **settings)
     assert dry.returncode == 0, dry.stderr
-    assert "What is left of the crawl would take about" in dry.stdout
+    assert "The rest of the crawl would take about" in dry.stdout
     assert "300 crawled (40 of them already), of 1,500 in the corpus" in dry.stdout
     refused = crawl(demo_web, tmp_path / "run", DRY_RUN=1, CRAWL_MAX_PAGES=300, **{**settings, "CRAWL_SEED": 7})
     assert "was begun with other settings" in error_of(refused)

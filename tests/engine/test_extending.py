@@ -93,8 +93,8 @@ def test_a_crawl_by_the_fetcher_of_the_guide(project: Path) -> None:
             ["crawl", "influence", "-s", "URL_POLICY=influence", "-a", "seeds=seeds.txt"],
             "URL_POLICY influence ",
         ),
-        (["fetch", "http://a.example/page-0"], "SqliteWeb is asked by `crawl influence` alone"),
-        (["shell"], "SqliteWeb is asked by `crawl influence` alone"),
+        (["fetch", "http://a.example/page-0"], "SqliteWeb serves `crawl influence` only"),
+        (["shell"], "SqliteWeb serves `crawl influence` only"),
     ],
 )
 def test_what_a_fetcher_cannot_do_is_one_line(args: Sequence[str], complaint: str, project: Path) -> None:

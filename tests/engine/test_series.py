@@ -80,6 +80,6 @@ def test_a_crawl_goes_on_where_the_series_cannot_be_written(demo_web: Web, tmp_p
     (tmp_path / "run/series.jsonl/in-the-way").mkdir(parents=True)
     result = crawl(demo_web, tmp_path / "run", **settings, CRAWL_MAX_PAGES=50)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.count("the crawl goes on without it") == 1
+    assert result.stderr.count("the crawl continues without it") == 1
     assert "Error caught on signal handler" not in result.stderr
     assert len(crawl_log(tmp_path / "run")) == 50

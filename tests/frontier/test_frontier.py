@@ -693,9 +693,9 @@ def test_sorted_runs_find_no_document(tmp_path: Path) -> None:
 def test_a_store_of_another_order_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.mdb", fsync=False)
     open_frontier(store).save()
-    with pytest.raises(StoreError, match="its frontier goes by score, and not by score, indexed; restore"):
+    with pytest.raises(StoreError, match="its frontier is ordered by score, and not by score, indexed; restore"):
         open_frontier(store, reranks=True)
-    with pytest.raises(StoreError, match="its frontier goes by score, and not by owners, "):
+    with pytest.raises(StoreError, match="its frontier is ordered by score, and not by owners, "):
         open_frontier(store, by_owners=True)
     store.close()
 

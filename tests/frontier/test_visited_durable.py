@@ -263,7 +263,7 @@ def test_a_filter_full_of_what_was_lost_is_made_anew(tmp_path: Path, caplog: pyt
     opened.visited.save()
     caplog.clear()
     opened.kill()
-    assert "much of what it holds is not in the store" in caplog.text
+    assert "much of its content is not in the store" in caplog.text
     assert_holds(opened.visited, 100)
 
 

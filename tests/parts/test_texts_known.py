@@ -92,7 +92,7 @@ def test_a_file_that_was_replaced_is_not_taken_for_it(tmp_path: Path) -> None:
     path = write(tmp_path / "one", ["one text"])
     rebuild, args = KnownTexts(path).__reduce__()
     write(tmp_path / "two", ["another text"]).replace(path)
-    with pytest.raises(InputError, match="is another file than it was"):
+    with pytest.raises(InputError, match="has changed since the crawl began"):
         rebuild(*args)
 
 

@@ -114,7 +114,7 @@ def test_damaged_entries_are_computed_again(damage: str, tmp_path: Path, caplog:
     cache.add(KEYS, RATINGS)
     assert bits(opened(tmp_path).find(KEYS)) == bits(RATINGS)
     lines = [record.message for record in caplog.records]
-    assert lines == [f"SCORE_CACHE {path} is damaged; scores that were lost are computed again"] * (damage != "zeros")
+    assert lines == [f"SCORE_CACHE {path} is damaged; lost scores are computed again"] * (damage != "zeros")
 
 
 @pytest.mark.parametrize(("score", "reason"), [(math.nan, 0), (math.inf, 1), (0.5, 4), (0.5, 2**32 - 1)])

@@ -200,7 +200,7 @@ def test_an_index_of_another_version(tmp_path: Path, content: str) -> None:
     corpus = corpus_of(tmp_path)
     build_url_index(corpus, tmp_path / "index")
     (tmp_path / "index/index.json").write_text(content)
-    with pytest.raises(InputError, match=r"index\.json has .*; make it anew: .*scrapy corpus index"):
+    with pytest.raises(InputError, match=r"index\.json has .*; make it again: .*scrapy corpus index"):
         corpus.resolve("https://en.example/")
     build_url_index(corpus, tmp_path / "index")
     assert corpus.resolve(url_of(key_of("en0000-00", 0))) == key_of("en0000-00", 0)

@@ -141,7 +141,7 @@ def test_an_index_of_another_version_is_made_anew(
     else:
         change(manifest)
         (index / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"index\.json(: an index of a machine| has .*; make it anew: )"):
+    with pytest.raises(InputError, match=r"index\.json(: an index of a machine| has .*; make it again: )"):
         WarcIndex(index)
     assert build(collection, index).files_read == 0
     assert contents(index) == expected

@@ -346,7 +346,7 @@ def test_what_cannot_be_used(place: Path, track: Path, held: Path, small: DemoPa
     (tmp_path / "bad.py").write_text("1 / 0\n")
     assert "cannot be loaded (ZeroDivisionError" in error(track, "--policies", tmp_path / "bad.py")
     content = results(held)
-    assert "has format 9; this version reads format 1; make it anew: " in error(file({**content, "format": 9}))
+    assert "has format 9; this version reads format 1; make it again: " in error(file({**content, "format": 9}))
     content["crawls"][3]["found"][2] = "many"
     assert "is damaged" in error(file(content))
     content = results(held)

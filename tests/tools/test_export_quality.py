@@ -190,7 +190,7 @@ def test_an_export_without_the_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "out/manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 1}))
     told = error_of(scrapy("export", str(run), "--out", str(tmp_path / "out")))
-    assert told.startswith(f"{path} has format 1; this version reads format 2; make it anew: ")
+    assert told.startswith(f"{path} has format 1; this version reads format 2; make it again: ")
 
 
 # -- kills ------------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_scores_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         survey = Survey(corpus, options, cache=tmp_path / cache, executor=executor)
         survey.scores(PageRater(corpus, KillingScorer(), None), "killing")
 
-    with pytest.raises(InputError, match="a task was killed; the same command goes on with what is not done"):
+    with pytest.raises(InputError, match="a task was killed; the same command does the remaining ones"):
         scores("tasks", Executor(tasks=2))
     assert 0 < len(list((tmp_path / "tasks").rglob("*.block"))) < 3
     scores("tasks", Executor(tasks=2))

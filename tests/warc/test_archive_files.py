@@ -230,7 +230,7 @@ def test_settings_that_only_a_live_crawl_heeds(tmp_path: Path, caplog: pytest.Lo
         archive.close()
         assert [entry.mime for entry in index(directory)] == kinds
         assert len(warc_files(directory)) == (1 if info is INFO else 2)
-    assert [record.message for record in caplog.records] == ["WARC_MAX_AGE is not heeded: a simulation has no clock"]
+    assert [record.message for record in caplog.records] == ["WARC_MAX_AGE is ignored: a simulation has no clock"]
     assert not open_archive(tmp_path / "off", Options(warc_enabled=False, warc_text=True), INFO).keeps_text
     assert not (tmp_path / "off").exists()
 

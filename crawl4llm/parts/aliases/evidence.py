@@ -1,9 +1,9 @@
-"""The evidence on the patterns of an owner: what pages with them brought, and whether more links to such are followed.
+"""Evidence on the URL patterns of an owner: the pages with a pattern, and whether more links to such URLs are followed.
 
-A *pair* is a page with a pattern and the page without it, both crawled. It speaks for the pattern if the former brings
-nothing that the latter does not, and against it otherwise; one pair against it is enough for good. Of a page whose
-counterpart is not known, two things can be said. It is *bare* if it brings nothing by itself. It is a *doubt* if it
-brings something: the counterpart may show the same, or not exist.
+A *pair* is a page with a pattern and the page without it, both crawled. It is for the pattern if the former adds
+nothing to the latter, and against it otherwise; one pair against it decides for good. A page whose counterpart is
+unknown is *bare* if it is worthless by itself. Otherwise it is a *doubt*, because the counterpart may have the same
+content, or not exist.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from crawl4llm.base.shapes import LONGEST_LINE, Where, is_of, whole
 from crawl4llm.parts.aliases.tables import Row, Table, hashed
 
 CANONICAL, WORTHLESS = "canonical", "worthless"
-"""Why links to a pattern are not followed, as figures have it."""
+"""Reasons why links to a pattern are not followed, as in the figures."""
 MOST, WINDOW = 1 << 19, 1 << 8
-"""Patterns of which something is known, in all and of an owner."""
+"""Most patterns with evidence, in all and of an owner."""
 _VALUES: Final = 5
-"""Values that a parameter must have had before it is held to be worth nothing with any value."""
+"""Values that a parameter must have had before it counts as worthless with any value."""
 _BASES: Final = 5
-"""Pages without it that the pages worth nothing must be of."""
+"""Pages without it to which the worthless pages must belong."""
 _MOST_BASES: Final = 16
 _MOST_RULES: Final = 100
-"""Patterns of an owner that are not followed."""
+"""Most patterns of an owner that are not followed."""
 _LONGEST_LIFE: Final = 100
 
 
 class Kind(enum.Enum):
-    """The ways in which a page speaks for a pattern or against it. The values are the fields of :class:`Evidence` that
-    count such pages."""
+    """The kinds of evidence that a page gives on a pattern. The values are the fields of :class:`Evidence` that count
+    such pages."""
 
     ALIAS = "aliases"
     """A pair for it: the page is an alias of the other one, which it names as canonical."""
@@ -58,11 +58,11 @@ class Evidence:
     bare: int = 0
     doubts: int = 0
     values: list[int] = field(default_factory=list)
-    """The first values it had, as numbers; of a pattern of names."""
+    """The first values that it had, as numbers; for a pattern of names."""
     bases: list[int] = field(default_factory=list)
-    """The first pages without it that its pages were of, as numbers."""
+    """The first pages without it, as numbers."""
     life: int = 1
-    """Other patterns that come to its place in the table before it is forgotten."""
+    """Other patterns that may claim its place in the table before it is forgotten."""
 
     @property
     def row(self) -> Row:
@@ -71,7 +71,7 @@ class Evidence:
         return [self.number, self.owner, self.pattern, *counts, self.values, self.bases, self.life]
 
     def note(self, kind: Kind, base: int, value: int, change: int = 1) -> None:
-        """Count a page, or take back what was counted (``change`` -1)."""
+        """Count a page, or undo that (``change`` -1)."""
         setattr(self, kind.value, max(getattr(self, kind.value) + change, 0))
         if kind is Kind.ALIAS:
             self.pairs += change
@@ -85,7 +85,7 @@ class Evidence:
 
     def verdict(self, alias_pairs: int, worthless_pages: int) -> str | None:
         """Return CANONICAL or WORTHLESS if links to the pattern are not followed; None if they are. The arguments are
-        the settings; 0: not for this reason."""
+        the settings; 0 switches a reason off."""
         is_of_names = self.pattern.startswith("?") and "=" not in self.pattern
         if self.against or (is_of_names and len(self.values) < _VALUES):
             return None
@@ -109,23 +109,25 @@ _RULES: Final = {...: {CANONICAL, WORTHLESS}}
 
 
 def _evidence(row: Row) -> Evidence:
-    """Return what a row has, with lists of its own: rows change by assignment."""
+    """Return the evidence of a row, with its own lists, because rows change by assignment."""
     *fields, values, bases, life = row
     return Evidence(*[*fields, [*values], [*bases], life])
 
 
 class Patterns:
-    """The evidence on all patterns, and those of each owner that are not followed."""
+    """The evidence on all patterns, and the patterns of each owner that are not followed."""
 
     def __init__(self, alias_pairs: int, worthless_pages: int) -> None:
-        """The settings of the same names."""
+        """The arguments are the settings of the same names."""
         self._thresholds = alias_pairs, worthless_pages
         self.learnt = self.ended = 0
-        """Patterns that were held to bring nothing, and those of which that turned out to be wrong, since last read."""
+        """Patterns that were judged worthless, and those whose judgement turned out to be wrong, since the last
+        reading."""
         self._keep({}, {})
 
     def keep_in(self, pieces: Any) -> None:
-        """Keep it in pieces (:class:`crawl4llm.policies.Pieces`), and go on from those. Raises StoreError."""
+        """Restore the evidence from pieces (:class:`crawl4llm.policies.Pieces`), and keep it there. Raises
+        StoreError."""
         self._keep(pieces.mapping("aliases/evidence", is_of(_ROW)), pieces.mapping("aliases/rules", is_of(_RULES)))
 
     def _keep(self, rows: MutableMapping[str, Any], rules: MutableMapping[str, Any]) -> None:
@@ -141,8 +143,8 @@ class Patterns:
         return self._evidence(owner, pattern) is not None
 
     def note(self, owner: str, pattern: str, kind: Kind, base: int, value: int, change: int = 1) -> None:
-        """Count what a page with a pattern says of it; ``change`` -1 takes it back. ``base``: the page without it.
-        ``value``: what the page has in its place."""
+        """Count a page with a pattern; ``change`` -1 undoes that. ``base``: the page without it. ``value``: the text of
+        the page's URL in its place."""
         evidence = self._evidence(owner, pattern)
         if evidence is None:
             if change < 0 or not self._makes_room(owner, pattern):
@@ -157,7 +159,8 @@ class Patterns:
         return _evidence(row) if row is not None else None
 
     def _makes_room(self, owner: str, pattern: str) -> bool:
-        """Return whether a pattern may have its place: each one that wants the place of another shortens its life."""
+        """Return whether a pattern may take its place: each claim to the place of another pattern shortens the other's
+        life."""
         place = self._table.place(owner, hashed(owner, pattern))
         if (row := self._table.at(place)) is None:
             return True
@@ -182,7 +185,7 @@ class Patterns:
         self._rule(evidence.owner, evidence.pattern, verdict)
 
     def _rule(self, owner: str, pattern: str, verdict: str | None) -> None:
-        """Follow a pattern of an owner from now on, or not."""
+        """Stop or resume following a pattern of an owner, by its verdict."""
         rules = {name: why for name, why in self.rules_of(owner).items() if name != pattern}
         if verdict is not None:
             rules[pattern] = verdict

@@ -1,4 +1,4 @@
-"""The pages crawled of each owner, and which of them are the same page under another URL.
+"""The crawled pages of each owner, and those that are the same page at another URL.
 
 A page and its counterpart without a pattern may come in any order. The first one waits for the other.
 """
@@ -17,11 +17,11 @@ from crawl4llm.policies import Pieces
 from crawl4llm.scoring import SIGNATURE, are_alike
 
 MOST, WINDOW = 1 << 19, 1 << 12
-"""Pages that are known, in all and of an owner."""
+"""Most known pages, in all and of an owner."""
 MOST_AWAITED, AWAITED_WINDOW = 1 << 17, 1 << 10
-"""Pages for which others wait, in all and of an owner."""
+"""Most pages for which others wait, in all and of an owner."""
 _MOST_WAITING: Final = 8
-"""Pages that wait for one page."""
+"""Most pages that wait for one page."""
 
 
 class Facts(NamedTuple):
@@ -38,11 +38,11 @@ class Facts(NamedTuple):
     is_repeated: bool
     """True if its text is a near duplicate of an earlier page's."""
     canonical: str
-    """The form of the canonical URL that it names, if it is not its own; else empty."""
+    """The form of the canonical URL that it names, if that is not its own; otherwise empty."""
 
     @property
     def is_worthless(self) -> bool:
-        """True if nothing of it is of use but its links."""
+        """True if only its links are of use."""
         return self.is_empty or self.noindex
 
     def is_like(self, other: Facts) -> bool:
@@ -51,7 +51,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(page: Rated, url: SplitUrl) -> Facts:
-    """Return the facts about a page that has a text, or asks to be kept out of indexes, or has none."""
+    """Return the facts about a page that has a text, asks not to be indexed, or has no text."""
     first, second = SIGNATURE.unpack(page.signature)[:2] if page.signature else (0, 0)
     named = split_url(page.head.canonical) if page.head is not None else None
     canonical = named.form if named is not None and named.form != url.form else ""
@@ -60,7 +60,7 @@ def facts_of(page: Rated, url: SplitUrl) -> Facts:
 
 
 def alone(page: Facts, removal: Removal) -> Kind | None:
-    """Return what a page whose counterpart is not known says of a pattern; None: nothing."""
+    """Return the evidence of a page with an unknown counterpart; None without evidence."""
     if page.canonical == removal.form:
         return None
     if page.is_worthless or page.is_repeated:
@@ -70,8 +70,8 @@ def alone(page: Facts, removal: Removal) -> Kind | None:
 
 
 def together(page: Facts, other: Facts, form: str) -> Kind | None:
-    """Return what a page says of a pattern beside the page without it, whose form is given; None: nothing, because that
-    is worth nothing itself, or both show what a third page does."""
+    """Return the evidence of a page beside the page without a pattern, whose form is given. None without evidence,
+    because the latter is worthless itself, or both are near duplicates of a third page."""
     if other.is_worthless:
         return None
     if page.is_empty or not page.is_like(other):
@@ -82,14 +82,14 @@ def together(page: Facts, other: Facts, form: str) -> Kind | None:
 
 
 class _Waiting(NamedTuple):
-    """A page that waits for the one without a pattern, as JSON keeps it."""
+    """A page that waits for the one without a pattern, in JSON values."""
 
     facts: list[Any]
     removal: list[Any]
     said: str
     """The :class:`Kind` that it was counted as meanwhile; empty for none."""
     noted: list[str]
-    """The patterns that it was counted for."""
+    """The patterns for which it was counted."""
 
 
 _BITS: Final = whole(0, (1 << 64) - 1)
@@ -106,18 +106,18 @@ class Pages:
     """The last pages of owners, and those that wait for others."""
 
     def __init__(self, patterns: Patterns) -> None:
-        """``patterns`` are told what pages say of them."""
+        """``patterns`` receive the evidence of pages."""
         self._patterns = patterns
         self._known, self._awaited = Table({}, MOST, WINDOW), Table({}, MOST_AWAITED, AWAITED_WINDOW)
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep them in pieces, and go on from those. Raises StoreError."""
+        """Restore them from pieces, and keep them there. Raises StoreError."""
         self._known = Table(pieces.mapping("aliases/pages", is_of(_ROW)), MOST, WINDOW)
         awaited = pieces.mapping("aliases/awaited", is_of(_AWAITED))
         self._awaited = Table(awaited, MOST_AWAITED, AWAITED_WINDOW)
 
     def add(self, owner: str, url: SplitUrl, page: Facts) -> int:
-        """Take in a crawled page; return how many aliases were found: the page itself, and those that waited for it."""
+        """Add a crawled page; return how many aliases were found: the page itself, and those that waited for it."""
         form = url.form
         number = hashed(form)
         found = [self._judge(owner, removal, page) for removal in removals(url)]
@@ -131,8 +131,8 @@ class Pages:
         return found.count(Kind.ALIAS)
 
     def led(self, owner: str, url: SplitUrl, found: Sequence[str]) -> None:
-        """Hear of the URLs of documents that were first found on a crawled page. One that is worth nothing by itself is
-        a doubt, if it leads where its pattern does not: lists of a site's pages are often not to be indexed."""
+        """Note the URLs of documents that were first found on a crawled page. A worthless page becomes a doubt if it
+        leads where its pattern does not, because lists of a site's pages often ask not to be indexed."""
         row = self._known.get(owner, hashed(url.form))
         if row is None or not Facts(*row[1]).is_worthless:
             return
@@ -146,7 +146,7 @@ class Pages:
                     self._patterns.note(owner, pattern, Kind.DOUBT, base[0], removal.value)
 
     def _judge(self, owner: str, removal: Removal, page: Facts) -> Kind | None:
-        """Count what a page says of a pattern, now or when the page without it comes."""
+        """Count the evidence of a page on a pattern, now or when the page without it comes."""
         base = hashed(removal.form)
         row = self._known.get(owner, base)
         other = Facts(*row[1]) if row is not None else None
@@ -161,7 +161,7 @@ class Pages:
         return kind
 
     def _note(self, owner: str, removal: Removal, kind: Kind | None) -> list[str]:
-        """Count what a page says; return the patterns for which it is counted."""
+        """Count the evidence of a page; return the patterns for which it is counted."""
         if kind is None:
             return []
         noted = self._noted(owner, removal, kind)
@@ -170,8 +170,8 @@ class Pages:
         return noted
 
     def _noted(self, owner: str, removal: Removal, kind: Kind) -> list[str]:
-        """Return the patterns of which is kept what a page says. Most segments and values are of one URL alone: what
-        speaks against these is kept if something speaks for them."""
+        """Return the patterns for which the evidence of a page is kept. Most segments and values occur in one URL only;
+        evidence against these is kept only if there is evidence for them."""
         patterns = [pattern for pattern in (removal.by_name, removal.by_value) if pattern]
         if kind not in {Kind.AGAINST, Kind.DOUBT}:
             return patterns
@@ -186,14 +186,14 @@ class Pages:
             self._awaited.put(owner, [base, [*row[1], list(waiting)]])
 
     def _waiting_for(self, owner: str, number: int) -> Iterator[_Waiting]:
-        """Yield those that waited for a page, and wait no more."""
+        """Yield the pages that waited for a page, and end their wait."""
         row = self._awaited.get(owner, number)
         self._awaited.drop(owner, number)
         for waiting in row[1] if row is not None else ():
             yield _Waiting(*waiting)
 
     def _settle(self, owner: str, waiting: _Waiting, page: Facts) -> Kind | None:
-        """Count what a page that waited says beside the one that has come; it is not alone any more."""
+        """Replace the evidence of a page that waited by that of the pair, now that its counterpart has come."""
         removal = Removal(*waiting.removal)
         kind = together(Facts(*waiting.facts), page, removal.form)
         if kind is None and page.is_worthless:

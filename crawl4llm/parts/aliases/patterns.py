@@ -1,8 +1,8 @@
-"""Patterns of URLs: by which parameter or path segment a URL differs from another one.
+"""Patterns of URLs: the parameters or path segments in which a URL differs from another one.
 
 ``?replytocom``: a parameter with any value; ``?do=edit``: with this value; ``?C&O``: several together; ``/print/``: a
-segment of the path, in which ``#`` stands for digits (``/comment-page-#/``). The order of parameters makes no
-difference, nor do the separators ``&`` and ``;``.
+segment of the path, in which ``#`` stands for digits (``/comment-page-#/``). The order of parameters and the separators
+``&`` and ``;`` make no difference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawl4llm.parts.aliases.tables import hashed
 _LONGEST_URL: Final = 2000
 _MOST_NAMES, _MOST_SEGMENTS, _LONGEST_WORD = 6, 8, 40
 _MOST_IN_PAIRS: Final = 5
-"""Parameters of a URL of which two may be left out together; of one with more, one or all are."""
+"""Most parameters of a URL of which any two are left out together; of more, only one or all are."""
 _SEPARATOR = re.compile("[&;]")
 _NAME = re.compile(rf"[^=]{{1,{_LONGEST_WORD}}}")
 _VALUE = re.compile(r"[\w.~-]{0,20}", re.ASCII)
@@ -28,38 +28,38 @@ _LETTER = re.compile("[^\\W\\d_]|%")
 
 
 class SplitUrl(NamedTuple):
-    """A URL, in the parts that patterns leave out."""
+    """A URL, split into the parts that patterns leave out."""
 
     host: str
-    """Without ``www.``, as canonicals often have it otherwise than links."""
+    """Host without ``www.``, in which canonicals and links often differ."""
     segments: tuple[str, ...]
     parameters: tuple[str, ...]
 
     @property
     def form(self) -> str:
-        """The URL as its pages are known by; URLs that the web takes for one have one form."""
+        """The URL under which its page is known; URLs that the web treats as one have one form."""
         query = f"?{'&'.join(sorted(self.parameters))}" if self.parameters else ""
         return f"{'/'.join((self.host, *self.segments))}{query}"
 
     @property
     def words(self) -> frozenset[str]:
-        """The words of which patterns are made: names of parameters, names with values, and segments."""
+        """The parts of patterns: names of parameters, names with values, and segments."""
         pairs = [_name_and_value(parameter) for parameter in self.parameters]
         words = {name for name, _ in pairs} | {f"{name}={value}" for name, value in pairs}
         return frozenset(words.union(f"/{_word_of(segment)}/" for segment in self.segments))
 
 
 class Removal(NamedTuple):
-    """A URL without something, and how that is called."""
+    """A URL without some part, and the pattern of that part."""
 
     form: str
-    """Of the URL without it."""
+    """Form of the URL without the part."""
     by_name: str
     """The pattern of names, or the segment's."""
     by_value: str
     """The pattern of names with their values; empty for segments and for values that other URLs would not share."""
     value: int
-    """A number for the values or the segment that the URL lacks."""
+    """A number for the removed values or segment."""
     is_last: bool = False
     """True for the last segment of the path, which few URLs share."""
 
@@ -79,8 +79,8 @@ def split_url(url: str) -> SplitUrl | None:
 
 
 def removals(url: SplitUrl) -> Iterator[Removal]:
-    """Yield URLs that lack something of a URL: each parameter, two together, all; each segment that has letters. A URL
-    with more than six names of parameters keeps them, and one with a single segment keeps that."""
+    """Yield URLs without a part of a URL: each parameter, any two, all; each segment that has letters. A URL with more
+    than six names of parameters keeps them, and one with a single segment keeps that."""
     pairs = [(parameter, *_name_and_value(parameter)) for parameter in url.parameters]
     names = list(dict.fromkeys(name for _, name, _ in pairs))
     if 0 < len(names) <= _MOST_NAMES and all(map(_NAME.fullmatch, names)):
@@ -99,14 +99,14 @@ def removals(url: SplitUrl) -> Iterator[Removal]:
 
 
 def holds(pattern: str, words: Collection[str]) -> bool:
-    """Return whether a URL with some words (:attr:`SplitUrl.words`) has a pattern."""
+    """Return whether a URL with these words (:attr:`SplitUrl.words`) has a pattern."""
     if pattern.startswith("/"):
         return pattern in words
     return all(word in words for word in pattern[1:].split("&"))
 
 
 def without(url: str, patterns: Collection[str]) -> str:
-    """Return a URL without the parameters and path segments of those patterns that it has."""
+    """Return a URL without the parameters and path segments of these patterns."""
     split = split_url(url)
     if split is None:
         return url

@@ -1,4 +1,4 @@
-"""Tables of a bounded number of rows, of which each owner has a bounded number of places."""
+"""Tables with a bounded number of rows, and a bounded number of places for each owner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 Row = list[Any]
-"""Its number, then its content, as JSON takes it."""
+"""Its number, then its content, in JSON values."""
 _MASK: Final = (1 << 63) - 1
 
 
@@ -21,18 +21,18 @@ def hashed(*texts: str) -> int:
 
 
 _start_of = lru_cache(maxsize=4096)(hashed)
-"""Where the places of an owner start."""
+"""Start of the places of an owner."""
 
 
 class Table:
-    """Rows of owners, by numbers (:func:`hashed`). A row that comes to the place of another one takes it.
+    """Rows of owners, by numbers (:func:`hashed`). A row replaces another one at its place.
 
     An owner's places lie side by side, ``window`` of the ``most`` in all. Other owners may share them. The content of a
-    table depends only on the rows that were put into it, and on their order.
+    table depends only on the rows that were added, and on their order.
     """
 
     def __init__(self, rows: MutableMapping[str, Any], most: int, window: int) -> None:
-        """``rows``: what is kept, by the places' numbers."""
+        """``rows``: the stored rows, by the numbers of their places."""
         self._rows = rows
         self._most, self._window = most, window
 
@@ -41,7 +41,7 @@ class Table:
         return str((_start_of(owner) + number % self._window) % self._most)
 
     def at(self, place: str) -> Row | None:
-        """Return the row in a place, whosever it is."""
+        """Return the row at a place, of any owner."""
         row: Row | None = self._rows.get(place)
         return row
 

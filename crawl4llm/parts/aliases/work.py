@@ -1,4 +1,4 @@
-"""Drops links to URLs that differ from others by what brought an owner's pages a second time, or nothing."""
+"""Drops links to URLs with patterns that led to second URLs of an owner's pages, or to worthless pages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
 
 _TESTED: Final = 20
-"""One of so many documents with a pattern is fetched to test the pattern."""
+"""One in this many documents with a pattern is fetched to test the pattern."""
 
 
 class Aliases(Part):
-    """See the package. Seeds are not dropped, nor where redirects lead."""
+    """See the package. Seeds and targets of redirects are not dropped."""
 
     name = "aliases"
 
@@ -48,8 +48,8 @@ class Aliases(Part):
         }
 
     def leads(self, page: Rated, links: Sequence[Link]) -> Sequence[Link]:
-        """Let links to aliases of the page's owner lead to the pages themselves, which no other link may lead to. The
-        page without a parameter that is worthless may not be there."""
+        """Replace links to aliases of the page's owner by links to the pages themselves, which no other link may lead
+        to. For a worthless parameter the page without it may not exist."""
         owner = owner_of(page.url)
         rules = self._patterns.rules_of(owner).items()
         patterns = [pattern for pattern, kind in rules if kind == CANONICAL or pattern.startswith("/")]
@@ -73,7 +73,7 @@ class Aliases(Part):
         return None if entry.parent is None else self._refusal(entry.key, entry.url or entry.key)
 
     def rated(self, place: int, page: Rated) -> None:
-        """Learn of a page, whether or not it is archived."""
+        """Learn from a page, whether or not it is archived."""
         if page.head is not None and page.head.canonical not in {"", page.key}:
             page.metadata["canonical"] = page.head.canonical
         owner, url = _place_of(page.key, page.url)

@@ -1,4 +1,4 @@
-"""Block lists: domains to which nothing is sent."""
+"""Block lists: domains to which no requests are sent."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,8 +13,8 @@ class Settings:
     """Its settings."""
 
     blocklists: tuple[str, ...] = option((), files)
-    """Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` read
-    them again when they change ([scope.md](scope.md#block-lists))."""
+    """Files of domains, divided by commas: no requests are sent to these domains and below them. Live crawls with
+    `JOBDIR` read changed files again ([scope.md](scope.md#block-lists))."""
 
 
 DECLARED: Final = Declaration(

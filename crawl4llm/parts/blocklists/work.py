@@ -1,7 +1,8 @@
-"""Keeps the crawl from the domains of BLOCKLISTS: lists read, looked at again while it runs, and kept with its output.
+"""Keeps the crawl from the domains of BLOCKLISTS: reads the lists, checks them for changes, and copies them to the
+output.
 
-``OUTPUT_DIR/blocklists/`` has each version of each list that the crawl went by, named by its digest, and
-``OUTPUT_DIR/blocklists.json`` says which of them hold: a refusal can be checked by them, and exports go by them.
+``OUTPUT_DIR/blocklists/`` has each used version of each list, named by its digest. ``OUTPUT_DIR/blocklists.json`` names
+the versions in force, so that refusals can be checked; exports use it.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ NAME: Final = "BLOCKLISTS"
 """The setting."""
 _LARGEST_JSON: Final = 1 << 20
 _SETTLED: Final = 1.0
-"""Seconds since the last change of a list, before which somebody may still write to it."""
+"""Seconds since the last change of a list before it is read; until then somebody may still be writing to it."""
 _HOSTS: Final = 65_536
-"""Hosts that are remembered."""
+"""Most hosts that are remembered."""
 
 
 class Listed(NamedTuple):
-    """Why a host is blocked."""
+    """The list that blocks a host."""
 
     name: str
-    """Of the list's file."""
+    """Name of the list's file."""
     line: int
     digest: str
     """SHA-256 of the list, in hexadecimal."""
 
 
 class Blocklists:
-    """Domains to which nothing is sent, of several lists; the first list that has a host tells why."""
+    """Domains of several lists to which no requests are sent; the first list with a host gives the reason."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        """Read the lists. Raises InputError that names the one which cannot be used."""
+        """Read the lists. Raises InputError that names an unusable one."""
         self.hold([DomainList(Path(path), NAME) for path in paths])
         self._stamps = [file_stamp(one.path) for one in self.lists]
 
@@ -56,17 +57,17 @@ class Blocklists:
         return bool(self.lists)
 
     def find(self, url: str) -> Listed | None:
-        """Return why a URL's host is blocked; None where it is not."""
+        """Return why a URL's host is blocked; None if it is not."""
         return self._find(ascii_host(url)) if self.lists else None
 
     @property
     def faults(self) -> list[str]:
-        """A line on each list that could not be used to the last line."""
+        """A line on each list with unusable lines."""
         return [one.fault for one in self.lists if one.fault is not None]
 
     def changed(self, *, asked: bool = False) -> list[int]:
-        """Return the places of lists whose files have changed, and not just now; with ``asked`` of all. Each change is
-        returned once."""
+        """Return the indexes of lists whose files have changed, but not just now; with ``asked``, of all. Each change
+        is returned once."""
         places = []
         for place, one in enumerate(self.lists):
             stamp = file_stamp(one.path)
@@ -77,7 +78,7 @@ class Blocklists:
         return places
 
     def hold(self, lists: Sequence[DomainList]) -> None:
-        """Let these lists hold instead."""
+        """Use these lists instead."""
         self.lists = list(lists)
         self._find = lru_cache(maxsize=_HOSTS)(self._look_up)
 
@@ -89,7 +90,7 @@ class Blocklists:
 
 
 def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -> None:
-    """Write lists into an output directory, and say that they hold. Raises InputError."""
+    """Write lists into an output directory, and mark them as in force. Raises InputError."""
     folder = output / BLOCKLIST_FILES
     with as_input_error(f"{folder} cannot be written"):
         folder.mkdir(exist_ok=True)
@@ -105,7 +106,7 @@ def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -
 
 
 def published(output: Path) -> Blocklists:
-    """Return the lists that hold in an output directory; none where it has none. Raises InputError."""
+    """Return the lists in force in an output directory; empty if it has none. Raises InputError."""
     path = output / BLOCKLISTS
     require_within(output, path)
     try:
@@ -115,12 +116,12 @@ def published(output: Path) -> Blocklists:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{path} is damaged; a crawl that goes on writes it anew") from None
+        raise InputError(f"{path} is damaged; a resumed crawl writes it again") from None
     return Blocklists([within(output, f"{BLOCKLIST_FILES}/{digest}", path) for digest in digests])
 
 
 def _digests(content: Any) -> Iterator[str]:
-    """Yield the digests in blocklists.json. Raises ValueError where it has none in their places."""
+    """Yield the digests in blocklists.json. Raises ValueError if it has none in their places."""
     lists = content.get("lists") if isinstance(content, dict) else None
     for one in lists if isinstance(lists, list) else [None]:
         if not isinstance(one, dict) or not isinstance(one.get("sha256"), str):
@@ -129,7 +130,7 @@ def _digests(content: Any) -> Iterator[str]:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with a file, its time of change in nanoseconds first; None where there is none."""
+    """Return values that change with a file, its time of change in nanoseconds first; None if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -155,7 +156,7 @@ class BlocklistsPart(Part):
         return {"blocklists": [one.digest for one in self.lists.lists]}
 
     def blocks(self, url: str) -> Refusal | None:
-        """A list is told with its digest, which is its name in ``OUTPUT_DIR/blocklists/``."""
+        """The reason contains the digest of the list, which is its name in ``OUTPUT_DIR/blocklists/``."""
         if (listed := self.lists.find(url)) is None:
             return None
         return Refusal(BLOCKLIST, Why(f"BLOCKLISTS {listed.name}, line {listed.line} (sha256:{listed.digest})"))

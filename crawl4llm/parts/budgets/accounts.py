@@ -1,8 +1,8 @@
-"""Budgets: how many fetches owners and URL prefixes have left, and how they earn more.
+"""Budgets: the fetches that owners and URL prefixes have left, and how they earn more.
 
-The URL of a document says which budgets it has (:func:`crawl4llm.parts.budgets.scopes.scopes_of`). Each starts with
+The URL of a document determines its budgets (:func:`crawl4llm.parts.budgets.scopes.scopes_of`). Each starts with
 URL_BUDGET fetches (10). A page whose text is new is *good* if its influence score is above the running median of new
-texts; if scores are probabilities, a score above 0.5 will do. A good page earns
+texts; if scores are probabilities, a score above 0.5 is enough. A good page earns
 
 - two fetches for each of its budgets, and for those budgets of the page that led to it that are not its own;
 - three times URL_BUDGET fetches for its budgets that are *trusted*: those of a seed, and those of documents of which a
@@ -11,8 +11,8 @@ texts; if scores are probabilities, a score above 0.5 will do. A good page earns
 A budget may spend three times URL_BUDGET, or any number if it is trusted or has four good pages with a second link. A
 limit that is reached grows by URL_BUDGET if half of the last ten new texts are good, three times at most.
 
-Mazes without end can make pages that please the scorer, and links. But their addresses are always new, so that hardly
-any page is linked to twice. Sites of people link to what they have.
+Endless mazes can make pages that the scorer likes, and links. But their addresses are always new, so hardly any page
+has a second link. Sites of people link to their own pages again.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from crawl4llm.parts.budgets.scopes import is_nested
 from crawl4llm.policies import Pieces
 
 _PAY: Final = 2
-"""Fetches that a good page earns: half of the pages good, and a budget keeps its size."""
+"""Fetches that a good page earns; if half of the pages are good, a budget keeps its size."""
 _PAY_VOUCHED: Final = 3
-"""Times the start that a page earns which is vouched for."""
+"""Multiple of the start that a page with a second link or in a trusted budget earns."""
 _MOST_UNPROVEN: Final = 3
-"""Times the start that a budget may have if its pages are not linked to as those of sites are."""
+"""Multiple of the start that a budget may spend before its pages have enough second links."""
 _MOST_GROWN: Final = 3
-"""Times that this grows by the start."""
+"""Most times that this limit grows by the start."""
 _RECENT: Final = 10
-"""New texts of which half have to be good for that."""
+"""Number of last new texts of which half must be good for that."""
 _PROVEN: Final = 4
-"""Such pages from which on it is no maze."""
+"""Number of good pages with a second link from which on a budget has no limit."""
 LISTED: Final = 5
-"""New documents of one owner or prefix on a page elsewhere that make it a list of them."""
+"""New documents of one owner or prefix on a page elsewhere that make the page a list of them."""
 _LIKELY: Final = 0.5
-"""Probability from which on a page is good, whatever others are."""
+"""Least probability at which a page is always good."""
 
 
 class Account(NamedTuple):
-    """One budget, as JSON keeps it."""
+    """One budget, in JSON values."""
 
     spent: int = 0
     earned: int = 0
     vouched: int = 0
-    """Pages that earned, and that two others link to."""
+    """Pages that earned, and to which two others link."""
     recent: int = 1
     """The last ten new texts, a bit each, 1 if it was good; the bit before them is 1."""
     grown: int = 0
-    """Times that the limit of a budget that is not proven grew."""
+    """Times that the limit of an unproven budget grew."""
     trusted: bool = False
-    """Whether the operator, or a list elsewhere, leads there."""
+    """True if the operator, or a list elsewhere, leads there."""
     waiting: bool = False
-    """Whether documents may be set aside for want of it."""
+    """True if documents may be set aside for lack of it."""
 
     def limit(self, start: int) -> int | None:
-        """Return how many fetches it may have, whatever it earns; None: any number."""
+        """Return how many fetches it may have in all; None: any number."""
         return None if self.trusted or self.vouched >= _PROVEN else (_MOST_UNPROVEN + self.grown) * start
 
     def left(self, start: int) -> int:
@@ -90,7 +90,7 @@ def with_text(recent: int, *, good: bool) -> int:
 
 
 class Budgets:
-    """The accounts of owners and URL prefixes. A document is fetched if all of its have fetches left."""
+    """The accounts of owners and URL prefixes. A document is fetched if all of its accounts have fetches left."""
 
     def __init__(self, start: int, *, probabilities: bool = False) -> None:
         """``probabilities``: whether influence scores are probabilities."""
@@ -101,17 +101,17 @@ class Budgets:
         self._median = RunningMedian()
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep accounts there, and go on from what is. Raises StoreError."""
+        """Restore the accounts from ``pieces``, and keep them there. Raises StoreError."""
         self._accounts = pieces.mapping("budgets/accounts", _is_account)
         self._linked_twice.keep_in(pieces)
 
     def save(self) -> list[list[int]]:
-        """Write to where it is kept; return the rest of its state as JSON takes it."""
+        """Write changes to the pieces; return the rest of its state in JSON values."""
         self._linked_twice.save()
         return self._median.save()
 
     def load(self, state: Sequence[Sequence[int]]) -> None:
-        """Go on from what :meth:`save` returned."""
+        """Restore the state that :meth:`save` returned."""
         self._median.load(state)
 
     def left(self, scope: str) -> int:
@@ -119,10 +119,10 @@ class Budgets:
         return self._grown(scope).left(self._start)
 
     def exhausted(self, scopes: Sequence[str]) -> str | None:
-        """Return which of its budgets a document has to wait for; None: it may be fetched.
+        """Return the budget for which a document has to wait; None if it may be fetched.
 
-        It needs a fetch of the innermost one; of those around it too, up to the first that has earned something: what
-        was wasted around that does not stop it. No limit may be used up.
+        It needs a fetch of the innermost budget, and of those around it up to the first that has earned something;
+        waste outside of that does not stop it. No limit may be used up.
         """
         pays = False
         for scope in reversed(scopes):
@@ -133,7 +133,7 @@ class Budgets:
         return None
 
     def spend(self, scopes: Sequence[str], *, seed: bool) -> None:
-        """Take a fetch from each; ``seed``: it is for what the operator asked for."""
+        """Take a fetch from each; ``seed``: for a document that the operator asked for."""
         for scope in scopes:
             spent, earned, vouched, recent, grown, trusted, waiting = self._accounts.get(scope, _NEW)
             self._accounts[scope] = [spent + 1, earned, vouched, recent, grown, trusted or seed, waiting]
@@ -145,8 +145,7 @@ class Budgets:
             self._accounts[scope] = [spent - 1, *others]
 
     def earn(self, scopes: Sequence[str], key: str, influence: float, beside: Sequence[str] = ()) -> None:
-        """Let a page whose text is new earn what it deserves. ``beside``: those scopes of the page that led to it that
-        are not its own."""
+        """Credit a page with a new text. ``beside``: those scopes of the page that led to it that are not its own."""
         good = self._median.is_below(influence) or influence > self._likely
         self._median.add(influence)
         vouched = good and key in self._linked_twice
@@ -160,28 +159,28 @@ class Budgets:
             self._accounts[scope] = [spent, earned + _PAY, number + vouched, *others]
 
     def linked(self, keys: Iterable[str]) -> None:
-        """Note the documents to which a page links, and that other pages have linked to before."""
+        """Note those documents to which a page links and to which others have linked before."""
         self._linked_twice.add(keys)
 
     def trust(self, scope: str) -> None:
-        """Let an owner or prefix earn as sites do."""
+        """Mark an owner or prefix as trusted."""
         *others, trusted, waiting = self._accounts.get(scope, _NEW)
         if not trusted:
             self._accounts[scope] = [*others, True, waiting]
 
     def wait(self, scope: str, *, waiting: bool) -> None:
-        """Note whether documents are set aside for want of a budget."""
+        """Note whether documents are set aside for lack of a budget."""
         *others, before = self._accounts.get(scope, _NEW)
         if before != waiting:
             self._accounts[scope] = [*others, waiting]
 
     def for_waiting(self, scopes: Sequence[str]) -> list[tuple[str, int]]:
-        """Return those owners and prefixes for which documents wait that can go on, with the fetches they have left."""
+        """Return those owners and prefixes whose waiting documents can now be fetched, with their fetches left."""
         waiting = [scope for scope in scopes if self._accounts.get(scope, _NEW)[-1]]
         return [(scope, left) for scope in waiting if (left := self.left(scope)) > 0]
 
     def _grown(self, scope: str) -> Account:
-        """Return an account, whose limit grows first if it may."""
+        """Return an account, after its limit has grown if it may."""
         account = Account(*self._accounts.get(scope, _NEW))
         if account.may_grow(self._start):
             account = account._replace(grown=account.grown + 1)

@@ -1,4 +1,4 @@
-"""The documents to which two pages link: what has no end has always new addresses, so that hardly any is among them."""
+"""The documents to which two pages link; endless mazes have few of them, because their addresses are always new."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from crawl4llm.policies import Pieces
 _BITS: Final = 1 << 23
 _PIECE_BYTES: Final = 1 << 10
 _PIECE_SHIFT: Final = 13
-"""Bits of a bit's number that say where in its piece it is."""
+"""Bits of a bit's number that give its place in the piece."""
 _MOST: Final = 400_000
-"""Documents in a filter, at most: with two bits each, it then says yes to one in a hundred that it does not have."""
+"""Most documents in a filter: with two bits each, its rate of false positives is then 1 in 100."""
 _MOST_RECENT: Final = 100_000
-"""Keys that are known to have been added, so that links of every page of a site cost next to nothing."""
+"""Most recently added keys that are remembered, so that links on every page of a site cost little."""
 
 
 class LinkedTwice:
-    """The last 400,000 to 800,000 documents that were added, in two filters of 1 MB: when the younger is full the older
-    is forgotten. It may have a few more, never fewer. Its answers depend on nothing but the documents that were
-    added, in their order."""
+    """The last 400,000 to 800,000 added documents, in two filters of 1 MB: when the younger is full the older is
+    forgotten. There are false positives, but no false negatives. Its answers depend only on the added documents and
+    their order."""
 
     def __init__(self) -> None:
         self._young, self._old = bytearray(_BITS // 8), bytearray(_BITS // 8)
         self._count = self._generation = 0
-        """Documents in the younger filter, and how many filters came before it."""
+        """Documents in the younger filter, and the number of filters before it."""
         self._recent: set[str] = set()
         self._stored: MutableMapping[str, Any] = {}
         self._changed: set[int] = set()
-        """Pieces of the younger filter that are not stored as they are."""
+        """Pieces of the younger filter that have unsaved changes."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep it there, and go on from what is there. Raises StoreError."""
+        """Restore it from ``pieces``, and keep it there. Raises StoreError."""
         self._stored = stored = pieces.mapping("budgets/linked_twice", _is_piece, seldom_read=True)
         self._generation, self._count = stored.get("filters", [0, 0])
         for filled, generation in ((self._young, self._generation), (self._old, self._generation - 1)):
@@ -43,7 +43,7 @@ class LinkedTwice:
                     filled[number * _PIECE_BYTES : (number + 1) * _PIECE_BYTES] = b64decode(piece)
 
     def save(self) -> None:
-        """Write what has changed, to last with the next commit."""
+        """Write changes, which become durable with the next commit."""
         for number in sorted(self._changed):
             piece = self._young[number * _PIECE_BYTES : (number + 1) * _PIECE_BYTES]
             self._stored[f"{self._generation % 2}/{number}"] = b64encode(piece).decode()

@@ -10,17 +10,17 @@ from typing import Final
 _WORD, _DOUBLE = struct.Struct(">Q"), struct.Struct(">d")
 _SIGN: Final = 1 << 63
 _SHIFT: Final = 44
-"""Bits of a number that are not told apart: what differs by less than 1 in 256 is taken for equal."""
+"""Low bits of a number that are ignored: numbers that differ by less than 1 in 256 count as equal."""
 
 
 class RunningMedian:
-    """The median of all numbers so far, by a histogram whose bins are as fine as the numbers are small."""
+    """The median of all numbers so far, by a histogram whose bins are proportional to the numbers."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._bins: list[int] = []
         self._place = self._below = self._total = 0
-        """The median's place among the bins, and the numbers in those before."""
+        """The index of the median's bin, the count of numbers in earlier bins, and the total."""
 
     def add(self, number: float) -> None:
         """Add a number."""
@@ -36,11 +36,11 @@ class RunningMedian:
         return bool(self._bins) and _bin_of(number) > self._bins[self._place]
 
     def save(self) -> list[list[int]]:
-        """Return it as JSON takes it."""
+        """Return it in JSON values."""
         return [[bin_, self._counts[bin_]] for bin_ in self._bins]
 
     def load(self, state: Sequence[Sequence[int]]) -> None:
-        """Go on, in a new one, from what :meth:`save` returned."""
+        """Restore in a new object the state that :meth:`save` returned."""
         self._bins = [bin_ for bin_, _ in state]
         self._counts = dict.fromkeys(self._bins, 0)
         for bin_, count in state:
@@ -60,6 +60,6 @@ class RunningMedian:
 
 
 def _bin_of(number: float) -> int:
-    """Return an integer in whose order numbers are, but for those that are not told apart."""
+    """Return an integer that is ordered like the numbers, without their ignored bits."""
     (bits,) = _WORD.unpack(_DOUBLE.pack(number + 0.0))
     return int((bits ^ _SIGN if bits < _SIGN else ~bits & (2 * _SIGN - 1)) >> _SHIFT)

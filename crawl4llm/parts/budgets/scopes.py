@@ -1,4 +1,4 @@
-"""The scopes of a URL: the owner, the prefixes and the form that have budgets, told by nothing but the URL."""
+"""The scopes of a URL: the owner, prefixes and form that have budgets, determined by the URL alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from crawl4llm.base.domains import owner_of
 
 _FOLDERS: Final = 2
 _MOST_NAMES: Final = 8
-"""Parameters whose names are in a form: they come from the web."""
+"""Most parameters whose names are in a form, because they come from the web."""
 _LONGEST_NAME: Final = 40
-"""Characters of each."""
+"""Most characters of each."""
 _SCRIPT: Final = re.compile(r"/[^/]+\.(?:aspx?|cfm|cgi|dll|exe|fcgi|jspx?|php\d?|phtml|pl|py)(?=/|$)", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[&;]")
 _DIGITS: Final = re.compile(r"\d+")
@@ -20,7 +20,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def scopes_of(url: str) -> list[str]:
     """Return the names of a URL's budgets: its owner, its host, the first two folders of its path, and its form, if it
-    has one. Schemes are left out. A document without a URL has none."""
+    has one. Schemes are ignored. A document without a URL has no budgets."""
     owner = owner_of(url)
     if not owner:
         return []
@@ -36,14 +36,15 @@ def scopes_of(url: str) -> list[str]:
 
 
 def is_nested(scopes: Sequence[str]) -> bool:
-    """Return whether the last of a URL's scopes lies in the one before it: the form of a URL with folders may not."""
+    """Return whether the last of a URL's scopes lies in the one before it, which may be false for the form of a URL
+    with folders."""
     return len(scopes) < 3 or scopes[-1].startswith(scopes[-2])
 
 
 def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
-    """Return those scopes of the page on which a document was found that are of its owner, and not among its own.
+    """Return those scopes of the page on which a document was found that belong to its owner but are not its own.
 
-    ``page``: the key of that page; one that is no URL has no scopes.
+    ``page``: the key of that page; a key that is not a URL has no scopes.
     """
     found_on = scopes_of(page) if page and scopes else []
     return [scope for scope in found_on if scope not in scopes] if found_on[:1] == list(scopes[:1]) else []
@@ -52,7 +53,7 @@ def scopes_beside(scopes: Sequence[str], page: str | None) -> list[str]:
 def _form_of_query(path: str, query: str) -> str:
     """Return the host, the script and the names of the parameters: ``example.org/index.php?action&title``.
 
-    Values are left out, and so is a path that is no script's: either may be another one for each post
+    Values are left out, and so is a path that is not a script's, because both may differ for each post
     (``/2031/05/title/?replytocom=7``). ``path`` begins with the host.
     """
     host = path.partition("/")[0]
@@ -62,7 +63,7 @@ def _form_of_query(path: str, query: str) -> str:
 
 
 def _form_of_path(path: str) -> str:
-    """Return the kind of a page that its path tells; empty if it tells none.
+    """Return the kind of a page by its path; empty if the path does not tell.
 
     Of three names or more the host, the first and the last one count: ``example.org/shop/*/reviews``, for
     ``/shop/shoes/reviews/`` and ``/shop/hats/reviews/``. Of fewer all count, if the last one has a number:
@@ -76,11 +77,11 @@ def _form_of_path(path: str) -> str:
 
 
 def _name(parameter: str) -> str:
-    """Return the name of a parameter; empty if it has a value alone."""
+    """Return the name of a parameter; empty if it is only a value."""
     name, named, _ = parameter.partition("=")
     return _without_numbers(name) if named else ""
 
 
 def _without_numbers(name: str) -> str:
-    """Return a name with ``#`` for each number in it, and no longer than names are."""
+    """Return a name with ``#`` for each number, cut to the longest length."""
     return _DIGITS.sub("#", name[:_LONGEST_NAME])

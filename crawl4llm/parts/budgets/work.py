@@ -1,4 +1,4 @@
-"""Sets documents aside whose owner or URL prefix has no budget (URL_BUDGET), and queues them again when it has one."""
+"""Sets documents aside whose owner or URL prefix has no budget (URL_BUDGET), and requeues them when it has one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from crawl4llm.policies import Candidate, CrawledPage, Pieces
 from crawl4llm.scoring import gives_probabilities
 
 _MOST_BACK: Final = 100
-"""Documents that go back at once when a budget grows; others follow with what these spend or earn."""
+"""Most documents that return at once when a budget grows; others follow as these spend or earn."""
 
 
 class BudgetsPart(Part):
-    """See the module. That holds even if little else is queued."""
+    """See the module. It applies even if little else is queued."""
 
     name = "budgets"
     spent = BUDGETS_SPENT
@@ -41,7 +41,7 @@ class BudgetsPart(Part):
         return None
 
     def ended(self, entry: Entry, outcome: Outcome | None, *, asked: bool) -> None:
-        """A document that is asked for again spends once: what it gives back is its own."""
+        """A document that is requested again spends only once, because it refunds only its own fetch."""
         if outcome is None or not asked:
             scopes = _scopes(entry)
             self._budgets.refund(scopes)

@@ -1,4 +1,4 @@
-"""Known texts: which pages have a text that somebody has already."""
+"""Known texts: pages whose text the user already has."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,9 +7,9 @@ from crawl4llm.base.settings import option, optional_text
 from crawl4llm.parts.part import ALONE, Declaration
 
 ALL_KNOWN: Final = "all_known"
-"""The reason for which a crawl ends that finds nothing but known texts."""
+"""The finish reason of a crawl that finds only known texts."""
 KNOWN_AT_FIRST: Final = 1000
-"""Pages that no seed is, and have text, after which it does."""
+"""Pages with text, other than seeds, after which such a crawl ends."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -17,8 +17,8 @@ class Settings:
     """Its settings."""
 
     known_texts: str | None = option(None, optional_text)
-    """Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or nearly,
-    are counted and noted; the crawl visits places with such pages last ([novelty.md](novelty.md#known-texts))."""
+    """Path of a file of texts that you already have, made by `scrapy corpus known`. Pages with an equal or nearly equal
+    text are counted and marked; the crawl visits places with such pages last ([novelty.md](novelty.md#known-texts))."""
 
 
 DECLARED: Final = Declaration(

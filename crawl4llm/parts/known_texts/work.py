@@ -1,12 +1,12 @@
-"""Looks for the text of each page among those of KNOWN_TEXTS, and ends a crawl that finds nothing else.
+"""Looks up the text of each page in KNOWN_TEXTS, and ends a crawl that finds only known texts.
 
 A text is known word for word by 64 bits of the BLAKE2b of its words, divided by single blanks, in UTF-8: white space
-makes no difference, case does. It is known nearly by the rule of :mod:`crawl4llm.parts.near_duplicates.work`: for each
-of its bands, those with the same checksum are compared with it bit by bit.
+makes no difference, case does. It is nearly known by the rule of :mod:`crawl4llm.parts.near_duplicates.work`: for each
+of its bands, texts with the same checksum are compared with it bit by bit.
 
-A file (:mod:`crawl4llm.base.known_sets`) has the set of digests, 4 bytes a text, and unless it was made without, the
-bits of all texts in the order of their digests, 16 bytes, and a sorted table for each band, 8 bytes: 148 bytes a text
-in all. So the same texts give the same file, in whatever order they come.
+A file (:mod:`crawl4llm.base.known_sets`) has the set of digests, 4 bytes a text. Unless it was made without signatures,
+it also has the bits of all texts in the order of their digests, 16 bytes a text. A sorted table for each band has 8
+bytes a text: 148 bytes in all. The same texts give the same file, in any order.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, TextSet, are_alike, requ
 TEXTS: Final = "texts"
 TEXT_SCHEME: Final = f"blake2b-64 of words; {SCHEME}"
 DIGESTS, BITS = "digests", "bits"
-"""Names of columns; ``bits`` are two numbers a text."""
+"""Names of columns; ``bits`` has two numbers for each text."""
 RECORD: Final = struct.Struct(f"<Q{SIGNATURE.size}s")
-"""A text on its way into a file: its digest, and its signature."""
+"""A text before it is written to a file: its digest, and its signature."""
 _MOST_COMPARED: Final = 64
-"""Texts that are compared for a band, so that a passage which many texts share costs no more. Of two texts that are
-nearly the same some other band is rarer."""
+"""Most texts that are compared for a band, so that a passage in many texts costs no more. Of two nearly equal texts
+some other band is rarer."""
 
 
 class KnownTexts:
-    """A file of known texts that ``scrapy corpus known`` has written. Processes may share it: pickled, it is its path,
-    and is opened again."""
+    """A file of known texts, written by ``scrapy corpus known``. Processes may share it: it is pickled as its path, and
+    opened again."""
 
     def __init__(self, path: Path, *, named: str = "KNOWN_TEXTS", whole: bool = True) -> None:
-        """Open a file; ``named``: by which setting or option. It is read to the end once if ``whole``. Raises
-        InputError where it is none, of another format or version, cut short or damaged."""
+        """Open a file; ``named``: the setting or option that names it. With ``whole`` all of it is read once. Raises
+        InputError if it is another kind of file, has another format or version, is cut short or damaged."""
         self._set = KnownSet(path, TEXTS, TEXT_SCHEME, named, whole=whole)
         self.identity = self._set.identity
-        """Digest of the file, in hexadecimal: files of the same texts have the same."""
+        """Digest of the file, in hexadecimal, equal for files of the same texts."""
         self._digests = Fingerprints(*self._set.table(DIGESTS))
         self.near = self._set.has(BITS)
-        """Whether it has signatures: without, texts are known word for word only."""
+        """True if it has signatures; otherwise texts are known word for word only."""
         if self.near:
             self._bits = self._set.column(BITS)
             if len(self._bits) != 2 * len(self):
@@ -61,8 +61,8 @@ class KnownTexts:
         return _reopened, (self._set.path, self.identity)
 
     def knows(self, text: str, signature: bytes) -> bool:
-        """Return whether a text is among them: word for word, or nearly, by its signature (``signature_of``); with an
-        empty signature word for word only. A blank text is not."""
+        """Return whether a text is in the file: word for word or, by its signature (``signature_of``), nearly. An empty
+        signature allows word for word only. A blank text is never known."""
         if (words := _words(text)) and fingerprint(words) in self._digests:
             return True
         if not signature or not self.near:
@@ -82,8 +82,7 @@ def band_name(band: int) -> str:
 
 
 def record_of(text: str, *, near: bool) -> bytes:
-    """Return what a file is made of for a text: its RECORD, where not ``near`` without a signature; empty where it is
-    blank."""
+    """Return the RECORD of a text, without a signature unless ``near``; empty for a blank text."""
     if not (words := _words(text)):
         return b""
     return RECORD.pack(fingerprint(words), signature_of(text) if near else b"")
@@ -94,10 +93,10 @@ def _words(text: str) -> bytes:
 
 
 def _reopened(path: Path, identity: str) -> KnownTexts:
-    """Open a file again that was read and checked before. Raises InputError where it is another one."""
+    """Open a file again that was read and checked before. Raises InputError if it has changed."""
     again = KnownTexts(path, whole=False)
     if again.identity != identity:
-        raise InputError(f"KNOWN_TEXTS {path} is another file than it was when the crawl began; begin it anew")
+        raise InputError(f"KNOWN_TEXTS {path} has changed since the crawl began; begin a new crawl")
     return again
 
 
@@ -107,14 +106,14 @@ class KnownTextsPart(Part):
     name = "known_texts"
 
     def __init__(self, options: Settings, texts: TextSet | None = None) -> None:
-        """``texts``: in place of those in the file that the settings name. Raises InputError."""
+        """``texts``: replace the file that the settings name. Raises InputError."""
         super().__init__(options)
         require_library("KNOWN_TEXTS", "leave it out")
         self._texts: TextSet = KnownTexts(Path(str(options.known_texts))) if texts is None else texts
 
     def begin(self) -> None:
         self._all_known: int | None = 0
-        """Pages that no seed is whose texts were looked up, all of them known; None if one is not."""
+        """Pages other than seeds whose texts were looked up, while all of them are known; None once one is not."""
 
     def needs(self) -> Needs:
         return Needs(signature=True, known_texts=self._texts)

@@ -1,4 +1,4 @@
-"""Known URLs: which documents are known already, and are not fetched again."""
+"""Known URLs: documents that are known already, and are not fetched again."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,8 +13,8 @@ class Settings:
     """Its settings."""
 
     known_urls: tuple[str, ...] = option((), files)
-    """Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is
-    dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not."""
+    """Sets of URLs made by `scrapy corpus known`, or lists of URLs, divided by commas: documents in them are dropped as
+    `known_url` ([novelty.md](novelty.md#known-urls)). Seeds are not."""
 
 
 DECLARED: Final = Declaration(

@@ -1,7 +1,7 @@
-"""The URLs that are known already (KNOWN_URLS), and are not fetched again: sets on disk, and lists in memory.
+"""The known URLs (KNOWN_URLS), which are not fetched again: sets on disk, and lists in memory.
 
-A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.base.urls`), as far as a set keeps them
-(:mod:`crawl4llm.base.known_sets`).
+A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.base.urls`), or those of them that a set
+stores (:mod:`crawl4llm.base.known_sets`).
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ NAME: Final = "KNOWN_URLS"
 URLS: Final = "urls"
 URL_SCHEME: Final = "blake2b-64 of URLs by the URL Standard and RFC 3986"
 MOST_LISTED: Final = 10_000_000
-"""URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
+"""Most URLs of a list: they take 8 bytes of memory each, and some seconds of each start."""
 _MOST_ODD: Final = 100_000
-"""Lines at the beginning of a list that may all be no URLs."""
+"""Lines at the beginning of a list after which it is refused if none is a URL."""
 
 
 class KnownUrls:
     """The URLs of several sets and lists."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """Open them. Raises InputError that names the one which cannot be used."""
+        """Open them. Raises InputError that names an unusable one."""
         self._files = [_KnownFile(Path(path)) for path in paths]
 
     def __len__(self) -> int:
-        """Return how many there are; those in several files several times."""
+        """Return the number of URLs; those in several files count several times."""
         return sum(len(one.fingerprints) for one in self._files)
 
     @property
@@ -55,7 +55,7 @@ class KnownUrls:
 
     @property
     def error_rate(self) -> float:
-        """The probability that a URL is taken for a known one that is none, and is lost."""
+        """The probability that an unknown URL is taken for a known one, and is lost."""
         return sum(one.fingerprints.error_rate for one in self._files)
 
     @property
@@ -67,7 +67,7 @@ class KnownUrls:
             yield f"{NAME} {one.path}: {len(one.fingerprints):,} URLs{wrong}{one.fault}"
 
     def why(self, url: str) -> Why | None:
-        """Return the first file that has a URL; None where it is not known."""
+        """Return the first file that has a URL; None if it is not known."""
         return next((Why(f"{NAME} {one.path.name}") for one in self._files if one.has(url)), None)
 
 
@@ -110,7 +110,7 @@ class _Listed:
 
 
 def url_fingerprint(url: str) -> int:
-    """Return what stands for a URL, in whatever spelling of its document key."""
+    """Return the fingerprint of a URL, the same for any spelling of its document key."""
     return _fingerprint(normalise_url(url))
 
 
@@ -126,7 +126,7 @@ def is_web_url(url: str) -> bool:
 def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a list, plain, gzip or Zstandard, with their numbers, without blank ones and comments (#).
 
-    Raises InputError where the file cannot be read to its end.
+    Raises InputError if the file cannot be read to its end.
     """
     number = 0
     try:
@@ -140,7 +140,7 @@ def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
 
 
 def _read_list(path: Path) -> tuple[_Listed, str, str]:
-    """Return the fingerprints of a list, its digest, and what was left out of it."""
+    """Return the fingerprints of a list, its digest, and a note on skipped lines."""
     found, odd, first = array("Q"), 0, ""
     for number, url in listed_urls(path, NAME):
         if is_web_url(url):
@@ -164,7 +164,7 @@ logger = logging.getLogger(__name__)
 
 
 class KnownUrlsPart(Part):
-    """See the module. Seeds are crawled although they are known, and so is what a seed redirects to."""
+    """See the module. Known seeds, and targets of their redirects, are crawled."""
 
     name = "known_urls"
 

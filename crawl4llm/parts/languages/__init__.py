@@ -9,11 +9,11 @@ from crawl4llm.base.settings import fixed, words
 from crawl4llm.parts.part import Declaration
 
 _RANGE: Final = re.compile(r"[a-z]{1,8}(-[a-z0-9]{1,8})*")
-"""A basic language range (RFC 4647, 2.1), but for ``*``: no language given is any language."""
+"""A basic language range (RFC 4647, 2.1) except ``*``, because an empty setting means any language."""
 
 
 def _ranges(value: Any) -> tuple[str, ...]:
-    """Take language ranges, divided by commas, or a sequence of them."""
+    """Check language ranges: a sequence, or a text divided by commas."""
     given = tuple(dict.fromkeys(word.lower() for word in words(value)))
     if wrong := next((one for one in given if not _RANGE.fullmatch(one)), None):
         raise ValueError(f"has {wrong!r}; a language must be written like en or pt-BR")
@@ -25,8 +25,8 @@ class Settings:
     """Its settings."""
 
     crawl_languages: tuple[str, ...] = fixed((), _ranges)
-    """Languages of the translations that are crawled, divided by commas, such as `en,pt-BR`; `en` takes `en-GB` too. A
-    page that says by `hreflang` that it is in others is dropped as `language`, and links to such pages are not followed
+    """Languages of the translations that are crawled, divided by commas, such as `en,pt-BR`; `en` includes `en-GB`. A
+    page whose `hreflang` says that it is in others is dropped as `language`, and links to such pages are not followed
     ([scope.md](scope.md#translations)). Empty: all. The live profile has `en`."""
 
 
@@ -37,7 +37,7 @@ DECLARED: Final = Declaration(
     asked=lambda options: bool(options.crawl_languages),
     reasons={LANGUAGE: "the page says by `hreflang` that it is in a language that CRAWL_LANGUAGES does not have"},
     counts={
-        "links/language": "links that are not followed because the page says that they lead to a language that "
-        "CRAWL_LANGUAGES does not have, and links within the owner of a page that was dropped as `language`"
+        "links/language": "links that are not followed: to a language that CRAWL_LANGUAGES does not have, as their "
+        "page says, or within the owner of a page dropped as `language`"
     },
 )

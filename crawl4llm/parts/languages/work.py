@@ -1,8 +1,8 @@
-"""Leaves translations alone whose language CRAWL_LANGUAGES does not have.
+"""Skips translations into languages that CRAWL_LANGUAGES does not have.
 
-Pages say it: by ``hreflang`` of their links, and by the alternates that their heads name, themselves among them. A page
-that says nothing is crawled, and so is all that it links to. A page in another language leads within its owner to its
-translations alone: other links lead to pages in its language, and seldom say so.
+Pages state languages by ``hreflang`` of their links, and by the alternates in their heads, which include themselves. A
+page without such statements is crawled, and its links are followed. From a page in another language, only links to its
+translations are followed within its owner, because its other links lead to pages in its language and seldom say so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawl4llm.parts.languages import Settings
 from crawl4llm.parts.part import Part, Rated, Refusal
 
 _TAG: Final = re.compile(r"[a-z]{2,3}(-[a-z0-9]{1,8})*")
-"""A language tag that says a language (RFC 5646, 2.1), in lower case; ``x-default`` is none."""
+"""A language tag with a language (RFC 5646, 2.1), in lower case; not ``x-default``."""
 
 
 class Languages(Part):
@@ -61,7 +61,7 @@ class Languages(Part):
         return kept
 
     def wants(self, languages: Collection[str]) -> bool:
-        """A malformed tag says nothing against a page, nor does ``x-default``."""
+        """A malformed tag, or ``x-default``, does not count against a page."""
         return any(not _TAG.fullmatch(tag) or self._has(tag) for tag in map(_hyphened, languages))
 
     def _has(self, tag: str) -> bool:
@@ -70,7 +70,7 @@ class Languages(Part):
 
 
 def _hyphened(tag: str) -> str:
-    """Return a tag as RFC 5646 has it; many write ``en_US``."""
+    """Return a tag in the form of RFC 5646; many pages have ``en_US``."""
     return tag.replace("_", "-")
 
 

@@ -1,4 +1,4 @@
-"""Left-overs: pages whose text is no running text, but navigation, a list of links, or single words."""
+"""Left-overs: pages whose text is not running text, but navigation, a list of links, or single words."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ from crawl4llm.base.settings import fixed, flag
 from crawl4llm.parts.part import Declaration
 
 LINKS, SHORT_LINES = "links", "short_lines"
-"""Why a text is left-overs."""
+"""Reasons why a text is left-overs."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -16,7 +16,7 @@ class Settings:
 
     lower_left_overs: bool = fixed(False, flag)
     """Lower the influence of pages whose text is left-overs: menus, lists of links, lines of fewer than two words
-    ([training.md](training.md#left-overs)). A policy that scores pages before they are fetched goes by the model alone.
+    ([training.md](training.md#left-overs)). A policy that scores pages before they are fetched uses the model alone.
     The live profile has it on."""
 
 

@@ -1,4 +1,4 @@
-"""Link types: which links are not followed for what ``rel`` says of them."""
+"""Link types: links that are not followed because of their ``rel``."""
 
 from dataclasses import dataclass
 from typing import Final

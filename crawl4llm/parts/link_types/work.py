@@ -1,8 +1,8 @@
-"""Leaves links alone whose ``rel`` says so (SKIPPED_LINK_TYPES).
+"""Skips links because of their ``rel`` (SKIPPED_LINK_TYPES).
 
-Within a site ``nofollow`` marks what its software knows to be of no use: answers to a comment, sorted lists, forms. To
-other sites it says that their owners did not ask for the link, as MediaWiki says of every one; it is no word on their
-pages.
+Within a site ``nofollow`` marks pages that its software considers useless: answers to a comment, sorted lists, forms.
+To other sites it says that their owners did not ask for the link, as in MediaWiki for every one; it does not judge
+their pages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LinkTypes(Part):
         return kept
 
     def _kind(self, link: Link, owner: str) -> str | None:
-        """Return the type for which a link on a page of an owner is not followed; None if it is."""
+        """Return the type because of which a link on a page of an owner is not followed; None if it is followed."""
         kinds = link.rel.split()
         if NOFOLLOW in kinds and owner_of(link.url) != owner:
             kinds[kinds.index(NOFOLLOW)] = NOFOLLOW_ELSEWHERE

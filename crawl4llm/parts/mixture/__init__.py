@@ -1,4 +1,4 @@
-"""Mixture: which classes the pages of a crawl are to have."""
+"""Mixture: the wanted classes of the pages of a crawl."""
 
 from dataclasses import dataclass
 from typing import Final

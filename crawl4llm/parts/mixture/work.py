@@ -1,7 +1,6 @@
-"""Tells which classes the pages of a crawl have, how far each is from its share (MIXTURE), and what that says of
-documents found.
+"""Classes of the pages of a crawl, their distance from the wanted shares (MIXTURE), and guesses for found documents.
 
-The class of a document found is guessed by the pages crawled where it lies, and by the page it is on.
+The class of a found document is guessed from crawled pages in its folder and host, and from the page that links to it.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from crawl4llm.scoring import Classifier, read_classifiers
 
 # docs/mixture.md says how these were chosen, and on what.
 _PARENT: Final = 0.8
-"""The weight of the page on which a document was found; the rest is that of all pages crawled."""
+"""The weight of the page that links to a document; the rest is that of all crawled pages."""
 _PRIOR: Final = 1.0
-"""How many pages of a host weigh as much as those, and pages of a folder as what is known of the one above."""
+"""Pages of a host that weigh as much as those, and pages of a folder that weigh as much as the folder above."""
 _EVERYWHERE: Final = "all"
 
 
 class ClassGuesses:
-    """The classes of the pages crawled, by folder and host, from which those of others are guessed.
+    """The classes of crawled pages, by folder and host, from which others are guessed.
 
-    The guess is the likeliest class: by the shares of classes in the document's folder, shrunken towards those of the
-    folders above, of its host, and of all pages together with the page on which it was found.
+    The guess is the likeliest class by the shares of classes in the document's folder. These are shrunken towards those
+    of the folders above, of its host, and of all pages together with the page that links to it.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """``sizes``: by classifier, how many classes it knows."""
+        """``sizes``: the number of classes of each classifier."""
         self._sizes = sizes
         self._pages: MutableMapping[str, list[int]] = {}
-        """By place, pages by class, those of all classifiers one after the other."""
+        """By place, the number of pages of each class, for all classifiers one after the other."""
         self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
-        """Guesses since a page was learnt, by place and the parent's classes."""
+        """Guesses since the last learnt page, by place and the parent's classes."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep what is learnt there, and go on from what is. Raises StoreError."""
+        """Restore learnt classes from ``pieces``, and keep them there. Raises StoreError."""
         classes = sum(self._sizes)
         self._pages = pieces.mapping("classes", is_of(Where([whole()], lambda counts: len(counts) == classes)))
 
     def learn(self, url: str, classes: Sequence[int]) -> None:
-        """Count a page crawled."""
+        """Count a crawled page."""
         for place in (_EVERYWHERE, *map(str, places_of(url))):
             counts = list(self._pages.get(place) or [0] * sum(self._sizes))
             start = 0
@@ -62,7 +61,7 @@ class ClassGuesses:
         self._known.clear()
 
     def guess(self, url: str, parent: Sequence[int] | None) -> tuple[int, ...]:
-        """Return the classes of a document found on a page of some classes; None: that has no text."""
+        """Return the guessed classes of a document on a page of these classes; None for a page without text."""
         places = places_of(url)
         key = places[-1], parent
         if (guessed := self._known.get(key)) is None:
@@ -99,15 +98,15 @@ class Mixture(Part):
     shares: Shares
 
     def __init__(self, options: Settings, classifiers: Sequence[Classifier] | None = None) -> None:
-        """``classifiers``: in place of those that the settings name. Raises InputError, also if their classes make more
-        combinations than a frontier takes."""
+        """``classifiers``: replace those that the settings name. Raises InputError, also if their classes have more
+        combinations than a frontier allows."""
         super().__init__(options)
         if classifiers is None:
             classifiers = read_classifiers(given_path(str(options.mixture)))
         self.classifiers = classifiers
         facts = [[one.name, one.digest, one.classes, one.shares] for one in classifiers]
         self._digest = f"sha256:{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
-        """Of what decides classes and the shares wanted."""
+        """Digest of the values that decide classes and wanted shares."""
         sizes = [len(one.classes) for one in classifiers]
         if (cells := math.prod(sizes)) > MOST_CELLS:
             raise InputError(
@@ -116,7 +115,7 @@ class Mixture(Part):
         self.shares = Shares([one.shares for one in classifiers])
         self._guesses = ClassGuesses(sizes)
         self._found: dict[str, int] = {}
-        """Cells of documents that are to be queued next."""
+        """Cells of documents that are queued next."""
 
     def needs(self) -> Needs:
         return Needs(classifiers=self.classifiers)
@@ -133,14 +132,14 @@ class Mixture(Part):
             self.shares.count(page.classes)
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
-        """Learn of a page whose links are followed, and guess the classes of the documents first found on it."""
+        """Learn from a page whose links are followed, and guess the classes of the documents first found on it."""
         if page.classes is not None:
             self._guesses.learn(page.entry.url, page.classes)
         for one in new:
             self._found[one.key] = self.shares.cell_of(self._guesses.guess(one.url or one.key, page.classes))
 
     def place(self, entries: Sequence[Entry]) -> None:
-        """Give the documents that are queued the cells that were guessed."""
+        """Set the guessed cells of documents that are queued."""
         for entry in entries:
             entry.cell = self._found.get(entry.key, entry.cell)
         self._found.clear()
@@ -154,7 +153,7 @@ class Mixture(Part):
         return {one.name: one.classes[number] for one, number in zip(self.classifiers, classes, strict=True)}
 
     def classes(self) -> Iterator[tuple[str, str, float, float]]:
-        """Yield each class: its classifier and label, its share of the pages that have classes, and the one wanted."""
+        """Yield each class: its classifier and label, its share of the pages with classes, and the wanted share."""
         for one, crawled in zip(self.classifiers, self.shares.crawled, strict=True):
             pages = max(sum(crawled), 1)
             for label, count, wanted in zip(one.classes, crawled, one.shares, strict=True):
@@ -175,13 +174,13 @@ class Mixture(Part):
     # -- pause and resume -----------------------------------------------------------------------------------------
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep what is learnt there, and go on from what is. Raises StoreError."""
+        """Restore learnt classes from ``pieces``, and keep them there. Raises StoreError."""
         self._guesses.keep_in(pieces)
 
     def save(self) -> list[list[int]]:
-        """Return the rest of its state as JSON takes it."""
+        """Return the rest of its state in JSON values."""
         return self.shares.crawled
 
     def load(self, state: Sequence[Sequence[int]]) -> None:
-        """Go on from what :meth:`save` returned."""
+        """Restore the state that :meth:`save` returned."""
         self.shares.load(state)

@@ -1,4 +1,4 @@
-"""Near duplicates: which pages have a text that is like an earlier page's."""
+"""Near duplicates: pages with nearly the text of an earlier page."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,12 +14,12 @@ class Settings:
     """Its settings."""
 
     near_duplicates: str = fixed(OFF, one_of(OFF, FOLLOW, LEAVE))
-    """Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an
-    earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`)
-    ([traps.md](traps.md#near-duplicates)). The live profile has `follow`."""
+    """Compare the text of each page with those of the last 262,144 new pages. Pages like an earlier one are counted and
+    marked. Their links are followed (`follow`), or not (`leave`) ([traps.md](traps.md#near-duplicates)). The live
+    profile has `follow`."""
     near_duplicates_worthless: bool = fixed(False, flag)
-    """If on, policies are told that near duplicates are worth nothing, so that they learn where new texts are found.
-    The log has the influence scores as they are. The live profile has it on."""
+    """If on, policies see near duplicates as worthless, so that they learn where new texts are. The log has the
+    unchanged influence scores. The live profile has it on."""
 
 
 DECLARED: Final = Declaration(

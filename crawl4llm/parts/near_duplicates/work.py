@@ -12,29 +12,29 @@ from crawl4llm.policies import Pieces
 from crawl4llm.scoring import BANDS, SCHEME, SIGNATURE, are_alike, require_library
 
 TEXTS: Final = 1 << 18
-"""Texts that are remembered, the last ones that were new."""
+"""Number of last new texts that are remembered."""
 
 
 class NearDuplicates:
-    """The last ``texts`` texts that were new, in 88 bytes each: 23 MB for TEXTS.
+    """The last ``texts`` new texts, in 88 bytes each: 23 MB for TEXTS.
 
-    Locality-sensitive hashing finds the texts to compare: for each band a table has the last text with a checksum. Its
-    answers depend on nothing but the texts that were given to it, and their order.
+    Locality-sensitive hashing finds the texts to compare: a table for each band has the last text with a checksum. Its
+    answers depend only on the added texts and their order.
     """
 
     def __init__(self, texts: int = TEXTS) -> None:
         self._texts = texts
         self._starts = tuple(band * texts for band in range(BANDS))
-        """Of the tables, which lie behind one another."""
+        """Start of each table; the tables are stored one after the other."""
         self._kept = 0
-        """Texts that were ever new; each is known by their number at the time."""
+        """Number of all new texts so far, by which each is identified."""
         self._tables = memoryview(mmap(-1, 4 * BANDS * texts)).cast("I")
         self._bits = memoryview(mmap(-1, 16 * texts)).cast("Q")
         self._pages = memoryview(mmap(-1, 8 * texts)).cast("Q")
         self._stored: MutableMapping[str, Any] | None = None
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep what is remembered there, and go on from what is. Raises StoreError."""
+        """Restore the remembered texts from ``pieces``, and keep them there. Raises StoreError."""
         self._stored = stored = pieces.mapping(f"near_duplicates/{SCHEME}", _is_row, seldom_read=True)
         last = max((number for number, _, _ in stored.values()), default=0)
         for number in range(max(last - self._texts, 0) + 1, last + 1):
@@ -43,9 +43,9 @@ class NearDuplicates:
                 self._remember(row[1], bytes.fromhex(row[2]))
 
     def add(self, page: int, signature: bytes) -> int | None:
-        """Return the earlier page that a page's text is like; None where it is new, and from now on remembered.
+        """Return the earlier page that a page's text is like; None if it is new, and then remember it.
 
-        Pages are known by their place in the crawl. An empty signature, of a page without text, is like nothing.
+        Pages are identified by their place in the crawl. An empty signature, of a page without text, is like nothing.
         """
         if not signature:
             return None
@@ -106,7 +106,7 @@ class NearDuplicatesPart(Part):
         return {"near_duplicates": self.options.near_duplicates, **worthless}
 
     def rated(self, place: int, page: Rated) -> None:
-        """A page that does not count is compared with none: one that does is not to be its duplicate."""
+        """A page that does not count is not remembered, so that a page that counts cannot be its duplicate."""
         if not page.is_counted:
             page.line["near_duplicate_of"] = None
             return

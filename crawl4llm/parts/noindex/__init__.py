@@ -1,4 +1,4 @@
-"""Noindex: what becomes of pages that ask to be kept out of indexes."""
+"""Noindex: the treatment of pages that ask not to be indexed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,9 +15,9 @@ class Settings:
     """Its settings."""
 
     noindex: str = fixed(COUNT, one_of(COUNT, ARCHIVE, DROP))
-    """Pages that say `noindex`, and that no export has, are pages like others (`count`), are archived without counting
-    to `CRAWL_MAX_PAGES` (`archive`), or are dropped as `noindex` (`drop`). Their links are followed in any case, unless
-    they say `nofollow` too ([opt-outs.md](opt-outs.md#noindex)). The live profile has `drop`."""
+    """Pages that say `noindex`, which no export includes, are treated like others (`count`), are archived without
+    counting towards `CRAWL_MAX_PAGES` (`archive`), or are dropped as `noindex` (`drop`). Their links are followed in
+    any case, unless they also say `nofollow` ([opt-outs.md](opt-outs.md#noindex)). The live profile has `drop`."""
 
 
 DECLARED: Final = Declaration(
@@ -25,9 +25,9 @@ DECLARED: Final = Declaration(
     "NOINDEX",
     "crawl4llm.parts.noindex.work.NoindexPages",
     asked=lambda options: options.noindex != COUNT,
-    reasons={NOINDEX: "NOINDEX = drop: the page asks to be kept out of indexes; its links are followed"},
+    reasons={NOINDEX: "NOINDEX = drop: the page asks not to be indexed; its links are followed"},
     counts={
-        "pages/uncounted": "crawled pages that do not count to CRAWL_MAX_PAGES, because they say `noindex` "
+        "pages/uncounted": "crawled pages that do not count towards CRAWL_MAX_PAGES, because they say `noindex` "
         "(NOINDEX = archive)"
     },
 )

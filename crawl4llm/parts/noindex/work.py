@@ -1,6 +1,6 @@
-"""Lets pages that ask to be kept out of indexes count for nothing (NOINDEX).
+"""Makes pages that ask not to be indexed worthless (NOINDEX).
 
-No export has them. So they are no pages of the N, earn no budget, and policies hear that they are worth nothing.
+No export includes them. So they do not count towards N, earn no budget, and are worthless to policies.
 """
 
 from __future__ import annotations

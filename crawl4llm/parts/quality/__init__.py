@@ -1,4 +1,4 @@
-"""New quality: how many pages are as good as they should be, with a new text."""
+"""New quality: the number of pages of the wanted quality with a new text."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,9 +12,9 @@ class Settings:
     """Its settings."""
 
     quality_threshold: float | None = fixed(None, optional_number)
-    """Influence from which a page is a quality document, for the figure of new quality documents per 1,000 fetches
-    ([novelty.md](novelty.md#what-is-counted)). Not set: the figure is left out, but `scrapy evaluate` takes that of the
-    corpus's best tenth."""
+    """Least influence of a quality document, for the figure of new quality documents per 1,000 fetches
+    ([novelty.md](novelty.md#what-is-counted)). Default: the figure is left out, but `scrapy evaluate` uses the
+    influence of the corpus's best tenth."""
 
 
 DECLARED: Final = Declaration(

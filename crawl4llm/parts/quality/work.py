@@ -1,4 +1,4 @@
-"""Counts the pages that are as good as QUALITY_THRESHOLD wants, with a new text."""
+"""Counts the pages that reach QUALITY_THRESHOLD and have a new text."""
 
 from __future__ import annotations
 

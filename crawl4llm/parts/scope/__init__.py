@@ -23,13 +23,13 @@ FILE_TYPES: Final = {
     "assets": "css woff woff2 ttf otf eot",
     "feeds": "rss atom",
 }
-"""Endings of file names by kind, of what is no page. Left out are those that pages often have: ``.js`` ends names of
-libraries, ``.py`` and ``.md`` what forges show as pages, ``.xml`` and ``.json`` may be anything."""
+"""Endings of file names, by kind, that are not pages. Endings that pages often have are left out: ``.js`` ends names of
+libraries, ``.py`` and ``.md`` pages of forges, ``.xml`` and ``.json`` may be anything."""
 _ENDING = re.compile(r"\.[a-z0-9]{1,8}")
 
 
 def _domains(value: Any) -> tuple[str, ...]:
-    """Take domains, suffixes and, with a slash in them, paths of files, divided by commas, or a sequence of them."""
+    """Check domains, suffixes and, with a slash, paths of files: a sequence, or a text divided by commas."""
     wanted = "must be domains, like example.com, or files, like ./domains.txt"
     with as_input_error(wanted, ValueError, errors=InputError):
         names = [
@@ -39,7 +39,7 @@ def _domains(value: Any) -> tuple[str, ...]:
 
 
 def _file_types(value: Any) -> tuple[str, ...]:
-    """Take names of FILE_TYPES, and endings with a dot, divided by commas, or a sequence of them."""
+    """Check names of FILE_TYPES, and endings with a dot: a sequence, or a text divided by commas."""
     named = [word.lower() for word in words(value)]
     for word in named:
         if word not in FILE_TYPES and not _ENDING.fullmatch(word):
@@ -52,23 +52,22 @@ class Settings:
     """Its settings."""
 
     crawl_scope: str = fixed("web", one_of("web", "domain"))
-    """Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so that
-    no seed's crawl leaves its domain."""
+    """Links that are followed: all, or (`domain`) those within the registrable domain of their page, so that the crawl
+    never leaves the domain of a seed."""
     scope_domains: tuple[str, ...] = fixed((), _domains)
-    """Domains, with all below them, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with a
+    """Domains with their subdomains, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with a
     slash: `./domains.txt`), divided by commas: nothing else is crawled ([scope.md](scope.md)). Empty: all."""
     scope_https_only: bool = fixed(False, flag)
-    """Whether only `https` is crawled."""
+    """Crawl `https` only."""
     scope_skipped_types: tuple[str, ...] = fixed((), _file_types)
     """Kinds of files that are not crawled, by the ending of their names, divided by commas: `images`, `media`,
     `archives`, `documents`, `programs`, `assets`, `feeds`, and endings like `.pdf`
     ([scope.md](scope.md#file-types))."""
     scope_deny: tuple[str, ...] = fixed((), expressions)
-    """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs in
-    which one is found are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
+    """Regular expressions, or paths of files of them (`./deny.txt`), divided by commas: links and redirects to URLs
+    that contain a match are dropped as `denied` ([scope.md](scope.md#expressions)). Seeds are not. Empty: none."""
     scope_allow: tuple[str, ...] = fixed((), expressions)
-    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, given in the same way. A URL in which one is found is not
-    dropped."""
+    """Exceptions to `SCOPE_DENY` and `SITE_RULES`, in the same form. A URL that contains a match is not dropped."""
 
 
 def has_rules(options: Settings) -> bool:
@@ -88,8 +87,8 @@ DECLARED: Final = Declaration(
         "links/domain": "links that SCOPE_DOMAINS forbids to follow",
     },
     reasons={
-        OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
-        "where these or CRAWL_SCOPE do not lead",
+        OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect "
+        "that these or CRAWL_SCOPE forbid",
         DENIED: "an expression of SCOPE_DENY is found in its URL",
     },
 )

@@ -1,7 +1,7 @@
-"""Follows the links that CRAWL_SCOPE and SCOPE_* let it follow.
+"""Follows the links that CRAWL_SCOPE and SCOPE_* allow.
 
-The rules for URLs are written here and not taken from courlan, whose checks take 14 microseconds a link, and whose
-normal forms are others than RFC 3986's: benchmarks/notes-live.md has the figures.
+The rules for URLs are written here and not taken from courlan. Its checks take 14 microseconds a link, and its normal
+forms differ from those of RFC 3986: docs/scope.md has the figures.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from crawl4llm.policies import Candidate
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
 _HOSTS: Final = 65_536
-"""Hosts that are remembered."""
+"""Most hosts that are remembered."""
 
 
 class UrlRules:
-    """Says which URLs are followed at all; whether they were visited before makes no difference."""
+    """Tells which URLs may be followed, visited before or not."""
 
     def __init__(self, options: Settings) -> None:
         """Read the files that the settings name. Raises InputError."""
@@ -46,11 +46,11 @@ class UrlRules:
             one.data = b""
         self._is_within = lru_cache(maxsize=_HOSTS)(self._look_up) if options.scope_domains else None
         self.faults = [one.fault for one in self._files if one.fault]
-        """A line on each file that could not be used to the last line."""
+        """A line on each file with unusable lines."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides which URLs are followed, as JSON takes it."""
+        """The values that decide which URLs are followed, in JSON values."""
         return {
             "domains": sorted(self._domains),
             "domain_files": [one.digest for one in self._files],
@@ -59,7 +59,7 @@ class UrlRules:
         }
 
     def off_scope(self, url: str) -> str | None:
-        """Return the rule, SCHEME, FILE_TYPE or DOMAIN, by which a URL is not followed; None where it may be."""
+        """Return the rule, SCHEME, FILE_TYPE or DOMAIN, by which a URL is not followed; None if it may be."""
         if self._https_only and not url.startswith("https://"):
             return SCHEME
         if self._endings:
@@ -71,14 +71,14 @@ class UrlRules:
         return None
 
     def why(self, url: str) -> Why | None:
-        """Return the rule by which a URL is not followed; None if there is none."""
+        """Return the rule by which a URL is not followed; None if it may be followed."""
         rules = {SCHEME: "SCOPE_HTTPS_ONLY", FILE_TYPE: f"SCOPE_SKIPPED_TYPES .{self._ending(url)}"}
         return None if (kind := self.off_scope(url)) is None else Why(rules.get(kind, "SCOPE_DOMAINS"))
 
     def _ending(self, url: str) -> str:
-        """Return the ending of the file name in a URL's path, if it is one that is skipped; else an empty string.
+        """Return the ending of the file name in a URL's path, if files with it are skipped; otherwise an empty string.
 
-        A name with a colon is a page about a file: ``/wiki/File:Map.png`` of MediaWiki.
+        A name with a colon is a page about a file: ``/wiki/File:Map.png`` in MediaWiki.
         """
         path = url.partition("?")[0]
         ending = path.rpartition(".")[2]
@@ -93,8 +93,8 @@ class UrlRules:
 
 
 def _endings(given: Collection[str]) -> frozenset[str]:
-    """Return the endings that are meant by names of FILE_TYPES and by endings with a dot, as they are usually written:
-    in lower case, in upper case, and with a capital."""
+    """Return the endings for names of FILE_TYPES and for endings with a dot, in their usual spellings: in lower case,
+    in upper case, and with a capital."""
     endings = [one[1:] if one.startswith(".") else FILE_TYPES[one] for one in given]
     return frozenset(form for one in " ".join(endings).split() for form in (one, one.upper(), one.capitalize()))
 
@@ -148,19 +148,19 @@ class ScopePart(Part):
         return Refusal(OFF_SCOPE, self._rules.why(url))
 
     def may_list(self, site: str, url: str) -> bool:
-        """Whatever the ending of its name: archives of sitemaps are read."""
+        """Any ending of its name is allowed, because archives of sitemaps are read."""
         if self._within_domain and domain_of_url(url) != domain_of_url(site):
             return False
         return self._rules is None or self._rules.off_scope(url) in {None, FILE_TYPE}
 
     def _denied(self, url: str) -> str | None:
-        """Return the expression of SCOPE_DENY by which a URL is denied, and where it stands; None if it is not."""
+        """Return the expression of SCOPE_DENY by which a URL is denied, and its place; None if it is allowed."""
         if self._deny is None or (denied := self._deny.first_in(url)) is None:
             return None
         return None if self._allow is not None and self._allow.first_in(url) is not None else denied
 
     def _within_rules(self, links: Sequence[Link], rules: UrlRules) -> Sequence[Link]:
-        """Return the links that the rules let it follow; count the others by rule."""
+        """Return the links that the rules allow; count the others by rule."""
         off = [None if link.key is None else rules.off_scope(link.url) for link in links]
         if not any(off):
             return links

@@ -1,4 +1,4 @@
-"""Rules for sites that are recognised as a software's: what that makes of its own pages is not asked for."""
+"""Rules for sites with recognised software: useless pages that the software makes are not requested."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -18,8 +18,8 @@ class Settings:
     site_rules: tuple[str, ...] = fixed((), some_of(*LISTS))
     """Lists of rules for kinds of software, divided by commas: `wikis`, `blogs`, `forums`, `shops`, `trackers`,
     `repositories`, `mail`, `docs`, `generators` ([site-rules.md](site-rules.md)). On sites that are recognised as such
-    software, links and redirects are dropped as `site_rule` that lead to edit forms, old revisions, feeds, sort orders
-    and the like. Seeds are not. Empty: none. The live profile has all of them."""
+    software, links and redirects to edit forms, old revisions, feeds, sort orders and the like are dropped as
+    `site_rule`. Seeds are not. Empty: none. The live profile has all of them."""
 
 
 DECLARED: Final = Declaration(
@@ -27,7 +27,7 @@ DECLARED: Final = Declaration(
     "SITE_RULES",
     "crawl4llm.parts.site_rules.work.SiteRules",
     asked=lambda options: bool(options.site_rules),
-    reasons={SITE_RULE: "a rule of SITE_RULES holds of its URL, on a site of that rule's software"},
+    reasons={SITE_RULE: "its URL matches a rule of SITE_RULES, on a site of that rule's software"},
     counts={
         "links/site_rule/<software>.<rule>": "documents that were dropped as `site_rule`, by the rule of SITE_RULES; "
         "those too that were queued before their site was recognised",

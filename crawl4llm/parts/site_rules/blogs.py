@@ -1,4 +1,4 @@
-"""Rules for blogs, and for what manages the content of sites."""
+"""Rules for blogs, and for content management systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOFTWARE: Final = (
             Rule(
                 "reply",
                 rf"{Q}(?:replytocom|unapproved|moderation-hash|like_comment)=",
-                "a post once more, with the form for an answer",
+                "the same post, with the form for an answer",
                 "https://developer.wordpress.org/reference/functions/get_comment_reply_link/",
             ),
             Rule(
@@ -42,19 +42,19 @@ SOFTWARE: Final = (
             Rule(
                 "date",
                 rf"^/(?:index\.php/)?(?:archives/)?(?:date/)?{DAY}/?(?:page/\d+/?)?(?:\?|$)|{Q}m=\d{{4}}|{Q}(?:year|monthnum|day)=",
-                "posts once more, by year, month and day: categories and pages of the blog lead to all of them",
+                "the same posts, by year, month and day: categories and pages of the blog lead to all of them",
                 "https://developer.wordpress.org/themes/basics/template-hierarchy/",
             ),
             Rule(
                 "author",
                 rf"^/(?:index\.php/)?(?:archives/)?author/|{Q}author(?:_name)?=",
-                "posts once more, by author",
+                "the same posts, by author",
                 "https://developer.wordpress.org/themes/basics/template-hierarchy/",
             ),
             Rule(
                 "tag",
                 rf"^/(?:index\.php/)?(?:archives/)?tag/|{Q}tag(?:_id)?=",
-                "posts once more, by tag",
+                "the same posts, by tag",
                 "https://developer.wordpress.org/themes/basics/template-hierarchy/",
             ),
             Rule(
@@ -85,7 +85,7 @@ SOFTWARE: Final = (
             Rule(
                 "comment",
                 r"^/(?:index\.php/)?comment/\d+",
-                "a page once more, at a comment of it",
+                "the same page, at a comment of it",
                 "https://www.drupal.org/docs/8/core/modules/comment",
             ),
             Rule(
@@ -129,7 +129,7 @@ SOFTWARE: Final = (
             Rule(
                 "date",
                 rf"{Q}tx_(?:tt)?news(?:_pi1)?\[(?:overwriteDemand\]\[)?(?:year|month|pS|pL|arc|day|calendar)",
-                "articles once more, by date",
+                "the same articles, by date",
                 "https://docs.typo3.org/p/georgringer/news/main/en-us/",
             ),
         ),
@@ -155,9 +155,7 @@ SOFTWARE: Final = (
             Rule(
                 "form", r"^/(?:ghost|p|r|email|members|webmentions)/|^/(?:[\w-]+/)*rss/?$", "forms, previews and feeds"
             ),
-            Rule(
-                "author", r"^/author/", "posts once more, by author", "https://ghost.org/docs/themes/contexts/author/"
-            ),
+            Rule("author", r"^/author/", "the same posts, by author", "https://ghost.org/docs/themes/contexts/author/"),
         ),
     ),
     Software(
@@ -170,8 +168,8 @@ SOFTWARE: Final = (
                 rf"/(?:feeds|plugin|authors|search|serendipity_admin)/|/(?:rss|comment|exit|wfwcomment|serendipity_admin\w*)\.php|{Q}serendipity(?:%5b|\[)",
                 "feeds, forms, searches and calendars",
             ),
-            Rule("date", r"/archives/(?:19|20)\d\d(?:/|\.html|\b)|/archive(?:/|$)", "posts once more, by date"),
-            Rule("tag", r"/plugin/tag/|/tag/", "posts once more, by tag"),
+            Rule("date", r"/archives/(?:19|20)\d\d(?:/|\.html|\b)|/archive(?:/|$)", "the same posts, by date"),
+            Rule("tag", r"/plugin/tag/|/tag/", "the same posts, by tag"),
         ),
     ),
     Software(

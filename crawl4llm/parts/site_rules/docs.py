@@ -1,7 +1,7 @@
-"""Rules for what documentation is made with: raw sources of pages, searches and alphabetical indexes.
+"""Rules for documentation tools: raw sources of pages, searches and alphabetical indexes.
 
-Sources of code that are shown as pages stay (Sphinx's ``_modules``, Javadoc's ``src-html``): most of those of real
-sites score well, and their comments are on no other page (``python -m benchmarks.site_rules``).
+Source code that is shown as pages stays (Sphinx's ``_modules``, Javadoc's ``src-html``): most of it on real sites
+scores well, and its comments are on no other page (``python -m benchmarks.site_rules``).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ SOFTWARE: Final = (
             Rule(
                 "list",
                 r"/(?:blog|docs)/(?:tags|archive|authors|rss\.xml|atom\.xml)(?:/|$)|/search(?:/|\?|$)",
-                "posts once more, by tag, author and date",
+                "the same posts, by tag, author and date",
             ),
         ),
     ),

@@ -1,4 +1,5 @@
-"""Rules for forums. Boards and topics stay, page by page; what shows a topic once more at one of its posts does not."""
+"""Rules for forums. Boards and topics stay, page by page; other URLs of a topic, for example at one of its posts, do
+not."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SOFTWARE: Final = (
             Rule(
                 "post",
                 rf"/viewtopic\.php.*{Q}p=\d+|{Q}view=(?:print|next|previous|unread|viewpoll|bookmark)|/post\d+\.html",
-                "a topic once more, at a post, or for print",
+                "the same topic, at a post, or for print",
             ),
             Rule(
                 "order",
@@ -50,14 +51,14 @@ SOFTWARE: Final = (
             Rule(
                 "archive",
                 r"/archive/index\.php|/printthread\.php|/syndication\.php",
-                "topics once more, in plain, for print and as feeds",
+                "the same topics, in plain, for print and as feeds",
                 "https://github.com/mybb/mybb/tree/feature/archive",
             ),
             Rule(
                 "post",
                 rf"/showthread\.php.*(?:{Q}(?:pid|action|mode)=|{Q}(?:nextnewest|nextoldest|highlight)\b)"
                 r"|/thread-\d+-(?:post-|lastpost|newpost|nextnewest|nextoldest)|/post-\d+(?:-|\.html)",
-                "a topic once more, at a post, or as a tree",
+                "the same topic, at a post, or as a tree",
             ),
             Rule(
                 "order", rf"{Q}(?:datecut|sortby|order|prefix|my_post_key|sid|highlight)=", "sort orders and sessions"
@@ -78,11 +79,11 @@ SOFTWARE: Final = (
                 "forms, members, searches",
             ),
             Rule("calendar", r"/calendar\.php", "the calendar, day by day"),
-            Rule("archive", r"/archive/index\.php|/printthread\.php", "topics once more, in plain and for print"),
+            Rule("archive", r"/archive/index\.php|/printthread\.php", "the same topics, in plain and for print"),
             Rule(
                 "post",
                 rf"/showpost\.php|/showthread\.php.*(?:{Q}(?:p|goto|mode|highlight|post)=)|{Q}viewfull=\w|/(?:members?|search|online|activity)(?:/|$)",
-                "a topic once more, at a post; members",
+                "the same topic, at a post; members",
             ),
             Rule(
                 "order",
@@ -105,7 +106,7 @@ SOFTWARE: Final = (
             Rule(
                 "post",
                 r"/threads/[^/]+/(?:post-\d+|latest|unread|reply|preview|report|watch|latest-activity)|/(?:poll|ratings)/(?:results|vote)",
-                "a topic once more, at a post",
+                "the same topic, at a post",
             ),
             Rule(
                 "order",
@@ -123,7 +124,7 @@ SOFTWARE: Final = (
             Rule(
                 "post",
                 rf"{Q}topic=\d+\.(?:msg\d+|new|from\d+)|{Q}(?:prev_next|all|imode|wap2?|theme|PHPSESSID)\b|/index\.php/topic,\d+\.(?:msg\d+|new)|/msg\d+",
-                "a topic once more, at a post",
+                "the same topic, at a post",
             ),
             Rule("order", rf"{Q}(?:sort|desc|nowap)\b", "sort orders"),
         ),
@@ -138,7 +139,7 @@ SOFTWARE: Final = (
                 r"/(?:post|edit|delete|profile|search|misc|extern|login|register|userlist|moderate|admin_\w+|help)\.php|/(?:search|users?|login|register|new/reply|feed)(?:/|$)",
                 "forms, members, searches, feeds",
             ),
-            Rule("post", rf"/viewtopic\.php.*{Q}(?:pid|action)=|/post/\d+", "a topic once more, at a post"),
+            Rule("post", rf"/viewtopic\.php.*{Q}(?:pid|action)=|/post/\d+", "the same topic, at a post"),
         ),
     ),
     Software(
@@ -154,7 +155,7 @@ SOFTWARE: Final = (
             Rule(
                 "post",
                 r"^/t/[^/]+/\d+/\d+|^/t/\d+/\d+|^/p/\d+",
-                "a topic once more, at a post",
+                "the same topic, at a post",
                 "https://meta.discourse.org/t/urls-and-permalinks/",
             ),
             Rule(
@@ -165,7 +166,7 @@ SOFTWARE: Final = (
             Rule(
                 "list",
                 r"^/(?:(?:c/.*|tag/.*)/l/)?(?:top|new|unread|unseen|posted|bookmarks|hot)(?:/|\?|$)",
-                "topics once more, in another order: latest and categories lead to all of them",
+                "the same topics, in another order: latest and categories lead to all of them",
             ),
         ),
     ),
@@ -179,7 +180,7 @@ SOFTWARE: Final = (
                 rf"^/(?:u|settings|notifications|api|admin|login|register|confirm|reset|atom)(?:/|$)|{Q}(?:q|sort|filter\[\w+\])=|{Q}filter",
                 "forms, members, searches, sort orders",
             ),
-            Rule("post", r"^/d/[^/]+/\d+", "a topic once more, at a post"),
+            Rule("post", r"^/d/[^/]+/\d+", "the same topic, at a post"),
         ),
     ),
     Software(
@@ -195,7 +196,7 @@ SOFTWARE: Final = (
             Rule(
                 "view",
                 rf"{Q}(?:advancedSearchForm|sort(?:by|direction|_key|_order)|filter|tab|do|ref|forumId|controller|csrfKey|view|listResort|changeFilters)=|\.xml/?$|{Q}_fromLogin",
-                "sort orders, and a topic once more, at a post",
+                "sort orders, and the same topic, at a post",
             ),
         ),
     ),
@@ -209,7 +210,7 @@ SOFTWARE: Final = (
                 r"/(?:topic/create|post/create|update|delete|quote|vote|lock|unlock|move|pin|unpin|subscribe|unsubscribe|topic/\d+/(?:lock|delete|move)|approve|disapprove|attachment)(?:/|$)|/(?:member|moderation|search|feeds|mark|accounts|admin)/",
                 "forms, members, searches, feeds",
             ),
-            Rule("post", rf"{Q}post=\d+", "a topic once more, at a post"),
+            Rule("post", rf"{Q}post=\d+", "the same topic, at a post"),
         ),
     ),
     Software(
@@ -222,7 +223,7 @@ SOFTWARE: Final = (
                 r"^/(?:user|search|st/admin|comment|topic/(?:publish|bookmark|favorite|notification|poll|moderate|private|unread|update))(?:/|$)|/(?:publish|update|delete|vote|close|lock|unlock|pin|unpin|like|flag|move)/",
                 "forms, members, searches, and comments by themselves",
             ),
-            Rule("post", rf"{Q}comment=\d+", "a topic once more, at a comment"),
+            Rule("post", rf"{Q}comment=\d+", "the same topic, at a comment"),
         ),
     ),
 )

@@ -13,7 +13,7 @@ SOFTWARE: Final = (
         "Hugo",
         "https://gohugo.io/content-management/taxonomies/",
         (
-            Rule("tag", r"/tags?/[^/?]+", "posts once more, by tag"),
+            Rule("tag", r"/tags?/[^/?]+", "the same posts, by tag"),
             Rule("feed", r"/index\.xml$", "feeds", "https://gohugo.io/templates/rss/"),
             Rule("page", r"/page/1/?$", "redirects to the list itself", "https://gohugo.io/templates/pagination/"),
         ),
@@ -23,8 +23,8 @@ SOFTWARE: Final = (
         "Jekyll",
         "https://github.com/jekyll/jekyll-archives",
         (
-            Rule("tag", r"/tags?/[^/?]+", "posts once more, by tag"),
-            Rule("date", rf"^/(?:[\w-]+/)?{DAY}/?$", "posts once more, by date"),
+            Rule("tag", r"/tags?/[^/?]+", "the same posts, by tag"),
+            Rule("date", rf"^/(?:[\w-]+/)?{DAY}/?$", "the same posts, by date"),
             Rule("feed", r"/(?:feed|atom|rss)\.xml$", "feeds", "https://github.com/jekyll/jekyll-feed"),
         ),
     ),
@@ -33,9 +33,9 @@ SOFTWARE: Final = (
         "Pelican",
         "https://docs.getpelican.com/en/latest/settings.html#url-settings",
         (
-            Rule("tag", r"/tags?(?:/[^/?]+|\.html$)", "posts once more, by tag"),
-            Rule("author", r"/authors?(?:/[^/?]+|\.html$)", "posts once more, by author"),
-            Rule("date", rf"^/(?:posts?/|blog/)?{DAY}/?(?:index\.html)?$", "posts once more, by date"),
+            Rule("tag", r"/tags?(?:/[^/?]+|\.html$)", "the same posts, by tag"),
+            Rule("author", r"/authors?(?:/[^/?]+|\.html$)", "the same posts, by author"),
+            Rule("date", rf"^/(?:posts?/|blog/)?{DAY}/?(?:index\.html)?$", "the same posts, by date"),
             Rule("draft", r"/drafts/", "drafts"),
             Rule(
                 "feed",
@@ -50,9 +50,9 @@ SOFTWARE: Final = (
         "Nikola",
         "https://getnikola.com/handbook.html",
         (
-            Rule("tag", r"/categories/(?!cat_)[^/?]+|/tags?/[^/?]+", "posts once more, by tag"),
-            Rule("author", r"/authors/", "posts once more, by author"),
-            Rule("date", rf"^/(?:[a-z]{{2}}/)?(?:[\w-]+/)?{DAY}/?(?:index\.html)?$", "posts once more, by date"),
+            Rule("tag", r"/categories/(?!cat_)[^/?]+|/tags?/[^/?]+", "the same posts, by tag"),
+            Rule("author", r"/authors/", "the same posts, by author"),
+            Rule("date", rf"^/(?:[a-z]{{2}}/)?(?:[\w-]+/)?{DAY}/?(?:index\.html)?$", "the same posts, by date"),
             Rule("source", r"\.(?:rst|md|ipynb)$", "raw sources (SHOW_SOURCELINK)"),
             Rule("feed", r"(?:/|\.)(?:rss|atom|feed)(?:\.xml)?$|\.xml$", "feeds"),
         ),
@@ -62,8 +62,8 @@ SOFTWARE: Final = (
         "Hexo",
         "https://hexo.io/docs/configuration",
         (
-            Rule("tag", r"/tags/[^/?]+", "posts once more, by tag"),
-            Rule("date", r"/archives/(?:19|20)\d\d", "posts once more, by date"),
+            Rule("tag", r"/tags/[^/?]+", "the same posts, by tag"),
+            Rule("date", r"/archives/(?:19|20)\d\d", "the same posts, by date"),
             Rule("feed", r"/(?:atom|rss2?)\.xml$", "feeds", "https://github.com/hexojs/hexo-generator-feed"),
         ),
     ),

@@ -1,8 +1,8 @@
-"""Recognises sites by the marks of their pages: which software made them.
+"""Recognises the software of sites by the marks of their pages.
 
-A site is a host, and the path below which the software lies. Two pages that bear a mark are enough, or one that bears
-marks of two kinds. If more pages there have no mark than have one, the site is recognised no more. So neither a page
-that lies, nor a page of another site on the same host, keeps good pages from being fetched for long.
+A site is a host, and the path below which the software lies. Two pages with a mark are enough, or one with marks of two
+kinds. If more pages there have no mark than have one, the site is no longer recognised. So a page with false marks, or
+of another site on the same host, does not keep good pages from being fetched for long.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from crawl4llm.base.software_marks import Mark
 
 _MOST: Final = 8
-"""Kinds of software of a host that are noted."""
+"""Most kinds of software of a host that are noted."""
 _LONGEST_ROOT: Final = 200
 _LONGEST_HOST: Final = 300
 _ENOUGH: Final = 2
-"""Pages with a mark, or kinds of marks of a page."""
+"""Pages with a mark, or kinds of marks on a page, that are enough."""
 _MOST_PAGES: Final = 1 << 20
 
 
 class Sites:
-    """The software of hosts: a row for each one of which a page of the host bore a mark.
+    """The software of hosts: a row for each one of which a page of the host had a mark.
 
     A row has a name and the path below which the software lies. It counts the pages there with marks of it, and those
-    without any mark. It tells whether one page bore marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host
-    has 8 rows at most, and none if no page of it bore a mark.
+    without any mark. It tells whether one page had marks of two kinds: ``["mediawiki", "/wiki/", 3, 0, true]``. A host
+    has 8 rows at most, and none if no page of it had a mark.
     """
 
     def __init__(self, wanted: Collection[str]) -> None:
-        """``wanted``: the software that is to be recognised."""
+        """``wanted``: the software to recognise."""
         self._wanted = frozenset(wanted)
         self.stored: MutableMapping[str, Any] = {}
-        """The rows by host; may be one of a store."""
+        """The rows by host; may lie in a store."""
 
     def learn(self, url: str, marks: Sequence[Mark]) -> bool:
-        """Take note of a page; return whether its site is recognised now and was not before."""
+        """Note the marks of a page; return whether its site is now recognised and was not before."""
         host = _host_of(url)
         before = self.stored.get(host)
         if not host or (not marks and before is None):
@@ -58,7 +58,7 @@ class Sites:
         return any(name not in was for name, _ in _recognised(rows.values()))
 
     def software_of(self, url: str) -> Iterator[tuple[str, str]]:
-        """Yield the software that a URL's site is recognised as, with the path below which it lies."""
+        """Yield the recognised software of a URL's site, with the path below which it lies."""
         if (rows := self.stored.get(_host_of(url))) is not None:
             yield from _recognised(rows)
 
@@ -83,7 +83,7 @@ def _unmarked(row: Sequence[Any]) -> list[Any]:
 
 
 def _host_of(url: str) -> str:
-    """Return the host of a document key, with the port unless that is its scheme's; empty if it has none."""
+    """Return the host of a document key, with the port unless it is the default one; empty if it has none."""
     return url.partition("://")[2].partition("/")[0][:_LONGEST_HOST]
 
 

@@ -39,7 +39,7 @@ SOFTWARE: Final = (
             Rule(
                 "system",
                 r"/catalog/(?:category|product)/(?:view|gallery)(?:/|\?|$)",
-                "products and categories once more, by number",
+                "the same products and categories, by number",
             ),
             Rule(
                 "filter",
@@ -104,7 +104,7 @@ SOFTWARE: Final = (
             Rule(
                 "collection",
                 r"/collections/[^/]+/products/",
-                "a product once more, in a collection",
+                "the same product, in a collection",
                 "https://shopify.dev/docs/api/liquid/filters/within",
             ),
         ),

@@ -1,6 +1,6 @@
-"""The table of rules: which pages that a software makes of its own pages, or of none, are not asked for.
+"""The table of rules: pages of a software that are not requested.
 
-A rule is a regular expression that is searched in path and query below the place of the software, percent-decoded. It
+A rule is a regular expression that is searched in path and query below the path of the software, percent-decoded. It
 drops edit forms, logins, old revisions, diffs, feeds, sort orders and second views. Lists that lead to good pages stay:
 categories, boards, threads, indexes.
 """
@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 
 
 class Rule(NamedTuple):
-    """A kind of pages that one software makes, and a crawl does not ask for."""
+    """A kind of pages of a software that a crawl does not request."""
 
     name: str
     pattern: str
-    """It has no groups that capture, and no repetition within a repetition."""
+    """A regular expression without capturing groups, and without nested repetitions."""
     why: str
     source: str = ""
-    """URL of what says so; empty if the software's own source does."""
+    """URL of its source; empty if the software's own source is."""
 
 
 class Software(NamedTuple):
     """The rules for the sites of one software."""
 
     name: str
-    """As in :data:`crawl4llm.base.software_marks.SOFTWARE`."""
+    """A name in :data:`crawl4llm.base.software_marks.SOFTWARE`."""
     title: str
     source: str
-    """URL of the documentation, the robots.txt that comes with it, or the code that the rules are taken from."""
+    """URL of the source of the rules: documentation, the robots.txt that comes with the software, or code."""
     rules: tuple[Rule, ...]
 
 

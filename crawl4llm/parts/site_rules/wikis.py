@@ -164,11 +164,11 @@ SOFTWARE: Final = (
                 "each change as a page, and pages that come with the software",
                 "https://ikiwiki.info/plugins/recentchanges/",
             ),
-            Rule("tag", r"/tags?/[^/]+", "posts once more, by tag", "https://ikiwiki.info/plugins/tag/"),
+            Rule("tag", r"/tags?/[^/]+", "the same posts, by tag", "https://ikiwiki.info/plugins/tag/"),
             Rule(
                 "date",
                 r"/archives/(?:19|20)\d\d(?:/\d\d)?(?:/|\.html)?$",
-                "posts once more, by date, with a calendar",
+                "the same posts, by date, with a calendar",
                 "https://ikiwiki.info/plugins/calendar/",
             ),
             Rule(

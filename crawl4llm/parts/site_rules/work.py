@@ -1,4 +1,4 @@
-"""Drops what a rule of SITE_RULES holds of, on sites that are recognised as those of its software."""
+"""Drops URLs that match a rule of SITE_RULES, on sites that are recognised as those of its software."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from crawl4llm.parts.site_rules.table import Software
 from crawl4llm.policies import Candidate, Pieces
 
 _LONGEST: Final = 2048
-"""Characters of path and query that are looked at."""
+"""Most characters of path and query that are searched."""
 
 
 def software_of(lists: Collection[str]) -> list[Software]:
-    """Return the software that lists have rules for."""
+    """Return the software for which lists have rules."""
     return [one for name in lists for one in import_module(f"crawl4llm.parts.site_rules.{name}").SOFTWARE]
 
 
 class RulesOfSites:
-    """The rules of some lists, and the sites on which they are in force."""
+    """The rules of some lists, and the sites to which they apply."""
 
     def __init__(self, software: Sequence[Software]) -> None:
         self._rules = {of.name: ([rule.name for rule in of.rules], _compiled(of)) for of in software}
         self.sites = Sites(self._rules)
 
     def rule_of(self, url: str) -> str | None:
-        """Return the first rule that holds of a URL, such as ``mediawiki.action``; None if none does."""
+        """Return the first rule that a URL matches, such as ``mediawiki.action``; None if it matches none."""
         for name, root in self.sites.software_of(url):
             if (rest := _below(url, root)) is not None and (rule := self.rule_for(name, rest)) is not None:
                 return rule
         return None
 
     def rule_for(self, name: str, rest: str) -> str | None:
-        """Return the first rule of a software that holds of path and query below its place."""
+        """Return the first rule of a software that path and query below its place match."""
         names, compiled = self._rules[name]
         found = compiled.search(unquote(rest[:_LONGEST]))
         return None if found is None else f"{name}.{names[int(str(found.lastgroup)[1:])]}"
@@ -54,12 +54,12 @@ def _compiled(of: Software) -> re.Pattern[str]:
 
 
 def _moved_to(url: str, other: str) -> str:
-    """Return a URL with the scheme and host of another one: a redirect may add no more than ``www.``."""
+    """Return a URL with the scheme and host of another one, because a redirect may only add ``www.``."""
     return other[: _path_in(other)] + url[_path_in(url) :]
 
 
 def _path_in(url: str) -> int:
-    """Return where the path of a URL begins, or the URL ends."""
+    """Return the offset of the path of a URL, or the URL's length."""
     place = url.find("/", url.find("//") + 2)
     return len(url) if place < 0 else place
 
@@ -73,7 +73,8 @@ def _below(url: str, root: str) -> str | None:
 
 
 class SiteRules(Part):
-    """See the module. A redirect by the same rule is followed: a seed may lie there. SCOPE_ALLOW has exceptions."""
+    """See the module. A redirect by the same rule is followed, because a seed may lie there. SCOPE_ALLOW has
+    exceptions."""
 
     name = "site_rules"
 
@@ -105,7 +106,7 @@ class SiteRules(Part):
             self.learn(page.key, page.head.marks)
 
     def learn(self, url: str, marks: Sequence[Mark]) -> None:
-        """Take note of the marks of a page."""
+        """Note the marks of a page."""
         self.counts["sites/recognised"] += self._rules.sites.learn(url, marks)
 
     def keep_in(self, pieces: Pieces) -> None:

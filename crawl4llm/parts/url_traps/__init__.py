@@ -1,4 +1,4 @@
-"""URL traps: which URLs lead into endless pages, by named rules."""
+"""URL traps: named rules for URLs that lead into endless pages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,7 +24,7 @@ DECLARED: Final = Declaration(
     "URL_TRAPS",
     "crawl4llm.parts.url_traps.work.UrlTraps",
     asked=lambda options: bool(options.url_traps),
-    reasons={TRAP: "a rule of URL_TRAPS holds of its URL"},
+    reasons={TRAP: "its URL matches a rule of URL_TRAPS"},
     counts={
         "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of "
         "URL_TRAPS"

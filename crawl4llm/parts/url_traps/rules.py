@@ -1,8 +1,8 @@
-"""Named rules for URLs that lead into a trap: endless pages that a site makes of few, by calendars, filters, sessions.
+"""Named rules for URLs that lead into a trap: endless pages that a site makes from few, by calendars, filters,
+sessions.
 
-A rule looks at the URL alone, so that a document is dropped before it is asked for. The rules are such that they drop
-next to nothing of the honest web (benchmarks/notes-live.md has the figures); mazes that no rule knows are left to
-others.
+A rule uses the URL alone, so that a document is dropped before it is requested. The rules drop next to nothing of the
+honest web (docs/traps.md has the figures); other parts deal with mazes that no rule matches.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _SEPARATOR = re.compile("[&;]")
 
 
 class _Parts(NamedTuple):
-    """A URL, and what of it the rules look at."""
+    """A URL, and its parts that the rules use."""
 
     url: str
     segments: list[str]
-    """Of the path, the last of which is empty where that ends with a slash."""
+    """Segments of the path; the last one is empty if the path ends with a slash."""
     query: str
 
 
 class Rule(NamedTuple):
-    """A rule, in the words of the documentation, and its check."""
+    """A rule in the words of the documentation, with its check."""
 
     meaning: str
     holds: Callable[[_Parts], bool]
@@ -96,7 +96,7 @@ RULES: Final = {
         _has_many_parameters,
     ),
 }
-"""By name, in the order in which they are asked."""
+"""Rules by name, in the order in which they are tried."""
 
 
 class Traps:
@@ -106,7 +106,7 @@ class Traps:
         self._rules = [(name, rule.holds) for name, rule in RULES.items() if name in names]
 
     def rule_of(self, url: str) -> str | None:
-        """Return the name of the first rule that holds of a URL."""
+        """Return the name of the first rule that a URL matches."""
         if "?" not in url and ";" not in url and "(" not in url:
             parts = url.split("/")
             distinct = set(parts)

@@ -1,4 +1,4 @@
-"""Drops what a rule of URL_TRAPS holds of."""
+"""Drops URLs that match a rule of URL_TRAPS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawl4llm.policies import Candidate
 
 
 class UrlTraps(Part):
-    """See the module. A redirect within a trap is followed: a seed may lie in one."""
+    """See the module. A redirect within a trap is followed, because a seed may lie in one."""
 
     name = "url_traps"
 
