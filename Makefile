@@ -67,9 +67,11 @@ docs: .venv/.docs
 docs-check: docs .venv/.test
 	$(BIN)/python -m pytest -q tests/docs $(ARGS)
 
-# The figures of docs/paper.md and the notebook, made anew.
-figures: .venv/.docs
+# All pictures of docs/ that a crawl or a page shows, and the notebook, made again: the figures of docs/paper.md and the
+# dashboard in headless Chromium. Those of models come from measured results: python -m benchmarks.trainlm_report.
+figures: .venv/.docs .venv/.test
 	$(BIN)/python docs/figures.py
+	SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/tools/test_dashboard_browser.py -k axe_finds
 	rm -rf docs/notebooks/crawls
 	$(BIN)/jupyter-execute --inplace docs/notebooks/policy.ipynb
 	rm -rf docs/notebooks/crawls

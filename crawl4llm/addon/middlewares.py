@@ -40,8 +40,8 @@ class Unwanted(IgnoreRequest):
 class PageScoring:
     """Downloader middleware: callbacks find a page's influence score in ``response.meta["influence"]``.
 
-    HTML is scored. What Scrapy fetches for itself (robots.txt, the files of media pipelines) is left alone. A request
-    whose response is being scored counts as one of CONCURRENT_REQUESTS, so that downloads wait for the scorer.
+    HTML is scored. Requests of Scrapy's own (robots.txt, the files of media pipelines) are left alone. A request whose
+    response is being scored counts as one of CONCURRENT_REQUESTS, so that downloads wait for the scorer.
     """
 
     def __init__(self, run: AddonRun) -> None:
@@ -141,8 +141,8 @@ class LinkScoring(BaseSpiderMiddleware):
 class PageRecording:
     """Spider middleware: a page on its way to the spider is archived, and gets a line in the crawl log.
 
-    A page's document key is its normalised URL. Where a URL is crawled again, ``#2`` and so on follows: an archive
-    has one name for each of its records.
+    A page's document key is its normalised URL. If a URL is crawled again, ``#2`` and so on is added, because each
+    record of an archive has its own name.
     """
 
     def __init__(self, run: AddonRun) -> None:

@@ -58,8 +58,8 @@ class RequestParts:
             if type(part).lease is not Part.lease or part.shares is not None:
                 kind = type(part)
                 raise InputError(
-                    f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or goes by classes; the "
-                    "add-on cannot: leave it out"
+                    f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or chooses by class, "
+                    "which the add-on cannot do; leave it out"
                 )
         self.counts: Counter[str] = Counter()
         """The parts' figures."""

@@ -72,8 +72,8 @@ POLICY = "parent_first"
 class AddonRun:
     """Scrapy extension: opens the parts of a crawl when the spider opens, and closes them with it.
 
-    Where they cannot be opened, the log says so in one line, and the crawl ends before its first request; it also ends
-    when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
+    If a part cannot be opened, the log says so in one line, and the crawl ends before its first request. It also ends
+    if a page cannot be written, or if the scorer returns NaN. The finish reason is ``bad_input`` then.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -84,9 +84,9 @@ class AddonRun:
         self.concurrent_requests = 0
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
         self.parts_asked = False
-        """Whether parts are asked about requests before these are queued; else they are before these are sent."""
+        """True if parts are asked about requests before they are queued, False if before they are sent."""
         self.budgets: RequestBudgets | None = None
-        """Where URL_BUDGET is set."""
+        """Set if URL_BUDGET is."""
         self.stats = crawler.stats
         self._crawler = crawler
         self._opened = ExitStack()
@@ -199,7 +199,7 @@ class AddonRun:
     def _write_stats(self) -> None:
         if self._output is not None:
             write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
-            logger.info("What was crawled is in %s", self._output)
+            logger.info("The crawl's output is in %s", self._output)
 
     # -- its parts ------------------------------------------------------------------------------------------------
 

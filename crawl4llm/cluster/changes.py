@@ -47,7 +47,7 @@ class Edit(NamedTuple):
     """Between commas: ``=3`` for three parts as before, ``-2`` for two that are there no more, ``+`` and a new part."""
 
     def applied_to(self, before: bytes) -> bytes:
-        """Return the new value. Raises ValueError where the steps are none, or more than the value before has."""
+        """Return the new value. Raises ValueError if the steps are invalid, or exceed the old value."""
         old, new, place = before.split(b","), list[bytes](), 0
         for step in self.steps.split(b","):
             if step.startswith(b"+"):
@@ -63,7 +63,7 @@ class Edit(NamedTuple):
 
 
 Change = tuple[str, bytes, bytes | Delta | Edit | None]
-"""Table, key, and the new value, or None of what was deleted."""
+"""Table, key and new value; None for a deleted entry."""
 
 
 Values = tuple[str, bytes, bytes | None, bytes | None]
@@ -89,7 +89,7 @@ def encoded(changes: Iterable[Values]) -> bytes:
 
 
 def records(data: bytes) -> Iterator[Change]:
-    """Yield the changes. Raises ValueError where there are none such."""
+    """Yield the changes. Raises ValueError if the data are no changes."""
     place, key = 0, b""
     while place < len(data):
         if len(data) - place < _HEAD.size:

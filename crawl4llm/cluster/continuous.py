@@ -1,8 +1,8 @@
 """A crawl in continuous order whose documents lie in partitions, of which this worker has some.
 
-Each partition is a crawl of its own, which ends with all others. The best document is next of all that this worker's
-partitions may be asked for now; what they crawl is in the storage from their next commit on, and what it leads to in
-other partitions is read there.
+Each partition is a crawl of its own, which ends with all others. The next document is the best of those that this
+worker's partitions can lease now. Their pages are in the storage after their next commit; other partitions read their
+links there.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._announced: set[int] = set()
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
-        """Whether scores of different partitions can be compared."""
+        """True if scores of different partitions can be compared."""
         self._spent = {part.spent for part in self.parts if part.spent}
         self._lately = [0.0, 0.0, 0.0]
-        """What scores meant for the last pages of all its partitions."""
+        """The meaning of scores, from the last pages of all its partitions."""
         self._heeding: Heeding | None = None
         """Hears which domains are blocked, in a live crawl."""
         self._spool: RequestSpool | None = None
@@ -66,12 +66,12 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._woken = asyncio.Event()
         """Set with it, and by answers."""
         self._was_idle = False
-        """Whether nothing could be done the last time."""
+        """True if the last round could do nothing."""
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
 
     def dequeue(self) -> list[Lease]:
-        """Lease the best documents of all that may be had now."""
+        """Lease the best documents that are available now."""
         leases: list[Lease] = []
         if self.finished is not None or self._leaving or self.lag():
             return leases
@@ -89,8 +89,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return leases
 
     def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
-        """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
-        that was crawled has learnt in each something else, so that its scores are taken for what they meant there."""
+        """Return the partition that is next, of pairs of a partition and the sort key of its best document. A policy
+        that learns from all crawled pages has learnt something else in each partition, so each partition's scores are
+        converted by their meaning there."""
         if self._compares:
             return min(ready)[1]
         return max(ready, key=lambda one: (self._own[one[1]].expected(one[0], self._lately), -one[1]))[1]
@@ -228,7 +229,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     @property
     def _has_work(self) -> bool:
-        """Whether there is a document that may be leased now, or later when its owner may be asked."""
+        """True if a document may be leased now, or later when its owner is free."""
         if self.owners is not None:
             return self._routes.next_ready() is not None
         return any(one.crawl.missing > 0 and len(one.crawl.frontier) for one in self._workable())

@@ -1,8 +1,8 @@
 """A crawl in batch order whose documents lie in partitions, of which this worker has some.
 
-All partitions go through an iteration in step: each offers its best, the plan of the batch follows from all offers,
-each crawls its documents of the batch, and when all have put what came of theirs, each follows all links that lead to
-its own. Nobody leads: what is put first stays, and whoever comes second puts the same.
+All partitions go through an iteration in step. Each offers its best documents, and the plan of the batch follows from
+all offers. Each crawls its documents of the batch and puts their results. When all have done so, each follows the links
+to its own documents. No worker leads: the first object under a name stays, and a second worker would put the same.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Board:
         self._names: dict[int, frozenset[str]] = {}
         """Objects that were seen, by iteration."""
         self._short: dict[int, list[int]] = {}
-        """Partitions that must offer more, by what was seen last."""
+        """Partitions that must offer more, by the last objects seen."""
         self._kept: dict[tuple[int, str], Any] = {}
         """Content that was read, by iteration and kind."""
         self._lock = asyncio.Lock()
@@ -229,7 +229,7 @@ class Board:
         return await self._once(objects.EXCHANGE, iteration, self._exchange)
 
     async def found(self, iteration: int) -> list[list[list[int]]] | None:
-        """Return the places of the new documents, by partition, where they are counted."""
+        """Return the places of the new documents, by partition, if they are counted."""
         return await self._once(objects.FOUND, iteration, self._shaped(shapes.FOUND))
 
     async def exchange(self, iteration: int, partition: int) -> objects.Exchange | None:

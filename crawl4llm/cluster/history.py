@@ -70,7 +70,7 @@ class Batch(NamedTuple):
     plan: Plan
     exchanges: Sequence[Exchange]
     after: Sequence[Mapping[str, Any]]
-    """What partitions offered next, with what came of the links of this one; none after the last."""
+    """The partitions' next offers, with the results of this iteration's links; none after the last."""
 
     def rows(self) -> list[tuple[int, Sequence[Any]]]:
         """Return the partition and the row of each document, by place."""
@@ -79,7 +79,7 @@ class Batch(NamedTuple):
 
 
 class News(NamedTuple):
-    """What came of the links of a batch, or of the seeds."""
+    """The results of the links of a batch, or of the seeds."""
 
     visited: Mapping[int, tuple[int, int]]
     """New documents, and those of them that may be crawled, by the place of the page."""
@@ -102,7 +102,7 @@ class History:
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
         self.end: dict[str, Any] | None = shapes.read_if_there(self.storage, objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
-        """Whether it is in continuous order: then it has journals, and no batches."""
+        """True in continuous order, which has journals instead of batches."""
 
     def commits(self) -> Iterator[tuple[int, journal.Commit]]:
         """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
@@ -162,7 +162,7 @@ class History:
         return found
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the iterations that all partitions have ended, with what came of their links."""
+        """Yield the iterations that all partitions have ended, with the results of their links."""
         number = 0
         while (plan := self.plan(number)) is not None:
             if not (exchanges := self.exchanges(number)):

@@ -1,13 +1,14 @@
-"""The objects of a crawl in batch order: what partitions tell each other, by iteration.
+"""The objects of a crawl in batch order, by which partitions communicate in each iteration.
 
-``crawl.json`` says which crawl it is, ``seeds.txt`` its seeds, and ``end.json`` why it ended. All else of iteration 12
-lies in ``i/00000012/``, each object of partition 3 with its number:
+``crawl.json`` names the crawl, ``seeds.txt`` its seeds, and ``end.json`` why it ended. The objects of iteration 12 are
+in ``i/00000012/``; those of partition 3 bear its number:
 
-- ``offer-0003``: its best documents, and what came of the links of the iteration before;
-- ``whole-0003``: as many of its best as a batch has, where the first offer was too short;
+- ``offer-0003``: its best documents, and the results of the links of the iteration before;
+- ``whole-0003``: as many of its best as a batch has, if the first offer was too short;
 - ``plan``: which documents are the batch;
-- ``exchange-0003``: what came of those of the partition, with the links of its pages, apart for each partition;
-- ``found-0003``: the places of the new documents, where the policy counts them;
+- ``exchange-0003``: the results of the partition's documents, and the links of its pages, separately for each
+  partition;
+- ``found-0003``: the places of the new documents, if the policy counts them;
 - ``pages-0003-DIGEST.warc.gz`` and ``.cdxj``: its pages.
 
 ``p/0003/00000012`` is a snapshot of the partition before that iteration.
@@ -109,12 +110,12 @@ def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[s
 
 @dataclass
 class Exchange:
-    """What came of a partition's documents of a batch."""
+    """The results of a partition's documents of a batch."""
 
     rows: list[list[Any]]
-    """By place: place, the crawl log's line (None where there is no page), the failure's line (None where there is a
-    page, or it is tried again), and the page's facts for the archive. A page that was dropped after it was read has a
-    line and a failure; the line is not logged."""
+    """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
+    another try); the page's facts for the archive. A page that was dropped after it was read has a line and a failure;
+    its line is not logged."""
     head: Mapping[str, Any]
     """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
     None."""
@@ -199,7 +200,7 @@ class LinksByTarget:
     """The links of a partition's pages, divided by the partition that they lead to."""
 
     def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
-        """``anchors``: whether the policy goes by them."""
+        """``anchors``: whether the policy uses them."""
         self._own = own
         self._anchors = anchors
         self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]

@@ -28,7 +28,7 @@ _LEASES: Final = 2.5
 
 
 def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_jobdir: bool) -> None:
-    """Raise InputError for settings that cannot be had with STORAGE, before anything is opened."""
+    """Raise InputError for settings that cannot be combined with STORAGE, before anything is opened."""
     if options.storage is None:
         raise InputError("CLUSTER is set, and STORAGE is not; give both, or neither")
     in_batches = bool(options.crawl_batch_size)
@@ -45,7 +45,7 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
     }
     for what, is_set in refused.items():
         if is_set:
-            raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
+            raise InputError(f"STORAGE cannot be combined with {what}; leave one of them out")
 
 
 def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
@@ -59,13 +59,13 @@ def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
 
 
 def check_lease(options: Options, timeout: float) -> None:
-    """Raise InputError where an exchange that lasts ``timeout`` seconds, of a worker that is lost, may not be over when
-    whoever takes its partition asks the owner: it begins up to half a lease after the worker was last heard of; another
-    one asks after four, or after three where Valkey was wiped."""
+    """Raise InputError if a lost worker may still have a request in flight when its successor sends one to the same
+    owner. Such a request lasts up to ``timeout`` seconds, and begins up to half a lease after the worker's last
+    heartbeat. The successor sends its first after four leases, or after three if Valkey was wiped."""
     if options.cluster is not None and timeout > _LEASES * options.cluster_lease:
         raise InputError(
             f"CLUSTER_LEASE = {options.cluster_lease:g} is too short for DOWNLOAD_TIMEOUT = {timeout:g}: a lost "
-            "worker could still be asking an owner that another one asks; set CLUSTER_LEASE to "
+            "worker could still send requests to an owner that another worker has taken over; set CLUSTER_LEASE to "
             f"{timeout / _LEASES:g} or more, or DOWNLOAD_TIMEOUT to {_LEASES * options.cluster_lease:g} or less"
         )
 
@@ -75,8 +75,9 @@ def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
     that cannot be divided."""
     if options.partitions > 1 and options.crawl_batch_size and getattr(policy, "partitioned", NO) == NO:
         raise InputError(
-            f"URL_POLICY {policy.name} goes by all that was crawled, and cannot be divided among "
-            f"{options.partitions} partitions in batch order; take another, CRAWL_PARTITIONS=1 or CRAWL_BATCH_SIZE=0"
+            f"URL_POLICY {policy.name} learns from all crawled pages, and cannot be divided among "
+            f"{options.partitions} partitions in batch order; use "
+            "another policy, CRAWL_PARTITIONS=1 or CRAWL_BATCH_SIZE=0"
         )
     return Partitions(options.partitions, corpus)
 

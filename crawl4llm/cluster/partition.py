@@ -61,8 +61,8 @@ class Partition(OnePartition):
         self._counters, self._policy = self.crawl.counters, policy
         self._algorithm.score = self._score
         self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled
-        """Whether the policy is told of pages too that have no link to this partition, as most are where it is one of
-        many."""
+        """True if the policy also hears of pages without a link to this partition. With many partitions most pages are
+        such."""
         self.stage = Stage.BEGUN
         state = self._store.state()
         self.pages_before: int = state.get("crawled", 0)
@@ -75,7 +75,7 @@ class Partition(OnePartition):
         self._counted: Counter[str] = Counter()
         """Figures that were told already."""
         self._hand: list[Lease] = []
-        """What is offered, on lease."""
+        """The offered documents, on lease."""
         self.has_offered_whole = False
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
@@ -85,7 +85,7 @@ class Partition(OnePartition):
         self._found: list[tuple[int, int, Candidate]] = []
         """New documents, with the place of the page and the number of the link."""
         self._others: list[tuple[int, int]] | None = None
-        """COUNTED: the same of all that is found, but for the documents, while they are scored."""
+        """COUNTED: the same for all found links, without the documents, while they are scored."""
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self._counters.counts.update(state.get("counts", {}))
@@ -115,7 +115,7 @@ class Partition(OnePartition):
         await self.queue_found([[[SEEDS_PLACE, number_of[candidate.key]] for candidate in all_wanted]])
 
     def offer(self, n: int) -> dict[str, Any]:
-        """Return what it offers for a batch of ``n`` documents, and what came of the iteration before."""
+        """Return the offer for a batch of ``n`` documents, and the results of the iteration before."""
         most = n if not self.iteration else min(n, 2 * self._share + n // self._common.options.partitions + _AT_LEAST)
         queued = len(self._frontier)
         self._hand = self._frontier.lease(most)
@@ -246,7 +246,7 @@ class Partition(OnePartition):
 
     @property
     def is_counted(self) -> bool:
-        """Whether what is found must be counted, over all partitions, before it is scored."""
+        """True if found links must be counted over all partitions before they are scored."""
         return getattr(self._policy, "partitioned", None) == COUNTED
 
     def found(self) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""What a worker reads of all journals: heads, and links to the documents of its partitions."""
+"""Reads all journals for a worker: their heads, and the links to documents of its partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Post:
         self._mail: Counter[tuple[int, int]] = Counter()
         """By sender and receiver, the newest commit that has something for it."""
         self._is_new = True
-        """Whether there may be something that was not delivered."""
+        """True if some links may not have been delivered."""
 
     async def begin(self) -> None:
         """Read the newest commits, and those before them that a partition has not read."""

@@ -1,4 +1,4 @@
-"""What a partition writes between two steps: a WARC file with its index, put into the storage whole, and log lines."""
+"""Segments: what a partition writes between two steps, a WARC file with its index and log lines."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Segments:
         return facts
 
     def take(self) -> Segment | None:
-        """Return what was archived, and begin anew; None where nothing was. Raises InputError."""
+        """Return the archived pages and start a new segment; None if there are no pages. Raises InputError."""
         archive, self._archive = self._archive, None
         if archive is None:
             return None
@@ -108,7 +108,7 @@ class Segments:
         self._opened().write_exchange(capture, purpose, fields)
 
     def _opened(self) -> Archive:
-        """Return the file's writer, which is begun where there is none."""
+        """Return the file's writer; begin one if needed."""
         if self._archive is None:
             prefix = f"{self._info.prefix}-{self._partition:04}-{self.number:08}"
             self._archive = open_archive(self._folder, self._options, replace(self._info, prefix=prefix))

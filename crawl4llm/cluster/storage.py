@@ -83,8 +83,8 @@ class Storage:
         return True
 
     def put_pieces(self, name: str, size: int, pieces: Iterable[bytes]) -> None:
-        """Make an object of any size whose name says what is in it, of ``size`` bytes in pieces, which are not kept in
-        memory; nothing is done where it is there. Raises also what ``pieces`` does."""
+        """Write an object whose name is determined by its content: ``size`` bytes in pieces, which are not kept in
+        memory. An object that exists is left as it is. Also raises the errors of ``pieces``."""
         if self.size(name) == size:
             return
         from obstore import open_writer  # obstore is an extra
@@ -124,7 +124,7 @@ class Storage:
         return data
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of an object; None where there is none."""
+        """Return the bytes of an object, or None if it does not exist."""
         self.gets += 1
         return self._ask("give", name, lambda name: int(self._store.head(name)["size"]))
 

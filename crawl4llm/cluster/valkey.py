@@ -1,9 +1,9 @@
 """Liveness on a Valkey server, or Redis from 6.2 on.
 
-What it keeps is a line for each partition and each worker, whatever the size of the frontier, and may be lost at any
-time: with its next heartbeat a worker says again what it holds. A heartbeat is one call of a script, for all partitions
-of a worker. Announcements go by publish and subscribe, not by a stream: they are hints, so that none needs to be kept
-for who was not listening, trimmed, or found again after a wipe; and a full server takes them.
+The server keeps a line for each partition and each worker, whatever the size of the frontier. It may lose them at any
+time: with its next heartbeat a worker says again which partitions it holds. A heartbeat is one script call for all
+partitions of a worker. Announcements use publish and subscribe, not a stream: they are hints, which need not be kept,
+trimmed, or restored after a wipe, and a full server accepts them.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ store()
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
 return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
 """
-"""ARGV: facts; then partition, epoch and whether the lease still lasts by this worker's clock, of each that it holds.
-With the last, a line is put back that the server lost, also over that of who had the partition before."""
+"""ARGV: facts; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
+this worker's clock. If it lasts, a line that the server lost is restored, even over the line of the partition's
+previous worker."""
 
 _CLAIM: Final = f"""{_TOOLS}
 local all, floor = tonumber(ARGV[3]), tonumber(ARGV[4])

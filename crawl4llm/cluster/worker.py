@@ -44,7 +44,7 @@ POLL: Final = 1.0
 
 
 class Common(NamedTuple):
-    """What the partitions of a crawl share."""
+    """The parts that the partitions of a crawl share."""
 
     options: Options
     make_policy: Callable[[], Policy]
@@ -58,7 +58,7 @@ class Common(NamedTuple):
     partitions: Partitions
     storage: Storage
     folder: Path
-    """For what is thrown away with this process."""
+    """For files that are deleted with this process."""
     clock: Clock | None = None
     """Continuous order: the time by which owners wait, if they do."""
     concurrent_leases: int = 1
@@ -68,7 +68,7 @@ class Common(NamedTuple):
 
 
 class OnePartition:
-    """A partition: a crawl of its own documents, and what the storage knows of it."""
+    """A partition: a crawl of its own documents, and its state in the storage."""
 
     crawl: Crawl
     _store: CrawlStore

@@ -205,7 +205,7 @@ def _plain(text: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return each reference page and what it should say."""
+    """Return each reference page and its generated text."""
     return {
         DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),

@@ -1,4 +1,4 @@
-"""``scrapy report``: what a live crawl sent to whom, and what it left alone."""
+"""``scrapy report``: the requests of a live crawl, and the documents that it did not fetch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. An "
-            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it."
+            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it. Of a "
+            "simulation, which sends none, the report shows the same documents."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -59,11 +60,17 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
         from crawl4llm.tools.report.requests import Log, checked_day, is_merged
+        from crawl4llm.tools.report.simulation import simulation_at
 
         assert self.settings is not None
         since = None if opts.since is None else checked_day(opts.since)
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
+        if (simulation := simulation_at(path, self.settings)) is not None:
+            if owner is not None or since is not None:
+                raise InputError(f"{path} is a simulation: it sent no requests, so leave out --owner and --since")
+            yield from simulation.report(opts.owners)
+            return
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
             raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")

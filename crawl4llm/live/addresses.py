@@ -1,4 +1,4 @@
-"""Addresses: which of them a crawl may connect to, and what a hosts file says.
+"""Addresses: which of them a crawl may connect to, and the entries of a hosts file.
 
 A page can name any address, also by a host name whose owner points it to 127.0.0.1. A crawler that follows reads what
 its own machine and network show to nobody else. So only addresses of the public Internet are asked.
@@ -77,7 +77,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What NETWORK_ALLOWED and DNS_HOSTS say."""
+    """The rules of NETWORK_ALLOWED and DNS_HOSTS."""
 
     allowed: Sequence[IPv4Network | IPv6Network] = ()
     hosts: Mapping[str, Sequence[str]] | None = None
@@ -90,9 +90,9 @@ class Rules:
         return cls([ip_network(network) for network in options.network_allowed], hosts)
 
     def permit(self, address: str, *, in_url: bool = False) -> bool:
-        """Return whether the crawl may connect to an address; ``in_url`` of one that stands in a URL for a host.
+        """Return whether the crawl may connect to an address; ``in_url`` if the address stands in a URL as the host.
 
-        Where no hosts but those of DNS_HOSTS are known, the latter must be in NETWORK_ALLOWED.
+        If only the hosts of DNS_HOSTS are known, an address in a URL must be in NETWORK_ALLOWED.
         """
         parsed = ip_address(address)
         if isinstance(parsed, IPv6Address):
@@ -103,10 +103,10 @@ class Rules:
 
 
 def written_addresses(host: str) -> list[str]:
-    """Return the address that a host is, in whatever form it is written; none where it is a name.
+    """Return the address that a host is, in any notation; none if the host is a name.
 
-    ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (POSIX, inet_addr). What the system takes for
-    an address is one here: the forms are its own.
+    ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (POSIX, inet_addr). The system decides which
+    forms are addresses.
     """
     return _ask(host, socket.AI_NUMERICHOST)
 

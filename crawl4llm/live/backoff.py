@@ -84,18 +84,18 @@ class Tries:
         return True
 
     def give_up(self, url: str) -> None:
-        """Let the documents of a site that has not answered end, each in its turn."""
+        """End the documents of a site that has not answered, each when its turn comes."""
         if (sites := self.of(url)) is not None:
             sites.give_up(url)
 
 
 class Wait(NamedTuple):
-    """What an error costs."""
+    """The consequence of an error."""
 
     seconds: float
-    """In which the owner is not asked."""
+    """Time without requests to the owner."""
     final: bool
-    """Whether the document is given up."""
+    """True if the document is given up."""
 
 
 class Backoff:
@@ -107,7 +107,7 @@ class Backoff:
     A site, a host without an address, or a site with an unknown robots.txt is given up in the end. Its documents end,
     each when its turn comes, without a request. Other documents of the owner go on.
 
-    Statuses by which a server says that it has too much to do are blamed on the owner. Nothing is given up for them.
+    Statuses of an overloaded server are blamed on the owner. They never make the crawl give up anything.
 
     The frontier keeps the counts of owners, sites and hosts, and forgets them after a day. Failures of a robots.txt are
     kept with the robots.txt. With a JOBDIR both outlive the process; a method that cannot write them raises InputError.
@@ -118,7 +118,7 @@ class Backoff:
         self._answered: Recent[float] = Recent(_MOST_NAMES)
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
         self._given_up: Recent[str] = Recent(_MOST_NAMES)
-        """Reasons by site. What another process gave up is asked once more."""
+        """Reasons by site. A site that an earlier process gave up is tried once more."""
         self._good: Recent[int] = Recent(_MOST_NAMES)
         """Answers since their delays were last changed, by owners who are slowed down."""
 

@@ -1,4 +1,4 @@
-"""What is taken of an answer: a downloader middleware that ends the download of what is no page, or too long."""
+"""Bodies: a downloader middleware that ends the download of an answer that is no page or is too long."""
 
 from __future__ import annotations
 

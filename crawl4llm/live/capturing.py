@@ -35,7 +35,7 @@ from crawl4llm.warc import digest
 BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""
 REFUSALS: Final = {401, 402, 403, 451}
-"""Statuses by which a server says that this crawler may not have a document, and not that there is none."""
+"""Statuses that refuse a document to this crawler, as opposed to those that say that it does not exist."""
 REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
 WANTED: Final = "crawl4llm_wanted"
@@ -58,7 +58,7 @@ def forget_captures(request: Request) -> None:
 
 
 def hop_of(request: Request) -> Hop | None:
-    """Return how far redirects have led to a request that was not answered; None where there were none."""
+    """Return the redirects that led to a request without an answer; None if there were no redirects."""
     redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
     return Hop(request.url, redirects) if redirects else None
 
@@ -70,11 +70,11 @@ def go_on(request: Request, hop: Hop) -> Request:
 
 
 class Capturing:
-    """Downloader middleware, the innermost but for Bodies.
+    """Downloader middleware, the innermost except Bodies.
 
     Next to it are cookies, decompression, redirects, retries and the cache. An answer from a cache or from another
-    middleware was not sent for, and has no capture. What Scrapy fetches for itself (the files of media pipelines) is
-    left alone, but for what is WANTED. An answer through another handler than ours is counted here.
+    middleware has no capture, because no request was sent. Requests of Scrapy's own (the files of media pipelines) are
+    left alone, unless they are WANTED. An answer through another download handler is counted here.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -25,8 +25,7 @@ class OptedOut(NoPage):
     """A document that its site or its own head keeps from being fetched, or from being used; it is dropped."""
 
     def __init__(self, request: Request, verdict: Verdict, action: Action, sources: Mapping[str, str | None]) -> None:
-        """``action`` is what is forbidden, by the ``verdict``; ``sources``: records of the archive by the place of what
-        they say."""
+        """``verdict`` forbids ``action``. ``sources``: records of the archive, by the place of the signals in them."""
         self.rule = of_target(verdict.reason(action), request)
         place = verdict.forbidden[action].place
         because = why(self.rule, sources[place]) if place in sources else None
@@ -39,7 +38,7 @@ class OptOuts:
 
     def __init__(self, settings: BaseSettings) -> None:
         self.of_pages = OfPages(crawler_name(settings), read_options(settings).opt_out_fetch)
-        """What the processes that read pages need to know."""
+        """The facts that processes need in order to read pages."""
 
     def check_site(
         self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite | None

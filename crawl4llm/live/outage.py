@@ -41,13 +41,13 @@ def is_probe(request: Request) -> bool:
 
 
 class Outage:
-    """Whether the network is down.
+    """Detects that the network is down.
 
-    It is doubted where several owners were silent one after the other, or one was and nobody has answered a while
-    later; what becomes of their documents is open until then. No document is handed out now, and the robots.txt of an
-    owner who answered lately is asked for, in turn with all else that is asked of it: without an answer the network is
-    down. Where nobody has answered yet, it is taken to be down until somebody does. One document is tried now and then;
-    after CRAWL_WAIT seconds the crawl is stopped.
+    An outage is suspected if several owners in a row are silent, or if one is and no owner answers for a while after.
+    The outcome of their documents stays open until then, and no document is handed out. The crawl requests the
+    robots.txt of an owner that answered lately, within its politeness delay: without an answer the network is down. If
+    no owner has answered yet, the network counts as down until one does. In an outage the crawl tries one document now
+    and then, and stops after CRAWL_WAIT seconds.
     """
 
     def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
@@ -56,8 +56,8 @@ class Outage:
         self.interval = min(_INTERVAL, self._wait / 10)
         """Seconds between two tries."""
         self.pause = min(self.interval, crawl.options.retry_waits[0])
-        """Seconds without a sign of life before the network is doubted, and for which an owner is left alone who is not
-        to blame."""
+        """Seconds without a sign of life before an outage is suspected. An owner that is not to blame is left alone as
+        long."""
         self._alive = self._since = time.monotonic()
         """Of the last sign of life, and of the first silence after it."""
         self._good: Recent[str] = Recent(_SEVERAL)

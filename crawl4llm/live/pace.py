@@ -1,9 +1,8 @@
-"""Pace: the downloader middleware that sends each owner one request at a time, and no sooner than it is due.
+"""Pace: the downloader middleware that sends each owner one request at a time, after its politeness delay.
 
-An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (a
-robots.txt to which another owner redirects). All exchanges with an owner go through one place, in which they
-wait for each other: the delay runs from the end of one (last byte, time-out, closed connection) to the sending of the
-next. It does not matter which handler downloads.
+An owner is held for the whole of a lease, or for an exchange without a lease (a robots.txt to which another owner
+redirects). All exchanges with an owner go through one place, in which they wait for each other. The delay runs from the
+end of one (last byte, time-out, closed connection) to the sending of the next, with any download handler.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ logger = logging.getLogger(__name__)
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
 _LONGEST_WAIT = 60.0
-"""Seconds that a request may wait in the downloader, where it takes the place of another one."""
+"""Seconds that a request may wait in the downloader, in which it takes the place of another."""
 _LONGEST_FOR_A_REDIRECT = 30.0
 """Seconds beyond which a redirect ends the lease, and its target is queued."""
 _NOT_WRITTEN = 3.0
 """Seconds by which a delay may be cut short by a restart."""
 _PARKED_LINES = 20
-"""Owners of whom the log says that they are parked."""
+"""Parked owners that the log names."""
 _MOST_GIVEN_BACK = 65_536
 """Owners that are remembered; of one that is forgotten a document is given back once more."""
 _MOST_WAITING = 8
@@ -62,7 +61,7 @@ _LOOK_SECONDS = 0.1
 _OF_THE_OWNER = {CONNECTION, DNS, REFUSED, TIMEOUT}
 """Reasons of failures that other documents of the site would have too."""
 _BUSY = {429, 502, 503, 504}
-"""Statuses of servers that have too much to do, or of what is before them."""
+"""Statuses of overloaded servers, or of the proxies in front of them."""
 _SLOT = "crawl4llm"
 """The slot of Scrapy's downloader that all requests share: it has no delay, so that nothing waits twice."""
 
@@ -70,8 +69,8 @@ _SLOT = "crawl4llm"
 class Pace:
     """Downloader middleware, the innermost; also the :class:`crawl4llm.crawl.turns.Turns` of its crawl.
 
-    Only for a crawl whose frontier goes by owners: others are delayed by Scrapy's downloader alone. Raises Later for
-    what goes back to the frontier, and Withdrawn where the crawl stops.
+    Only for a crawl whose frontier is ordered by owners: Scrapy's downloader alone delays others. Raises Later for a
+    request that returns to the frontier, and Withdrawn if the crawl stops.
     """
 
     def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
@@ -165,7 +164,7 @@ class Pace:
         self._running[request] = Exchange(owner, request.url, place, time.monotonic())
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Note the end of an exchange, and what the server said of the next."""
+        """Record the end of an exchange, and when the server allows the next."""
         if (exchange := self._running.pop(request, None)) is None:
             return response
         wait = retry_after(response)
@@ -226,7 +225,8 @@ class Pace:
         return True
 
     async def _enter(self, request: Request, owner: str) -> Place:
-        """Return the place of an owner, kept for a lease, or from now on for what has none. Raises NotHeld."""
+        """Return the place of an owner, held for a lease, or from now on for an exchange without a lease. Raises
+        NotHeld."""
         while (place := self._places.get(owner)) is None:
             now = time.monotonic()
             self._owners.tick(now)
@@ -272,7 +272,7 @@ class Pace:
             raise NotHeld(owner)
 
     async def _wait_for_address(self, request: Request, owner: str, place: Place) -> None:
-        """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
+        """Wait until a request may go to the address; if that takes long, let the owner wait in the frontier."""
         if (look_up := self._addresses.look_up(request)) is None:
             return
         began, is_try = time.monotonic(), TRY in request.meta
@@ -355,7 +355,7 @@ class Pace:
                     *(owner, f"{self._owners.queued_of(owner):,}", delay, self._cap),
                 )
             if self._parked == _PARKED_LINES:
-                logger.info("Of more owners that are parked only the stats tell how many they are (owners/parked)")
+                logger.info("The log names no further parked owners; the statistic owners/parked counts them")
         return Later(f"{owner} is parked", HELD if place.lease is None else None)
 
     def _end_attempt(self, exchange: Exchange, status: int, asked_for: float) -> None:
@@ -371,8 +371,8 @@ class Pace:
             raise Later(f"{url}: answered {status}", f"http_{status}")
 
     def _hold_for_robots(self, request: Request, error: RobotsUnknown) -> Later:
-        """Hold the owner of a site whose robots.txt cannot be had. Returns what ends the document: another owner's
-        would be asked for again and again if that were no attempt."""
+        """Hold the owner of a site whose robots.txt is unavailable. Returns the exception that ends the document. For
+        another owner it counts as an attempt, or the document would be requested endlessly."""
         owner = owner_of(request.url)
         wait = self._backoff.robots_unknown(owner, request.url, error, time.monotonic())
         place = self._places.get(owner)

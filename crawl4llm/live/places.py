@@ -24,14 +24,14 @@ PATIENT: Final = "crawl4llm_patient"
 _RETRY_STATUSES: Final = {429, 503}
 """Too Many Requests (RFC 6585, 4) and Service Unavailable (RFC 9110, 15.6.4): the field holds for the server then."""
 _LONGEST_RETRY: Final = 86_400.0
-"""Seconds; who asks for more is asked again after a day."""
+"""Seconds; a server that asks for more gets its next request after a day."""
 _LONGEST_FIELD: Final = 64
 """Bytes; a date has up to 33."""
 
 
 class Later(Exception):
-    """A document was not had now. Without a ``reason`` nothing was tried; else it counts as an attempt that failed,
-    the last one if ``final``. ``wait``: seconds in which its owner is better not asked."""
+    """The document goes back to the frontier. Without a ``reason`` no request was sent; otherwise it counts as a failed
+    attempt, the last one if ``final``. ``wait``: seconds in which its owner should get no request."""
 
     def __init__(self, message: str, reason: str | None = None, *, final: bool = False, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Place:
         self.ended = ended
         """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
         self.lease: Lease | None = None
-        """What it is kept for; None: an exchange that belongs to no lease of its owner's documents."""
+        """The lease that holds it; None: an exchange without a lease of the owner's documents."""
         self.users = 0
         """Exchanges that go on or wait."""
         self.turn = asyncio.Lock()
@@ -56,7 +56,7 @@ class Place:
 
     @property
     def attempts(self) -> int:
-        """Times that the document on lease was leased, with this one; 0 where there is none."""
+        """Number of leases of the document so far, including this one; 0 without a lease."""
         return 0 if self.lease is None else self.lease.entry.attempts
 
 
@@ -97,12 +97,12 @@ class Exchange(NamedTuple):
 
 
 def retry_after(response: Response) -> float:
-    """Return the seconds after which a server may be asked again, as it said; 0 where it said nothing that counts."""
+    """Return the seconds after which the server accepts another request, as it said; 0 if it said nothing valid."""
     return wait_in(response) if response.status in _RETRY_STATUSES else 0.0
 
 
 def wait_in(response: Response) -> float:
-    """Return the seconds that the field says, a day at most, whatever the status; 0 where it is missing or is none."""
+    """Return the seconds of the Retry-After field, a day at most, for any status; 0 if it is missing or invalid."""
     given = response.headers.get("Retry-After")
     if given is None or len(given) > _LONGEST_FIELD:
         return 0.0

@@ -126,9 +126,10 @@ class RequestLog:
 
 
 def price_of(response: Response) -> str | None:
-    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, and without any.
+    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, or without such
+    fields.
 
-    What is no printable ASCII in them is replaced.
+    Characters that are not printable ASCII are replaced.
     """
     if response.status != 402:
         return None

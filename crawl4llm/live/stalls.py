@@ -27,8 +27,8 @@ _STALL_SECONDS, _LINE_SECONDS, _LOOK_SECONDS = 30.0, 60.0, 5.0
 
 
 class Stalls:
-    """Scrapy extension; speaks of stalls only where the frontier goes by owners. ``folders``: on whose disks is
-    written."""
+    """Scrapy extension; reports stalls only if the frontier is ordered by owners. ``folders``: the crawl writes to
+    their disks."""
 
     def __init__(self, crawl: Driven, owners: Owners | None, now: float, folders: Sequence[Path] = ()) -> None:
         self._crawl, self._owners, self._folders = crawl, owners, folders
@@ -38,7 +38,7 @@ class Stalls:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stalls:
-        """Build it for the spider's crawl. Raises NotConfigured where there is none."""
+        """Build it for the spider's crawl. Raises NotConfigured if there is no crawl."""
         crawl: Driven | None = getattr(crawler.spider, "crawl", None)
         if crawl is None:
             raise NotConfigured

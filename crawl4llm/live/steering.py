@@ -46,7 +46,7 @@ _DROP_SECONDS: Final = 0.1
 class Steering:
     """Scrapy extension. Looks at all places twice a second, and at once when SIGHUP comes.
 
-    What cannot be used is said in one line of the log, once; what held before holds.
+    An unusable file is logged in one line, once; the earlier instructions stay in force.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path, run: Any) -> None:
@@ -59,7 +59,7 @@ class Steering:
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._control = run.web.control
         self._seen: object = None
-        """What control.json was like when it was read last."""
+        """The state of control.json when it was last read."""
         self._folder = InjectFolder(jobdir)
         self._taken: dict[Path, int] = {}
         """Files that are being read, await a commit, or were of no use, with their times of change."""
@@ -129,7 +129,7 @@ class Steering:
         self._drop()
 
     def _drop(self) -> None:
-        """Drop some of what is queued for blocked owners."""
+        """Drop some of the queued documents of blocked owners."""
         until = time.monotonic() + _DROP_SECONDS
         while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
             pass

@@ -1,4 +1,4 @@
-"""A polite stop of a live crawl: nothing more is sent, and what is on the wire gets a little time."""
+"""A polite stop of a live crawl: no more requests are sent, and those in flight get a little time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawl4llm.crawl import Driven
 from crawl4llm.options import read_options
 
 abort_downloads = object()
-"""Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
+"""Scrapy signal: the time of the requests in flight is up. Download handlers end them with :class:`Withdrawn`."""
 
 _LOOK_SECONDS = 0.1
 

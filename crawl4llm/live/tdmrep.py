@@ -35,7 +35,7 @@ _Sent = tuple["Response", str | None]
 
 _MOST_REDIRECTS: Final = 5
 _MOST: Final = 16 << 20
-"""Bytes of memory for what is known of sites; of those beyond, what the store has."""
+"""Bytes of memory for the answers of sites; the store has the others."""
 _BYTES_A_SITE: Final = 600
 
 
@@ -109,13 +109,13 @@ class TdmFiles:
                 raise
             unforeseen = verdict(error) is None
             level = logging.ERROR if unforeseen else logging.DEBUG
-            logger.log(level, "%s%s cannot be had: %r", site, PATH, error, exc_info=unforeseen)
+            logger.log(level, "%s%s is unavailable: %r", site, PATH, error, exc_info=unforeseen)
         else:
             self._answered(site, body, source)
 
     async def _body(self, site: str, rules: Rules) -> tuple[bytes | None, str | None]:
-        """Return the file, without a byte where there is none; None where the server cannot tell now; with its record.
-        Redirects are followed within the owner."""
+        """Return the file and its record: no bytes if there is no file, None if the server gives no conclusive answer
+        now. Redirects are followed within the owner."""
         url, source = site + PATH, None
         for _ in range(1 + _MOST_REDIRECTS):
             if site_of(url) == site and not rules.allows(url):
@@ -132,7 +132,7 @@ class TdmFiles:
         return b"", source
 
     def _answered(self, site: str, body: bytes | None, source: str | None) -> None:
-        """Note an answer, or with no ``body`` that there was none, so that the one before holds."""
+        """Record an answer; without a ``body`` the server gave no answer, and the earlier one holds."""
         now, before = self._now(), self._of(site)
         rules, source = (before.rules, before.source) if body is None else (_rules(body), source)
         stored = self._store.get(site + PATH) if body is None else None

@@ -87,7 +87,7 @@ WAITING: Final = Where(
 
 
 def worst_of(waiting: Mapping[str, V], most: int, score: Callable[[V], float]) -> list[str]:
-    """Return, where there are more than ``most``, the keys of the lowest scores: but for them, nine tenths of it."""
+    """Return the keys of the lowest scores if there are more than ``most``; nine tenths of ``most`` remain."""
     if len(waiting) <= most:
         return []
     return sorted(waiting, key=lambda key: (score(waiting[key]), key))[: len(waiting) - most * 9 // 10]
@@ -102,17 +102,18 @@ _POWER: Final = 4
 _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
 _BEFORE: Final = 256
-"""How many pages are to be learnt before one more is learnt together: what is learnt from should not be old."""
+"""Pages to be learnt per further page of a group: the weights that a group learns from should not be old."""
 _AT_ONCE: Final = 1024
 """Pages that are made ready at once to be learnt again."""
 
 
 class Lessons:
-    """The pages that a learner was taught; each time that they have grown by a quarter, a new one is taught them all.
+    """The pages that a learner was taught. Each time that they have grown by a quarter, a new learner is taught all of
+    them.
 
-    What is taught of a page is its rank among all of them by then, 0 to 1, to the power of 4: the same for any scorer
-    that puts pages in the same order. A crawl takes the best first, so that the ranks of early pages rise as it goes
-    on, which is why they are taught again. The last ``most`` pages are kept, and what came since the learner was new.
+    A page is taught by its rank among all of them, 0 to 1, to the power of 4, which is the same for any scorer with the
+    same order. A crawl takes the best pages first, so the ranks of early pages rise later; therefore they are taught
+    again. The last ``most`` pages are kept, and all pages since the learner was new.
     """
 
     def __init__(self, most: int) -> None:
@@ -133,7 +134,7 @@ class Lessons:
 
     @property
     def is_new(self) -> bool:
-        """Whether the learner was taught all pages anew with the last of them."""
+        """True if the last page made a new learner be taught all pages."""
         return self._first == len(self._pages)
 
     def add(self, document: bytes, score: float) -> float:
@@ -160,7 +161,7 @@ class Lessons:
         self._documents: list[bytes] = []
         """Pages, until they are enough to be learnt together."""
         self._targets: list[float] = []
-        """What is to be learnt of them."""
+        """The targets to learn."""
         for start in range(0, self._first, _AT_ONCE):
             pages = self._pages[start : min(start + _AT_ONCE, self._first)]
             self._teach([page[:-8] for page in pages], [self._target(_score_of(page)) for page in pages])
@@ -257,7 +258,7 @@ class InTurn(Generic[K]):
         self._pieces: MutableMapping[str, Any] | None = None
         self._next = 0
         self._changed: dict[K, bool] = {}
-        """Whether it went to the end of the dict, in this order, or stays where it is."""
+        """True if it moved to the end of the dict, in this order; False if it stays in its place."""
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the items that pieces hold, in turn, and write there from now on."""
@@ -330,7 +331,7 @@ class RunningMeans(Generic[K]):
         self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
 
     def save(self) -> list[tuple[K, float, int]]:
-        """Write changed pieces; return all sums, in an order that matters, where there are none."""
+        """Write changed pieces; return all sums, in an order that matters, if no piece changed."""
         if self._turns.save(self._sums, list):
             return []
         return [(key, total, count) for key, (total, count) in self._sums.items()]

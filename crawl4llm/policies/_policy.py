@@ -45,10 +45,10 @@ class CrawledPage(NamedTuple):
     links: Sequence[Link]
     """All its outlinks in page order: also those without a key, and those to documents visited before."""
     novel: bool | None = None
-    """Whether its text is new: neither known nor a near duplicate of an earlier page's; None where it has none, or none
-    are compared."""
+    """True if its text is new: neither known nor a near duplicate of an earlier page's. None without a text, or if
+    texts are not compared."""
     classes: tuple[int, ...] | None = None
-    """MIXTURE: the number of its class by each classifier; None where it has no text, or there are none."""
+    """MIXTURE: the number of its class by each classifier; None without a text or without classifiers."""
     archived: bool = True
     """False of a page that a part dropped after it was read, and of a list of URLs that is no page."""
 
@@ -107,7 +107,7 @@ class PolicyOptions(_OfOthers):
     """The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer as
     `SCORER` takes it. Such a scorer rates each page before it is crawled."""
     order: str = fixed("desc", one_of("desc", "asc"))
-    """Whether the highest scores come first, or (`asc`) the lowest."""
+    """True if the highest scores come first, False (`asc`) if the lowest do."""
     hot_queue_topic: tuple[str, ...] = fixed((), terms)
     """Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, whatever
     the policy. So do documents within 3 links of a page that speaks of one. Empty: none."""
@@ -124,10 +124,10 @@ class Pieces(Protocol):
     def mapping(
         self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
     ) -> MutableMapping[str, Any]:
-        """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
-        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged. ``of_documents``:
-        the names in it are the keys of documents queued, whose scores change when their values do. ``seldom_read``: the
-        policy has in memory what it needs of them, so that they need not stay there when they are written."""
+        """Return the pieces stored under a name: a dict of JSON values, which change by assignment, not in place.
+        ``is_valid`` checks each value that is read from the disk, which may be damaged. ``of_documents``: the names in
+        it are keys of queued documents, whose scores change with their values. ``seldom_read``: the policy has the
+        values it needs in memory, so written ones need not stay there."""
 
 
 NO, EACH, COUNTED = "no", "each", "counted"
@@ -145,18 +145,18 @@ class BasePolicy:
 
     name: str
     looks_ahead = False
-    """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
-    fetches are all documents it discovers, and its failures are final."""
+    """True if scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy
+    fetches all documents it discovers, and its failures are final."""
     scores_influence = False
-    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
+    """True if its score is the influence score, which then is not computed a second time; it looks ahead."""
     reranks = False
-    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
+    """True if it changes the scores of queued documents (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...] = ()
     """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
     partitioned = NO
-    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
-    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
-    only those. Classes that lack this are NO."""
+    """Tells if each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. A
+    partition's policy hears of every page in crawl order, but only of the links to its own documents, without anchors,
+    and scores only those. The default is NO."""
 
     def __init__(self, workers: Raters[PageRater], options: PolicyOptions) -> None:
         """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
@@ -223,7 +223,7 @@ class Wrapper(BasePolicy):
 
     @abstractmethod
     def _inner_score(self, key: str, score: float) -> float:
-        """Return the inner policy's score of a document by what the frontier orders it by."""
+        """Return the inner policy's score of a document, from the score that orders the frontier."""
 
     def identity(self) -> Mapping[str, object]:
         return self._inner.identity()
@@ -283,7 +283,7 @@ _PARTS = (
 
 
 def load_policy(name: str) -> type[Policy]:
-    """Return the class of a policy by its name or dotted path. Raises InputError where there is none."""
+    """Return the class of a policy by its name or dotted path. Raises InputError if there is none."""
     if name.startswith(SCORER_PREFIX):
         dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:

@@ -20,7 +20,7 @@ SEED_SCORE = 1.0
 """A seed's score where influence is predicted: as good as a page can be, since somebody chose it."""
 
 S = TypeVar("S")
-"""Type of what is kept of the links to one document, as JSON has it."""
+"""Type of the stored facts about the links to one document, as JSON has it."""
 _NOT_QUEUED: Any = object()
 
 
@@ -30,10 +30,10 @@ def targets_of(links: Sequence[Link]) -> list[str]:
 
 
 class SeenLinksPolicy(BasePolicy, Generic[S]):
-    """Scores a queued document by the pages that link to it, and anew with each further one.
+    """Scores a queued document by the pages that link to it, again after each further link.
 
-    A page that links to a document several times counts once. What is kept is forgotten when the document leaves the
-    frontier; one that comes back keeps the score it had.
+    A page that links to a document several times counts once. The facts are forgotten when the document leaves the
+    frontier; a requeued document keeps its score.
     """
 
     reranks = True

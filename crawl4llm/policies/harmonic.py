@@ -55,9 +55,9 @@ class HarmonicRanks:
 
     Lines are divided by tabs, and a first line that begins with ``#`` is passed over. Two columns are a document's key
     and its value, as ``scrapy corpus ranks`` writes them. Five are Common Crawl's ranks of hosts (``#harmonicc_pos
-    #harmonicc_val #pr_pos #pr_val #host_rev``), six those of registrable domains (``#n_hosts`` besides); names are
-    reversed, and a host's leading ``www.`` is left out (commoncrawl.org, host- and domain-level web graphs). Of several
-    lines with one name the first counts. A line takes 16 bytes of memory: 64 bits of a hash stand for the name.
+    #harmonicc_val #pr_pos #pr_val #host_rev``), six those of registrable domains (``#n_hosts`` besides). Names are
+    reversed there, and a host's leading ``www.`` is left out (commoncrawl.org, host- and domain-level web graphs). The
+    first line with a name counts. A line takes 16 bytes of memory: 64 bits of a hash stand for the name.
 
     Raises InputError where the file cannot be read or a line is malformed.
     """
@@ -87,7 +87,7 @@ class HarmonicRanks:
         order = np.argsort(hashes, kind="stable")
         self._names, self._values = hashes[order], np.array(values)[order]
         self.digest = hashlib.sha256(self._kind.encode() + self._names.tobytes() + self._values.tobytes()).hexdigest()
-        """SHA-256 of what was read."""
+        """SHA-256 of the file."""
 
     def value(self, key: str, url: str) -> float:
         """Return the harmonic centrality of a document, or of its host or domain; 0 where it is not known."""

@@ -27,7 +27,7 @@ class TextTaker:
     corpus: Corpus
     extractor: str
     clean_text: bool
-    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
+    """True to take the corpus's own text; False to take the HTML, and the text only of pages without HTML."""
 
 
 def page_text(taker: TextTaker, key: str) -> str:
@@ -49,8 +49,8 @@ def text_to_learn(taker: TextTaker, key: str) -> str:
 
 
 def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:
-    """Open archive files, a folder or a pattern of them, of which an index is made where there is none; return what
-    that has counted too. Raises InputError."""
+    """Open archive files, given as a folder or a pattern, and index them if needed. Returns the counts of the indexing
+    too. Raises InputError."""
     index = index_folder(path)
     try:
         found = build_warc_index(list_files(path), index, processes=cores())

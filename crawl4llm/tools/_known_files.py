@@ -1,8 +1,8 @@
-"""The files of known URLs and texts, made of what was spread over others: sorted on disk, in bounded memory.
+"""The files of known URLs and texts, sorted on disk, in bounded memory.
 
-Records are spread over files by the first bits of their fingerprints, which a hash made even; each file is then sorted
-in memory, where it takes a 256th of all, two or three times. At 10^9 that is 0.1 GB for URLs, and 1 GB for texts. On
-disk what is spread takes 8 bytes a URL; 88 bytes a text, and 128 while its bands are sorted.
+Records are spread over files by the first bits of their fingerprints, which are evenly distributed. Each file is then
+sorted in memory, in two or three copies of a 256th of all records. At 10^9 records that is 0.1 GB for URLs, and 1 GB
+for texts. On disk the spread records take 8 bytes per URL, and 88 bytes per text (128 while its bands are sorted).
 """
 
 from __future__ import annotations

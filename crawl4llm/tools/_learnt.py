@@ -84,7 +84,7 @@ def read_results(path: Path) -> Results:
     try:
         return _checked(content)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it anew: {_AGAIN}") from None
+        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it again: {_AGAIN}") from None
 
 
 def _checked(content: Mapping[str, Any]) -> Results:

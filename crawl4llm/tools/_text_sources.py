@@ -47,7 +47,7 @@ class Source:
     digests: dict[str, str] = field(default_factory=dict)
     """SHA-256 in hex: of the ``file``; of the ``corpus`` that was looked up, by its files' names and sizes."""
     extractor: str | None = None
-    """What took texts from HTML; None where there was no HTML."""
+    """The extractor that took texts from HTML; None without HTML."""
     counts: Counter[str] = field(default_factory=Counter)
     """``texts``, and the reasons why others were left out."""
 

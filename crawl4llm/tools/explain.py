@@ -56,8 +56,8 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[Part]:
     """Yield lines about the document with a key or URL; of a run, if its output directory is given.
 
-    Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
-    the corpus. Raises InputError and PageError.
+    Settings on the command line count, then the run's, then the project's. If a run had no corpus, its archive is the
+    corpus. Raises InputError and PageError.
     """
     run = str(run_folder(run, settings)) if run else None
     facts = _settings_of(Path(run)) if run else {}
@@ -211,7 +211,7 @@ def _lowered(line: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
-    """Return the line of a document that ended without a page in a run; None where there is none."""
+    """Return the line of a document that ended without a page in a run, or None."""
     log = run / crawl_log.FAILURES
     failure = next((line for line in crawl_log.read_log(log) if line.get("id") == key), None)
     _require_whole(log, crawl_log.FailureLine, failure)

@@ -86,7 +86,7 @@ class OpenedRun:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What was run: ``settings.json``; empty where there is none."""
+        """The run's ``settings.json``; empty without one."""
         return read_json(self.path / SETTINGS)
 
     @property
@@ -116,8 +116,8 @@ class OpenedRun:
         return _table(self.path / crawl_log.FAILURES, crawl_log.RedirectLine, form)
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages of the archive, in crawl order. Raises InputError where there is none, or its index is
-        damaged; a damaged page says so when its content is asked for."""
+        """Yield the pages of the archive, in crawl order. Raises InputError if there is no archive, or if its index is
+        damaged. A damaged page raises an error when its content is read."""
         folder, log = self.path / WARC, self.path / crawl_log.NAME
         index, text_index = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
         if not index.is_file():

@@ -1,8 +1,7 @@
 """``crawl4llm.simulate``: a crawl of a corpus in a process of its own, for notebooks and scripts.
 
-It is ``scrapy crawl influence``, with the settings of the project in whose folder one is, or those of the profile
-``simulation``. So it runs beside the event loop of a notebook, and what a policy breaks or leaves behind is gone with
-the process.
+It is ``scrapy crawl influence``, with the settings of the project in the current folder, or those of the profile
+``simulation``. It runs beside the event loop of a notebook, and the side effects of a policy end with the process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CRAWL: Final = (
 _LARGEST: Final = 1 << 24
 """Bytes of a policy's file."""
 _LAST: Final = 1 << 14
-"""Bytes at the end of what the process said in which its error is looked for."""
+"""Bytes at the end of the process's output that are searched for its error."""
 _LOOK_SECONDS: Final = 0.5
 """Between two looks at how far the crawl is."""
 _ERROR: Final = re.compile(r"^crawl4llm: error: (.*)$", re.MULTILINE)
@@ -186,7 +185,7 @@ def _as_text(value: object) -> str:
 
 
 def _error_in(said: BinaryIO) -> str | None:
-    """Return the crawl's own line for its error, with what was raised, or the last line; None where there is none."""
+    """Return the crawl's own line for its error, with the exception, or the last line; None without any line."""
     said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST))
     text = said.read().decode("utf-8", "replace").strip()
     raised = _RAISED.findall(text)

@@ -121,7 +121,7 @@ def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
         ({"JOBDIR": "job"}, "JOBDIR"),
         ({"NEAR_DUPLICATES": "follow"}, "NEAR_DUPLICATES"),
         ({"URL_WORTHLESS_PAGES": 20}, "URL_ALIAS_PAIRS in batch order"),
-        ({"URL_POLICY": "link"}, "URL_POLICY link goes by all that was crawled"),
+        ({"URL_POLICY": "link"}, "URL_POLICY link learns from all crawled pages"),
         ({"CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER valkey://127.0.0.1:1/0"),
         ({"STORAGE": "file:///nowhere/at/all"}, "there is no such directory"),
     ],

@@ -142,7 +142,7 @@ def test_each_refusal_names_the_rule_and_the_record(ran: Ran) -> None:
         "own/private/?query": "disallow: /private/",
         "own/to-private": f"disallow: /private/, for {ran.url('own/private/other')}",
         "moving/private/page": "disallow: /private/",
-        "broken/page": f"{ran.sites['broken']}/robots.txt cannot be had",
+        "broken/page": f"{ran.sites['broken']}/robots.txt is unavailable",
         "refusing/401": "HTTP 401",
         "refusing/402": f"HTTP 402, {PRICE_SAID}",
         "refusing/404": None,

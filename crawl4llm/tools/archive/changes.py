@@ -75,7 +75,7 @@ class Changes:
         self._gone.append(path)
 
     def commit(self) -> None:
-        """Put everything in place. Raises InputError, and nothing has changed, where it cannot be written."""
+        """Put everything in place. If that cannot be written, nothing has changed, and it raises InputError."""
         if not self._new and not self._gone:
             return
         for new in self._new.values():

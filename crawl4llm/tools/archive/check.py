@@ -249,7 +249,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
+    """Yield a line for each problem, or the sound parts. Raises InputError if anything is wrong."""
     dataset = idle_dataset(str(run_folder(opts.arguments[0], settings)), settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")

@@ -1,9 +1,10 @@
 """Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
 
 A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
-``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
-``name-0000wb-00-00000`` on. A sample holds every kth document of each file, counted from the first, so that a file with
-fewer than k has none: the size of B13 (52,343,021 of 733,019,372 documents in 33,447 files) says so. It keeps the ids.
+``0000wb`` of the segment ``NAME_00``, with two digits each for segment, directory and file. Its documents have ids from
+``name-0000wb-00-00000`` on. A sample holds every kth document of each file, counted from the first, and keeps the ids.
+A file with fewer than k documents has none in the sample, as the size of B13 implies (52,343,021 of 733,019,372
+documents in 33,447 files).
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
-    """Finish a dataset of which a survey with MD5 digests was made; yields a line for each step.
+    """Finish a dataset after a survey with MD5 digests; yields a line for each step.
 
-    Raises InputError, before anything is changed, where a WARC file is damaged or the index does not fit.
+    Raises InputError before any change if a WARC file is damaged or the index does not fit.
     """
     _require_sound(dataset, facts)
     renamed = _rename_open_files(dataset)

@@ -59,7 +59,7 @@ class Dataset:
     def warc_files(self) -> dict[str, Path]:
         """Return paths of the WARC files by name, numbers in names in their order.
 
-        Raises InputError where there are none, or what has such a name cannot be read as a file or lies elsewhere.
+        Raises InputError if there are none, or if such a name is no readable file of the folder.
         """
         found: dict[str, Path] = {}
         for path in self._walk(self.root):

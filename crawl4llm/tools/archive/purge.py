@@ -1,8 +1,8 @@
 """``scrapy archive purge``: the removal of a domain that opted out from a dataset and from its exports.
 
-Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
-stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
-documents were not wanted. Of an export, documents go; its manifest and card are made anew.
+It removes pages, redirects through the domain, texts, and the entries of indexes and log. Lines of other pages stay in
+the crawl log, even if the pages were found on a page of the domain. The lines of ``failures.jsonl`` stay too: they say
+that the domain's documents were refused. It removes documents from exports, and rewrites manifest and card.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def purge(
     listing: Path | None = None,
     ask: Callable[[str], None] | None = None,
 ) -> Iterator[Part]:
-    """Purge a domain with all below it; yields lines about what went, when it is gone.
+    """Purge a domain with all below it; yields lines about the removed documents afterwards.
 
-    ``ask`` is told before what will go, and may raise InputError. ``listing`` is what ``scrapy frontier --purge``
-    wrote; the run's own is taken where it is there. Raises InputError, and nothing has changed, where a file is
-    damaged, as nobody can tell what the damaged part holds.
+    ``ask`` receives what will be removed, before it is, and may raise InputError. ``listing`` is a file that ``scrapy
+    frontier --purge`` wrote; the run's own is used if it exists. Raises InputError without any change if a file is
+    damaged, because the damaged part may hold pages of the domain.
     """
     if listing is None:
         listing = dataset.base / f"purge-{domain.name}.jsonl"

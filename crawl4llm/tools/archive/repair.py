@@ -1,8 +1,8 @@
-"""``scrapy archive repair``: the removal of all that is no whole page, with indexes made to fit.
+"""``scrapy archive repair``: removes everything that is no complete page, and rewrites the indexes.
 
-A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
-that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
-record that is there several times the first stays.
+A page stays if all its records exist, if a payload that it repeats exists, and if the crawl log has it. A killed crawl
+may have archived pages that it had not logged; when resumed, it treats them as not crawled. The first copy of a
+repeated record stays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""WARC files written anew with the ``kept`` records, and all that names them: indexes, MD5 and count files.
+"""Rewrites WARC files with the ``kept`` records, and the files that list them: indexes, MD5 and count files.
 
-A revisit whose original is taken away becomes what the original was: its page is another's, who did not opt out where
-the original's owner did. The payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or the
-original's where it kept none; the record's id stays, so that what refers to it still does.
+A revisit whose original is removed becomes a full record: its page may belong to an owner that did not opt out. The
+payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or else with the original's head.
+The record's id stays, so references to it still hold.
 """
 
 from __future__ import annotations
@@ -139,11 +139,10 @@ def write_kept(
     filename: str | None = None,
     id_prefix: str | None = None,
 ) -> int:
-    """Write those records of a file that are ``kept``, and note where they went; returns how many documents there are.
+    """Write the ``kept`` records of a file, and record their new places; returns the number of documents.
 
-    The warcinfo record says what it said, but for ClueWeb12's counts where they are ``counted``, and ``filename``.
-    Documents are numbered with ``id_prefix``. What stands before the first record is written too: a Zstandard
-    dictionary.
+    The warcinfo record stays as it is, except ``filename`` and, if they are ``counted``, ClueWeb12's counts. With
+    ``id_prefix`` documents are numbered. A Zstandard dictionary before the first record is written too.
     """
     reader = WarcReader(source)
     query = """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
@@ -249,7 +248,7 @@ def load_lines(dataset: Dataset, facts: Facts) -> None:
 def select_sample(facts: Facts, every: int) -> None:
     """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
 
-    Where no crawl has described its pages each record with content is a document.
+    If no crawl has described the pages, each record with content is a document.
     """
     facts.execute(f"""CREATE TEMP TABLE numbered AS
         SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
@@ -263,7 +262,7 @@ def select_sample(facts: Facts, every: int) -> None:
 
 
 def keep_texts(facts: Facts) -> None:
-    """Keep the texts of the records that are kept; as documents, where they are all that a file holds."""
+    """Keep the texts of the kept records; they are documents if the file holds nothing else."""
     facts.execute(f"""INSERT OR IGNORE INTO kept
         SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
         FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset

@@ -1,4 +1,5 @@
-"""``scrapy corpus known``: files of known URLs and texts, for KNOWN_URLS and KNOWN_TEXTS, from what one has."""
+"""``scrapy corpus known``: makes files of known URLs and texts, for KNOWN_URLS and KNOWN_TEXTS, from exports and
+archives."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _KILLED: Final = "a process was killed; run the same command with fewer --jobs"
 
 
 class _Sink:
-    """What takes URLs and texts in one process, and spreads them over the files of a folder."""
+    """Takes URLs and texts in one process, and spreads them over the files of a folder."""
 
     def __init__(self, scratch: Path, *, show: bool = False) -> None:
         """``show``: whether sorting shows a bar."""
@@ -103,7 +104,7 @@ class _RowJob:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What was found in a source."""
+    """The findings in a source."""
 
     counts: Counter[str]
     """``urls`` and ``texts``, and the reasons why others were left out."""
@@ -244,8 +245,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if damaged := [one.damaged for one in taken if one.damaged]:
         mend = command("archive", "repair", Path(damaged[0]).parent)
         raise InputError(
-            f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
-            f"make the sets again, or mend an archive of your own: {mend}"
+            f"{damaged[0]}: a record is damaged or cut short; {to} has the records before it. Get the file again and "
+            f"rebuild the sets, or repair an archive of your own: {mend}"
         )
     settings_for = given_settings(settings) | {settings_of[name]: to / name for name in written}
     yield f"Next: {command('crawl', 'influence', **settings_for)}"
@@ -266,9 +267,9 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 KNOWN = Action(
-    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS and {TEXTS_FILE} for KNOWN_TEXTS, of the URLs and texts in "
-    "JSON Lines and Parquet files, such as exports, and the URLs in CDXJ indexes, WARC files, and lists of URLs; of "
-    "folders and glob patterns of them (also takes --jobs).",
+    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS and {TEXTS_FILE} for KNOWN_TEXTS. Each SOURCE is a file, a "
+    f"folder or a glob pattern: JSON Lines or Parquet files with URLs and texts, such as exports; CDXJ indexes, WARC "
+    f"files or lists of URLs (also takes --jobs).",
     _run,
     "OUT SOURCE...",
     _add_options,

@@ -26,7 +26,7 @@ _LISTED: Final = ""
 
 
 class Row(NamedTuple):
-    """What is known of a document."""
+    """The URL and text of a document."""
 
     url: str | None
     text: str | None
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 @dataclass
 class RowFile:
-    """A file of rows, with what was found in it once :meth:`rows` has ended."""
+    """A file of rows; has their counts once :meth:`rows` has ended."""
 
     path: Path
     url_field: str
@@ -42,7 +42,7 @@ class RowFile:
     counts: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be used, by reason."""
     first_fault: str = ""
-    """The first of them: its line and what is wrong."""
+    """The first of them: its line and its fault."""
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows that can be used. Raises InputError where the file cannot be read to its end, or has rows and
@@ -63,7 +63,7 @@ class RowFile:
         self.first_fault = self.first_fault or f"{at}: {what}"
 
     def _checked(self, at: str, values: Row) -> Row | None:
-        """Return a row of what a file has, whatever that is; None where it is of no use."""
+        """Return a row from a file's values of any kind; None if it cannot be used."""
         url, text = values
         if url is not None and not (isinstance(url, str) and is_web_url(url.lstrip())):
             self._note(at, f"no URL in {self.url_field!r}")

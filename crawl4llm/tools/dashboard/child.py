@@ -36,7 +36,7 @@ _PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """Return what a process prints that is started with these arguments; ``{"fault": ...}`` where it does not."""
+    """Run a process with these arguments and return what it prints; ``{"fault": ...}`` if it fails."""
     command = python_command(f"from {__name__} import main; main()", *arguments)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=True)
@@ -80,8 +80,8 @@ def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
 
 
 def _entry(index: Path, key: str, near: float) -> Entry:
-    """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
-    where it is to be expected. Raises MissingRecord and InputError."""
+    """Return the entry of a page in an index. The index is in the order of the crawl log, so the search begins around
+    the expected place. Raises MissingRecord and InputError."""
     # only what is asked for, as the child starts for each question
     from crawl4llm.warc import parse_entry
 

@@ -1,8 +1,8 @@
-"""The server of the dashboard: read-only, on the loopback interface, for whoever knows its address.
+"""The server of the dashboard: read-only, on the loopback interface, for users who know its address.
 
-The address has a random token, so that no other user or page of this machine guesses it. The Host header must be this
-server's own: a page in the same browser whose host name was made to lead here (DNS rebinding) is refused. What the page
-may load and run is only what comes from here (Content Security Policy); what pages of the crawl say is only text to it.
+The address has a random token that no other user or page of this machine can guess. The Host header must be this
+server's own: requests of a page whose host name was pointed here (DNS rebinding) are refused. The page loads and runs
+files of this server only (Content Security Policy), and treats everything from crawled pages as text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the page draws of the points of a series: columns for the charts, rows for the tables."""
+"""Turns the points of a series into the columns of the page's charts and the rows of its tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _REFUSALS: Final = {
 }
 """Reasons by which a site, or whoever runs the crawl, did not want the document fetched or used."""
 _STATES: Final = {
-    "ready": "may be asked now",
-    "waiting": "wait for their turn: politeness delay, Retry-After or backing off",
-    "busy": "are being asked",
-    "parked": "are parked: they ask for a Crawl-delay above CRAWL_DELAY_CAP",
+    "ready": "ready for a request",
+    "waiting": "waiting: politeness delay, Retry-After or back-off",
+    "busy": "with a request in flight",
+    "parked": "parked: Crawl-delay above CRAWL_DELAY_CAP",
 }
 
 Point = Mapping[str, Any]
@@ -40,7 +40,7 @@ def charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
 
 def _row(before: Point | None, point: Point) -> dict[str, float | None]:
     def more(name: str) -> float:
-        """Return what came since the point before; what is counted anew in each process has come whole."""
+        """Return the increase since the point before; a count that a new process began at 0 counts whole."""
         earlier = (before or {}).get(name) or 0
         return float(point[name] if point[name] < earlier else point[name] - earlier)
 
@@ -82,17 +82,17 @@ def _busy(points: Iterable[Point]) -> Iterator[float | None]:
 
 
 def waits(point: Point) -> list[list[Any]]:
-    """Return what waits and why: reason, owners, documents."""
+    """Return the waiting documents: a row of reason, owners and documents."""
     counts = point["counts"]
     owners = point["owners"]
     if owners is not None:
         rows = [[f"owners {_STATES[state]}", *owners[state]] for state in _STATES]
     else:
-        rows = [["their turn: better documents come first", None, point["queued"]]]
+        rows = [["in the frontier, behind better documents", None, point["queued"]]]
     budget = counts.get("parked/budget", 0)
-    rows += [["their owners or URL prefixes have no budget left (URL_BUDGET)", None, budget]]
-    rows += [["they are taken, and not yet done", None, counts.get("frontier/leased", 0)]]
-    rows += [["they came, and wait for the worker processes or for others before them", None, point["behind"]]]
+    rows += [["set aside: no budget left (URL_BUDGET)", None, budget]]
+    rows += [["in flight", None, counts.get("frontier/leased", 0)]]
+    rows += [["fetched, waiting for a worker process or for an earlier page", None, point["behind"]]]
     return [row for row in rows if row[1] or row[2]]
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 _LEAST_SECONDS: Final = 2.0
 _REST: Final = 400
-"""What took a second of CPU time is done again after so many, at the earliest: watching takes less than a hundredth of
-a core."""
+"""Seconds of rest per second of CPU time: watching takes less than a hundredth of a core."""
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
 _SMALLEST_PIECE: Final = 1 << 14
@@ -51,10 +50,10 @@ def open_crawl(path: Path, settings: BaseSettings) -> Watch:
 
 
 class Watch:
-    """A crawl, as it is now. What is looked at by nobody is not read, but for a log without a series."""
+    """The current state of a crawl. Files are read only while a page is open, except a log without a series."""
 
     def __init__(self, output: Path, jobdir: Path | None) -> None:
-        """Raise InputError where files lead out of the folder, or are of another format."""
+        """Raise InputError if files lead out of the folder, or are of another format."""
         self.output, self._jobdir = output, jobdir
         require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
         self._facts = read_json(output / SETTINGS)
@@ -90,7 +89,8 @@ class Watch:
             stamp = (runs, self._next_frontier, read, *files)
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
+                more = {"runs": runs, "frontier": frontier, "jobdir": self._jobdir is not None}
+                self._seen = json.dumps({**self._look(), **more}).encode()
             self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
             return self._seen
 
@@ -203,13 +203,13 @@ class _LogReader:
 
     @property
     def share(self) -> float:
-        """How much of the logs has been read, from 0 to 1."""
+        """The share of the logs that has been read, from 0 to 1."""
         failures = self._failures.size if self._failures else 0
         whole = self._pages.size + failures
         return min((self._scores.offset + self._failures_read) / whole, 1.0) if whole else 1.0
 
     def _run(self) -> None:
-        """Read what is there, and then what comes; up to a line of the log that is none."""
+        """Read the lines of the log and follow it, up to an invalid line."""
         with suppress(InputError):
             while True:
                 while lines := self._scores.read(self._pages, self._piece):

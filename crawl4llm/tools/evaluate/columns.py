@@ -58,7 +58,7 @@ def _parts(rows: Iterator[tuple[Any, ...]], kind: np.dtype[Any]) -> Iterator[lis
 
 
 def slices(count: int) -> Iterator[slice]:
-    """Yield the parts of a column of so many numbers, one after the other."""
+    """Yield the parts of a column of ``size`` numbers, in order."""
     for start in range(0, count, AT_ONCE):
         yield slice(start, min(start + AT_ONCE, count))
 

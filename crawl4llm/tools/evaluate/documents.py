@@ -19,11 +19,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Fingerprints: TypeAlias = NDArray[np.uint64]
-"""What document keys are told apart by, see crawl4llm.tools.evaluate.documents."""
+"""Fingerprints of document keys, see crawl4llm.tools.evaluate.documents."""
 
 
 ABSENT = -1
-"""The number of a key that is none of the documents'."""
+"""The number of a key without a document."""
 
 _SIZE = 8
 

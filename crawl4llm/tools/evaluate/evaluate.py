@@ -19,7 +19,7 @@ from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
-from crawl4llm.tools.evaluate.verdict import ranking, verdict
+from crawl4llm.tools.evaluate.verdict import quarter, ranking, verdict
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
     ):
         if then != now:
             raise InputError(
-                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set {setting} "
-                "to what was used then"
+                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set "
+                f"{setting} to the former value"
             )
 
 
@@ -82,6 +82,7 @@ def _report(
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
     sections = [
+        quarter(subject),
         ranking(subject),
         *coverage.figures(subject),
         *coverage.selections(subject),
@@ -101,7 +102,7 @@ def _report(
 
 _MODELS = "Models of Cho et al. 1998"
 _PARTS = {
-    "": ["ranking", "learnt"],
+    "": ["quarter", "ranking", "learnt"],
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
     "What it cost, and what came": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],

@@ -53,7 +53,7 @@ class Figure:
     x_log: bool = False
     y_log: bool = False
     settles: bool = False
-    """Whether the first points are left out of the y axis's scale: means of few pages swing."""
+    """True to leave the first points out of the scale of the y axis, because means of few pages vary widely."""
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
 

@@ -103,9 +103,9 @@ def _goals(metrics: Sequence[Importance]) -> Table:
         id="importance",
         title="Importance metrics",
         definition="Importance I(P) of a page (Cho et al. 1998, section 2). Goal: pages of at least this importance "
-        "are hot under Crawl & Stop with Threshold; for influence that of the oracle set, for IB and IR that of the "
-        "best hundredth of all pages. The web is what the runs' seeds can reach, as in the paper, or the whole corpus "
-        "where only a sample of it was looked at.",
+        "are hot under Crawl & Stop with Threshold. For influence it is the threshold of the oracle set; for IB and "
+        "IR it is that of the best hundredth of all pages. The web consists of the pages that the runs' seeds can "
+        "reach, as in the paper; of the whole corpus, if only a sample of it was surveyed.",
         columns=["Metric", "Meaning", "Goal", "Share of hot pages", "Pages of the web"],
         rows=rows,
     )

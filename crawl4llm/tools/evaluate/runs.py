@@ -27,10 +27,10 @@ from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stor
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
-"""What decides influence scores: runs that differ in one of these cannot be compared."""
+"""Facts that decide influence scores: runs that differ in one of them cannot be compared."""
 _OF_ONE_RUN = ("format", "crawl_id", STORED_CRAWL, "random_seed", "seeds_digest", "versions", "settings")
-"""Facts of a run that do not say by what its pages are chosen, but for the seeds: runs that are alike in all others,
-those of parts included, make one series."""
+"""Facts of a run that do not decide how pages are chosen, and the seeds. Runs that agree in all other facts, those of
+parts included, make one series."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Run:
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     is_new: Flags
-    """Whether the text is new: neither known nor like an earlier page's, as far as the log says."""
+    """True if the text is new: neither known nor like an earlier page's, as far as the log says."""
     unfinished: str | None
     """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
 
@@ -81,8 +81,8 @@ class Run:
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs in some output directories, which are of one corpus and one model.
 
-    Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
-    two cannot be compared.
+    Raises InputError, naming the directory, if one holds no run that can be evaluated. Raises InputError with both
+    values if two cannot be compared.
     """
     facts = [_facts(path) for path in paths]
     for path, theirs in zip(paths[1:], facts[1:], strict=True):

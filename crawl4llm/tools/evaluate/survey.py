@@ -84,7 +84,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Scores:
-    """Influence scores by document, NaN where there is none, and tokens of the texts."""
+    """Influence scores by document, NaN without one, and tokens of the texts."""
 
     influence: Floats
     tokens: Integers
@@ -271,8 +271,8 @@ class CrawledPages:
         return len(self.numbers)
 
     def new_quality(self, oracle: Oracle, at: Integers) -> Floats:
-        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. A page of the oracle set is
-        one, where the run has no QUALITY_THRESHOLD."""
+        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. If the run has no
+        QUALITY_THRESHOLD, pages of the oracle set count."""
         given = self.run.quality_threshold
         threshold = oracle.threshold.value if given is None else given
         return new_quality(self.influence, self.run.is_new, threshold, self.run.fetched, at)
@@ -298,9 +298,9 @@ class Group(NamedTuple):
 
 
 class Subject:
-    """Runs of one corpus and model. What takes long is computed when it is first asked for, once.
+    """Runs of one corpus and model. Slow computations are done once, at their first use.
 
-    Raises InputError where a run names a page that the corpus does not hold, or a page twice.
+    Raises InputError if a run names a page that the corpus does not hold, or a page twice.
     """
 
     def __init__(self, runs: Sequence[Run], survey: Survey, rater: PageRater) -> None:

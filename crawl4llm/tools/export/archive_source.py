@@ -265,7 +265,7 @@ def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | N
 
 @lru_cache(maxsize=1024)
 def _reason(mime: str, status: str | None) -> str | None:
-    """Return why an entry is no page of whose content text can be had; None where it is one."""
+    """Return why an entry is no page with content for a text; None if it is one."""
     if mime == "warc/revisit":
         return REVISIT
     if status is not None and not status.startswith("2"):

@@ -1,8 +1,8 @@
 """The dataset card of an export: ``README.md``, by which ``datasets.load_dataset`` and the Hugging Face Hub read it.
 
-Its head is YAML: where the data files lie (a reader would take ``manifest.json`` for one), the types of all fields (it
-would guess them from the first documents, whose influence may be null), how many documents there are. The card says
-nothing that the manifest does not, so that it can be made anew with that.
+Its head is YAML. It names the data files (a reader would take ``manifest.json`` for one), the types of all fields (a
+reader would guess them from the first documents, whose influence may be null), and the number of documents. The card
+says nothing that the manifest does not, so it can be written again from that.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ _MOST_LISTED: Final = 50
 
 
 def card(manifest: Mapping[str, Any], path: Path) -> str:
-    """Return the card of the export that a manifest describes; what comes from data is escaped.
+    """Return the card of the export that a manifest describes; values from data are escaped.
 
-    Raises InputError, naming ``path``, where it is no manifest of an export.
+    Raises InputError, naming ``path``, if it is no manifest of an export.
     """
     try:
         return "\n".join(_lines(manifest))

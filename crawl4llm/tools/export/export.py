@@ -78,10 +78,10 @@ _LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
 def export(
     settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted, tasks: int | None = None
 ) -> Iterator[Part]:
-    """Export sources to a directory, in so many tasks where EXECUTOR says; yields lines for the user.
+    """Export sources to a directory, in ``tasks`` tasks of EXECUTOR; yields lines for the user.
 
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
-    InputError; what was done until then is kept, and the same export goes on from there.
+    InputError; finished work is kept, and the same export continues from there.
     """
     wanted.check()
     if wanted.format == PARQUET:
@@ -306,7 +306,7 @@ class _Export:
         return TableOnDisk(rows, self._folder.work)
 
     def _check_sources(self) -> None:
-        """Raise InputError, before any work is done, where the selection does not take the sources."""
+        """Raise InputError before any work if the selection does not fit the sources."""
         if self._by_influence:
             self._check_one_model(None)
         if self._wanted.oracle and not all(source.run for source in self._sources):
@@ -334,7 +334,7 @@ class _Export:
         return noted
 
     def _write(self, parts: Iterable[Integers]) -> tuple[list[ShardFacts], dict[int, str]]:
-        """Write the files that are not there yet; returns all, and documents that cannot be had."""
+        """Write the missing files; returns all files, and the unreadable documents."""
         suffix = self._wanted.format
         plans, start = [], 0
         with replacing(self._folder.work / PLAN) as plan:

@@ -1,7 +1,7 @@
-"""The output directory of an export: how it is claimed, gone on with, and finished.
+"""The output directory of an export: how it is claimed, continued, and finished.
 
-Its files lie in ``documents/``, beside the dataset card and ``manifest.json``, once it is finished, and ``work/`` until
-then. The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
+Its files are in ``documents/``, beside the dataset card and ``manifest.json``, or beside ``work/`` until it is
+finished. The files have a folder of their own because readers of pipelines take everything in a folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
 
 class ExportFolder:
-    """One export's directory. Raises InputError, naming it, where it cannot be used."""
+    """One export's directory. Raises InputError, naming it, if it cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -157,7 +157,7 @@ class ExportFolder:
 
 
 def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a manifest's entries of files. Raises InputError where it is none, damaged, or names other files."""
+    """Return a manifest's entries of files. Raises InputError if it is no manifest, damaged, or names other files."""
     shards = manifest.get("shards")
     if not isinstance(shards, list):
         raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")

@@ -69,7 +69,7 @@ class Prepared(NamedTuple):
 
     row: Row
     text: bytes | None
-    """A gzip member with the text, where it had to be extracted."""
+    """A gzip member with the text, if it had to be extracted."""
 
 
 @dataclass
@@ -139,8 +139,8 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
 
 
 def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
-    """Return the row with its score, if ``scorer`` is to give one, and with all that is measured of its text, or with
-    the reason for which these leave it out. ``data``: the text as it is stored."""
+    """Return the row with the measures of its text, with its score if there is a ``scorer``, or with the reason for
+    leaving it out. ``data``: the text as it is stored."""
     text, encoded = as_text(data)
     signature = signature_of(text) if preparer.signs else b""
     reason = preparer.refuses(text, signature)
@@ -222,7 +222,7 @@ class Share(NamedTuple):
 
 
 def shares_of(documents: int, tasks: int) -> list[Share]:
-    """Divide documents into at most so many shares."""
+    """Divide documents into ``shares`` shares at most."""
     ends = [documents * task // tasks for task in range(tasks + 1)]
     return [Share(*place, SPOOL - 1 - task) for task, place in enumerate(pairwise(ends)) if place[0] < place[1]]
 
@@ -280,9 +280,9 @@ class Preparing:
 
 
 def join(work: Path, shares: Sequence[Share]) -> None:
-    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay where they are.
+    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay in their files.
 
-    What an earlier process has put there is left.
+    Rows of an earlier process stay.
     """
     rows = Share(0, 0).rows(work)
     done = len(RowFile(rows)) if rows.exists() else 0

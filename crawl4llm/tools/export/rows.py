@@ -68,9 +68,9 @@ class Row(NamedTuple):
     influence: float | None = None
     language: str | None = None
     scored: bool = False
-    """Whether influence is that of a crawl log, null too."""
+    """True if influence is that of a crawl log, which may be null."""
     reason: str | None = None
-    """The reason why it is left out, where that is known already."""
+    """The reason for leaving it out, if that is known already."""
     text_bytes: int = 0
     words: int = 0
     link_share: float | None = None
@@ -78,7 +78,7 @@ class Row(NamedTuple):
     signature: str | None = None
     """Signature of the text (:mod:`crawl4llm.scoring.signatures`), in hex; None where texts are not compared."""
     signals: str = ""
-    """What was said of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
+    """The opt-out signals about the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
 
 
 class RowWriter:
@@ -264,7 +264,7 @@ class Table:
         self.reasons = columns.reasons
         """Reasons why documents are left out, by number."""
         self.influence: Floats = np.array(columns.influence, dtype=np.float64)
-        """NaN where there is none."""
+        """NaN if missing."""
         self.ids: Fingerprints = as_array(bytes(columns.ids))
         self.digests = np.frombuffer(bytes(columns.digests), dtype=f"S{_DIGEST_CHARACTERS}")
         """Digests of texts."""
@@ -280,7 +280,7 @@ class Table:
 
     @property
     def has_influence(self) -> bool:
-        """Whether any document has an influence score."""
+        """True if any document has an influence score."""
         return not np.isnan(self.influence).all()
 
     @property

@@ -45,9 +45,9 @@ class Wanted:
     """CRAWL: as they were crawled, sources one after the other. INFLUENCE: the best first."""
     min_influence: float | None = None
     top: int | None = None
-    """So many of the best."""
+    """Number of best documents to take."""
     top_share: float | None = None
-    """The best of what the other rules leave: this share, rounded up."""
+    """This share, rounded up, of the best documents that the other rules leave."""
     oracle: bool = False
     """Only pages of the oracle set of the crawls' corpus."""
     languages: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Wanted:
 
     @property
     def selects_by_influence(self) -> bool:
-        """Whether the choice of pages depends on influence, other than between duplicates."""
+        """True if the choice of pages depends on influence, apart from the choice between duplicates."""
         return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
 
     @property

@@ -55,7 +55,7 @@ class SourceFile(NamedTuple):
     points: str
     """Path of the entry points into a file that is compressed as a whole."""
     named: bool
-    """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
+    """True if an index of ours says which URL is at a place: a different URL there means an index of another file."""
 
 
 class Source(Protocol):
@@ -69,7 +69,7 @@ class Source(Protocol):
     facts: Mapping[str, Any]
     """Its entry of the manifest: equal for equal sources."""
     settings: Mapping[str, Any]
-    """``settings.json`` of the run it is from; empty where there is none."""
+    """``settings.json`` of the run it is from; empty without one."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -90,7 +90,7 @@ class Source(Protocol):
 def opt_out_notes(source: Source) -> dict[str, str]:
     """Return the fields about robots.txt (ISO 28500:2017, 6.2) and opt-outs in the warcinfo of an archive of ours.
 
-    Empty where there are none: other archives call them by other names, or say nothing.
+    Empty if there are none: other archives name them differently, or say nothing.
     """
     return {name: value for name, value in warcinfo_of(source).items() if name in OPT_OUT_FIELDS}
 
@@ -146,9 +146,9 @@ def run_settings(run: Path | None) -> Mapping[str, Any]:
 
 
 class WarcSource(Source):
-    """Archive files as ``CORPUS`` names them; their texts are those of WET files, where there are any beside them.
+    """Archive files as ``CORPUS`` names them; their texts are those of the WET files beside them, if any.
 
-    Of several pages with one URL the first is taken. Raises InputError where there are no files or no pages.
+    The first of several pages with one URL is taken. Raises InputError if there are no files or no pages.
     """
 
     def __init__(self, given: str, processes: int, executor: Executor = UNDIVIDED) -> None:

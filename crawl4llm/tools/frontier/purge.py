@@ -120,7 +120,7 @@ class _Purge:
         return self._domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
-        """Return the URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
         if host_of(key):
             return key
         if self._corpus is None:

@@ -38,7 +38,7 @@ class Request(NamedTuple):
     waited: float | None
     rule: str | None
     price: str | None = None
-    """What a 402 said of a price; see :data:`crawl4llm.live.request_log.PRICES`."""
+    """The price in a 402 response; see :data:`crawl4llm.live.request_log.PRICES`."""
     sent: bool = True
     """False if no byte of it went out."""
 
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status, or the reason for which there is none."""
+        """The status, or the reason for its absence."""
         return str(self.status or self.error or "?")
 
 
@@ -60,7 +60,7 @@ def is_merged(path: Path) -> bool:
 
 @dataclass
 class Log:
-    """The log of a crawl, which may be running, from a day on. Raises InputError where there is none."""
+    """The log of a crawl, which may be running, from a day on. Raises InputError if there is no log."""
 
     jobdir: Path
     since: str | None = None

@@ -57,7 +57,7 @@ def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str,
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (LookupError, TypeError, ValueError):
-        raise InputError(f"{path} is damaged; remove it, and the same command trains anew") from None
+        raise InputError(f"{path} is damaged; remove it, and the same command trains again") from None
     return losses, speed
 
 

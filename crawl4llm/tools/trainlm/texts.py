@@ -130,5 +130,5 @@ def _taken(workers: PageWorkers[TextTaker], pages: Sequence[tuple[str | None, in
 
 def _count(line: Mapping[str, Any], log: Path) -> int:
     if type(fetched := line.get("fetched")) is not int:
-        raise InputError(f"{log} is damaged: a line has no number of fetched documents; get it anew")
+        raise InputError(f"{log} is damaged: a line has no number of fetched documents; get it again")
     return fetched

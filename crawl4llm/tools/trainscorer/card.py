@@ -38,7 +38,7 @@ class Data:
 
 
 def model_card(models: Sequence[Trained], positive: Data, negative: Data, recipe: Recipe, *, plot: bool) -> str:
-    """Return the card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
+    """Return the card as Markdown; ``models`` is not empty, and their rules differ in the digest only."""
     rules = models[0].rules
     lines = [
         f"# {models[0].name}",

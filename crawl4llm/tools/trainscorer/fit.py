@@ -43,11 +43,11 @@ class Recipe:
     seed: int = 0
     """Of the order of the examples, of what balancing drops, and of fastText's first vectors."""
     balance: bool = False
-    """Whether texts of the larger class are dropped until both have as many."""
+    """True to drop texts of the larger class until both have as many."""
     held_out: float = 0.1
     """The share of the texts that the model is not trained on, but tested."""
     quantize: bool = False
-    """Whether a smaller, quantised model is made too."""
+    """True to make a smaller, quantised model too."""
 
     def fasttext(self) -> dict[str, Any]:
         """Return the arguments of ``fasttext.train_supervised``; with one thread it gives the same model each time."""

@@ -165,10 +165,10 @@ def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterato
 
 @contextmanager
 def new_folder(to: Path) -> Iterator[Path]:
-    """Yield a folder beside ``to`` to write to, which takes its place when the block ends well, and is removed if not.
+    """Yield a folder beside ``to`` to write to. It replaces ``to`` if the block succeeds, and is removed if not.
 
-    What a training of the same folder has left that was killed is removed too. Raises InputError where ``to`` is there
-    already, or cannot be written.
+    Leftovers of a killed training of the same folder are removed too. Raises InputError if ``to`` exists already, or
+    cannot be written.
     """
     to = to.absolute()
     check_folder(to)

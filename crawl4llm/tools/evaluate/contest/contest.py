@@ -1,4 +1,4 @@
-"""``scrapy evaluate --contest``: from what the command was given to the files of a contest."""
+"""``scrapy evaluate --contest``: from the command's arguments to the files of a contest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SECONDS: Final = "seconds"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What ``scrapy evaluate --contest`` was asked for."""
+    """The arguments of ``scrapy evaluate --contest``."""
 
     out: Path
     track: str = SMALL
@@ -51,7 +51,7 @@ class Wanted:
     """By name, file or dotted path; none: the project's own."""
     half: str = REPORTING
     as_json: bool = False
-    """Whether the results themselves are printed."""
+    """True to print the results themselves."""
     trained: Path | None = None
     """The results of ``scrapy trainlm`` of runs by some of the policies, elsewhere."""
 

@@ -1,4 +1,4 @@
-"""A crawl of a web in memory, and what it found of the oracle set at each point."""
+"""A crawl of a web in memory, and its recall of the oracle set at each point."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def crawl_in_memory(
 
 
 def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, ranks: str | None) -> dict[str, Any]:
-    """Crawl half of what is in reach of a set of seeds; return what the results say of it.
+    """Crawl half of the pages in reach of a set of seeds; return the entry of the results.
 
     ``ranks`` is the file for HARMONIC_RANKS. Raises what the policy raises.
     """

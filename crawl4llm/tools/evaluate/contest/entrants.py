@@ -30,22 +30,22 @@ _LARGEST = 1 << 24
 
 @dataclass(frozen=True)
 class Entrant:
-    """A policy that takes part."""
+    """A policy of a contest."""
 
     name: str
     url_policy: str
-    """What URL_POLICY takes."""
+    """A value of URL_POLICY."""
     digest: str | None
-    """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code tell."""
+    """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code identify."""
     looks_ahead: bool
-    """Whether it is a bound that nobody can reach: it is not ranked."""
+    """True if it is an unreachable bound, which is not ranked."""
     reads: Sequence[str]
-    """What it reads of pages that were not fetched: its ``corpus_parts``."""
+    """The parts that it reads of pages that were not fetched: its ``corpus_parts``."""
     own: Mapping[str, Any]
-    """Values of the settings that it names itself."""
+    """Values of its own settings."""
 
     def described(self) -> dict[str, Any]:
-        """Return what the results say of it."""
+        """Return its entry of the results."""
         return {**asdict(self), "reads": list(self.reads)}
 
 

@@ -76,7 +76,7 @@ def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
         title="Ranking",
         definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
         f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they "
-        "discover, and show what such a policy finds by pages crawled, as if to look had cost no fetch.",
+        f"discover. They show the recall of such a policy by pages crawled, as if looking ahead cost no fetch.",
         columns=(
             *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
             *(f"Loss on {target}" for target in results.about.get(LEARNT, {})),
@@ -119,10 +119,11 @@ def _differences(results: Results, ranked: Sequence[Standing], differences: Sequ
     return Table(
         id="differences",
         title="Paired differences",
-        definition="A policy minus another one of lower rank, from the same seeds: mean, its standard error, the p of "
-        "a paired randomisation test of the mean (two-sided; exact for 12 pairs or fewer), the same adjusted for all "
-        "pairs by this measure by Holm's method, and the crawls in which either is ahead. Error and test come from the "
-        "seed sets, and are about these webs alone: the mean difference on each is shown too.",
+        definition="A policy minus another one of lower rank, from the same seeds: the mean and its standard error. "
+        "p: of a paired randomisation test of the mean (two-sided; exact for 12 pairs or fewer). p, adjusted: by "
+        "Holm's method for all pairs by this measure. Better and worse: the crawls in which either is ahead. Error "
+        "and test come from the seed sets, and hold for these webs alone. The last columns are the mean differences "
+        "on each web.",
         columns=(
             *("Measure", "Policy", "Other", "Difference", "±", "p", "p, adjusted", "Better", "Worse"),
             *(web["name"] for web in results.webs),
@@ -168,10 +169,9 @@ def _webs(results: Results) -> Table:
     return Table(
         id="webs",
         title="The webs",
-        definition="Half: the part of the hosts that was crawled (by a hash of the host's name), or what a demo web "
-        "is for; a dash for a corpus that is not divided. Pages and links: pages of these hosts that can be read, and "
-        "links between them. The digest is that of all that decides a crawl: keys, URLs, "
-        "influence scores, links and anchors.",
+        definition="Half: the part of the hosts that was crawled (by a hash of the host's name), or the purpose of a "
+        "demo web; a dash for an undivided corpus. Pages and links: readable pages of these hosts, and links between "
+        "them. Digest: of all data that decide a crawl, which are keys, URLs, influence scores, links and anchors.",
         columns=(
             *("Web", "Half", "Pages of the corpus", "Pages", "Hosts", "Links", "Oracle pages", "Scorer", "Model"),
             *("Digest", "Pages in reach, mean"),
@@ -181,7 +181,7 @@ def _webs(results: Results) -> Table:
 
 
 def markdown_of(results: Results) -> str:
-    """Return the ranking as a Markdown table, with what it was measured on."""
+    """Return the ranking as a Markdown table, followed by the webs and the track."""
     ranked = results.standings(results.differences())
     few = _few(results, ranked)
     lines = [

@@ -44,10 +44,10 @@ _OF_FAILURE: Final[Mapping[str, type]] = {"web": str, "policy": str, "set": int,
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured, as plain JSON values; the rest follows from it."""
+    """The measurements, as plain JSON values; everything else follows from them."""
 
     about: Mapping[str, Any]
-    """Version, digest of the code, and what the track says."""
+    """Version, digest of the code, and the facts of the track."""
     webs: Sequence[Mapping[str, Any]]
     policies: Sequence[Mapping[str, Any]]
     crawls: Sequence[Mapping[str, Any]]
@@ -128,7 +128,7 @@ def read_results(path: Path) -> Results | None:
     try:
         return _checked(Results(**{name: _typed(content[name], kind) for name, kind in _PARTS.items()}))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is damaged ({error}); get it anew, or hold the contest again") from None
+        raise InputError(f"{path} is damaged ({error}); get it again, or repeat the contest") from None
 
 
 def _checked(results: Results) -> Results:
@@ -185,6 +185,6 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 def mean(values: Sequence[float | None]) -> Cell:
-    """Return the mean of what is defined, as a table shows it."""
+    """Return the mean of the defined values, for a table."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None

@@ -23,7 +23,7 @@ from crawl4llm.base.within import require_within
 
 T = TypeVar("T")
 CRAWLS: Final = "crawls"
-"""The folder of what is saved, below the contest's own."""
+"""The folder of saved results, in the contest's own."""
 _DECIDE: Final = (
     *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
     *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),

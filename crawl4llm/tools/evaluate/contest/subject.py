@@ -1,4 +1,4 @@
-"""What all crawls of a web in a contest share: its pages in memory, their scores, the seeds and what these reach."""
+"""The data that all crawls of a web in a contest share: pages in memory, scores, seeds, and the pages in reach."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Subject:
 
     name: str
     half: str | None
-    """Which half of the hosts of a corpus it is, or what a demo web is for; None for a corpus that is not divided."""
+    """The half of a corpus's hosts, or the purpose of a demo web; None for an undivided corpus."""
     web: MemoryWeb
     digest: str
     """See :meth:`MemoryWeb.digest`."""

@@ -32,14 +32,14 @@ class Demo(NamedTuple):
 
 @dataclass(frozen=True)
 class WebSource:
-    """Where a web of a contest comes from: a demo web, or a corpus with its model."""
+    """The source of a web of a contest: a demo web, or a corpus with its model."""
 
     name: str
     demo: Demo | None = None
     corpus: str | None = None
-    """A path as CORPUS takes it, but for dotted paths: no code is run because a file names it."""
+    """A path as in CORPUS; dotted paths are refused, because a file must not choose code to run."""
     model: str | None = None
-    """A path as SCORER_MODEL takes it; None: what that setting says."""
+    """A path as in SCORER_MODEL; None: the value of that setting."""
 
     def for_half(self, half: str) -> WebSource:
         """Return the demo web for tuning in the place of the one for reporting; a corpus is divided by its hosts."""
@@ -51,7 +51,7 @@ class WebSource:
 
 @dataclass(frozen=True)
 class Track:
-    """What all crawls of a contest have in common."""
+    """The parameters that all crawls of a contest share."""
 
     name: str
     webs: Sequence[WebSource]
@@ -60,7 +60,7 @@ class Track:
     seeds: int
     """Pages of a set."""
     batch: int
-    """Pages crawled between two decisions on what is best: CRAWL_BATCH_SIZE."""
+    """Pages crawled between two decisions on the best documents: CRAWL_BATCH_SIZE."""
 
 
 TRACKS: Final = {

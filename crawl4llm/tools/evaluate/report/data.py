@@ -18,7 +18,8 @@ Value = str | float | int | None
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _NOT_IN_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
-"""What XML 1.0 (section 2.2) has no place for besides controls; a byte of a file name that is no UTF-8 is among it."""
+"""Characters that XML 1.0 (section 2.2) forbids besides controls. They include the stand-ins for bytes of file names
+that are not UTF-8."""
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 """How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
 
@@ -29,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def plain_report(report: Report) -> Report:
-    """Return a report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
+    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
 
     Raises ValueError where an id is no file name or is there twice, or where sequences differ in length.
     """
@@ -123,7 +124,7 @@ class Row(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether not all runs have the same."""
+        """True if the runs differ in it."""
         return len(set(self.values)) > 1
 
 

@@ -116,8 +116,8 @@ def _is_numeric(column: Iterable[Value]) -> bool:
 
 
 def shown(value: Value, decimals: int = 0) -> str:
-    """Format a value for human eyes: thousands apart, so many decimals unless it is whole by its type; a dash for what
-    is undefined."""
+    """Format a value for people: with thousands separators, with ``decimals`` unless it is an integer, and as a dash if
+    it is undefined."""
     if value is None:
         return _UNDEFINED
     if isinstance(value, str):
