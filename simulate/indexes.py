@@ -64,9 +64,9 @@ def part_bytes(identity: PartIdentity, columns: Mapping[str, array[int]], **fact
 
 
 class StoredPart:
-    """A part in its file, whose columns are read when they are asked for.
+    """A part in its file, whose columns are read at their first use.
 
-    Raises ValueError where the file is cut short or of another part, FileNotFoundError where there is none.
+    Raises ValueError if the file is cut short or of another part, FileNotFoundError if it is missing.
     """
 
     def __init__(self, path: Path, identity: PartIdentity, codes: Mapping[str, Code]) -> None:
@@ -115,7 +115,7 @@ class Columns:
                     # A mapping cannot be empty.
                     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
             except FileNotFoundError:
-                raise InputError(f"{path}: missing from the index; make it anew: {self._make}") from None
+                raise InputError(f"{path}: missing from the index; make it again: {self._make}") from None
             self._mapped[name] = memoryview(data).cast(self._codes[name])
         return self._mapped[name]
 

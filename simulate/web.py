@@ -34,8 +34,8 @@ LookUp = Callable[[str], PageRecord]
 """Returns a page by its key. Raises PageError."""
 
 NOTED = (
-    f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is noted, not to be exported; signals that the "
-    "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
+    f"by crawl4llm's table of {TABLE_DATE}: pages that opt out of training are recorded, and left out of exports; "
+    f"signals that the corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
 """The archive's note on opt-outs for a corpus that tells them."""
 _ASKED_FOR = "VISITED_DOCUMENT"
@@ -103,7 +103,7 @@ class SimulatedWeb:
         return partial(rate_by_key, workers, text=text, signature=signature)
 
     def seeds_wait(self) -> bool:
-        """Return False: there are none but the seeds that it began with."""
+        """Return False: a simulation gets no further seeds."""
         return False
 
     def url_of_seed(self, key: str) -> str:
@@ -113,8 +113,8 @@ class SimulatedWeb:
         return ""
 
     def look_up(self, crawl: Driven) -> LookUp:
-        """Return what looks up pages for the crawl: without content if the corpus can leave it out, nothing is
-        archived, and each page was scored before, so that its content is known to be sound."""
+        """Return the function that looks up pages for the crawl. It leaves content out if the corpus can, if nothing is
+        archived, and if each page was scored before, so that its content is known to be sound."""
         outline = getattr(self.corpus, "outline", None)
         if outline is None or self.options.warc_enabled or not crawl.policy.scores_influence:
             return self.corpus.page
@@ -129,7 +129,7 @@ class SimulatedWeb:
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return what the archive says of a corpus."""
         return {
-            "robots": "none: pages come from a corpus, no requests are sent",
+            "robots": "none: pages come from a corpus, and no requests are sent",
             "opt-out": NOTED if getattr(self.corpus, "knows_opt_outs", False) else UNKNOWN,
             "corpus": identity["corpus"],
             "corpus-digest": identity["corpus_digest"],

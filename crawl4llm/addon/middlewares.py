@@ -134,7 +134,7 @@ class LinkScoring(BaseSpiderMiddleware):
         given = request.meta.get(meta.GIVEN)
         if given is not None and meta.as_score(given) is None and not self._complained:
             self._complained = True
-            logger.warning("meta[%r] = %r of %s is not a number; such scores are not used", meta.GIVEN, given, request)
+            logger.warning("meta[%r] = %r of %s is not a number; such scores are ignored", meta.GIVEN, given, request)
         return request
 
 

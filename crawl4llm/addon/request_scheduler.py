@@ -49,7 +49,9 @@ class RequestScheduler(BaseScheduler):
         self._spider = spider
         self._run.parts_asked = True
         if self._crawler.settings.get("JOBDIR"):
-            self._run.refuse(InputError("JOBDIR is set, but requests cannot be kept for a later run yet; remove it"))
+            self._run.refuse(
+                InputError("JOBDIR is set, but the add-on cannot keep requests for a later run yet; remove it")
+            )
         return self._dupefilter.open()
 
     def close(self, reason: str) -> Deferred[None] | None:

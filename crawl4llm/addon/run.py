@@ -251,7 +251,7 @@ class AddonRun:
         }
 
     def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
-        source = from_the_network(self._crawler.settings, "signals in heads of responses and of HTML are noted")
+        source = from_the_network(self._crawler.settings, "signals in heads of responses and of HTML are recorded")
         fields = warcinfo_fields(
             options, SOFTWARE, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
         )
@@ -263,7 +263,8 @@ def _warn_of_open_doors(settings: BaseSettings) -> None:
     """Warn of Scrapy's two ways to run code in a crawl from outside, which are on by default."""
     if opened := [name for name in _DOORS if settings.getbool(name)]:
         logger.warning(
-            "%s: the crawl listens on a port, and who gets the password runs code in it; to close it, set %s",
+            "%s: the crawl listens on a port, and anyone with its password can run code in the crawl; to close it, "
+            "set %s",
             " and ".join(opened),
             " and ".join(f"{name} = False" for name in opened),
         )

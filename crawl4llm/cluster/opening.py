@@ -30,12 +30,12 @@ _LEASES: Final = 2.5
 def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_jobdir: bool) -> None:
     """Raise InputError for settings that cannot be combined with STORAGE, before anything is opened."""
     if options.storage is None:
-        raise InputError("CLUSTER is set, and STORAGE is not; give both, or neither")
+        raise InputError("CLUSTER is set without STORAGE; set both, or neither")
     in_batches = bool(options.crawl_batch_size)
     refused = {
         "a live crawl in batches: set CRAWL_BATCH_SIZE=0 for continuous order": is_live and in_batches,
         "SIMULATION_OWNER_DELAY": has_clock and not is_live,
-        "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
+        "JOBDIR: STORAGE keeps the crawl itself, and the same command resumes it": has_jobdir,
         "WARC_TEXT": options.warc_text,
         "DRY_RUN": options.dry_run,
         **_refused_parts(options, in_batches=in_batches),
@@ -93,7 +93,7 @@ def open_cluster(
     if stored is None:
         there = set(storage.names(""))
         if there - {objects.SEEDS} and objects.CRAWL not in there:  # unless another worker began just now
-            raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
+            raise InputError(f"STORAGE {storage.url} holds something other than a crawl; give an empty folder")
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in common.seeds).encode("utf-8", "surrogatepass"))
         info = common.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
@@ -102,7 +102,7 @@ def open_cluster(
         stored = objects.read_crawl(storage)
     if stored is None or storage.put_packed(objects.CRAWL, stored):  # the same bytes: no harm where it goes through
         raise InputError(
-            f"STORAGE {storage.url} overwrites what is there: it does not know conditional writes; take another"
+            f"STORAGE {storage.url} overwrites existing objects, because it lacks conditional writes; use another"
         )
     theirs = stored["identity"]
     different = [

@@ -29,7 +29,7 @@ class Partitions:
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
             raise InputError(
-                f"CRAWL_PARTITIONS = {count} needs a corpus that tells the URL of a key ({corpus.name} does not, and "
+                f"CRAWL_PARTITIONS = {count} needs a corpus that knows the URL of a key ({corpus.name} does not, and "
                 f"its keys are like {example}); set CRAWL_PARTITIONS=1"
             )
 

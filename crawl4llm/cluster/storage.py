@@ -238,7 +238,7 @@ _SIGNS: Final = (
     ("InsufficientStorage", "it is full"),
     ("QuotaExceeded", "it is full: the quota is used up"),
     ("Permission denied", "permission denied"),
-    ("RequestTimeTooSkewed", "this machine's clock is not the storage's; set it right"),
+    ("RequestTimeTooSkewed", "this machine's clock differs from the storage's; correct it"),
     ("403 Forbidden", _REFUSED),
     ("error sending request", "it cannot be reached (AWS_ENDPOINT_URL)"),
 )

@@ -163,7 +163,7 @@ class ValkeyLiveness(Liveness):
             self._keys = [f"crawl4llm:{{{crawl}}}:{name}" for name in ("partitions", "workers", "facts", "asked")]
             self._server.set(f"crawl4llm:{{{crawl}}}:probe", 1, px=1)
         except (TypeError, ValueError):  # of arguments in the query, which the library takes
-            raise InputError(f"CLUSTER {self._shown} has arguments that a connection does not take") from None
+            raise InputError(f"CLUSTER {self._shown} has unknown connection arguments") from None
         except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
         version = str(about.get("redis_version", "0"))
@@ -335,9 +335,9 @@ def _problem(error: Exception) -> str:
     """Return what an error means and what to do, in one line that goes on after the server's name."""
     said = " ".join(str(error).split())
     if isinstance(error, exceptions.OutOfMemoryError):
-        return "is full: raise its maxmemory, or take another"
+        return "is full: raise its maxmemory, or use another server"
     if isinstance(error, exceptions.NoPermissionError):
-        return f"does not permit its user what is needed: {said}"
+        return f"denies its user a required command: {said}"
     rejected = exceptions.AuthenticationError | exceptions.AuthorizationError
     if isinstance(error, rejected) or said.startswith(("NOAUTH", "WRONGPASS")):
         return "wants another user or password: CLUSTER=valkey://USER:PASSWORD@HOST:PORT/0"

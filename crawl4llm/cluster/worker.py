@@ -323,6 +323,6 @@ class WorkerCrawl(Driven, Generic[P]):
 
 
 _SAID: Final = {
-    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the others go on",
-    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command goes on with it",
+    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the other workers continue",
+    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command resumes it",
 }

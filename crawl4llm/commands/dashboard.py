@@ -31,8 +31,8 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. CRAWL is its OUTPUT_DIR; of its JOBDIR what waits in the frontier is shown too. "
-            "Only this machine reaches the page, by the address that is printed; Ctrl-C ends it."
+            f"{self.short_desc()}. CRAWL is its OUTPUT_DIR; given its JOBDIR, the page shows the frontier too. Only "
+            f"this machine reaches the page, at the printed address; Ctrl-C ends it."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

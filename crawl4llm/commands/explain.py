@@ -22,11 +22,11 @@ class Command(ScrapyCommand):
         return "ID-or-URL [--run DIR]"
 
     def short_desc(self) -> str:
-        return "Explain what became of a page in a crawl, and why"
+        return "Explain the outcome of a page in a crawl"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--run", metavar="DIR", help="the crawl's output directory, whose settings are used")
+        parser.add_argument("--run", metavar="DIR", help="the crawl's output directory; its settings are used")
         add_json_option(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -25,19 +25,19 @@ class Command(ScrapyCommand):
         return "JOBDIR|STORAGE|OUTPUT_DIR [--owner DOMAIN] [options]"
 
     def short_desc(self) -> str:
-        return "Report what a live crawl sent to whom, and when, and what it left alone, and why"
+        return "Report the requests of a live crawl, and the documents that it did not fetch, with the reasons"
 
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. An "
-            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it. Of a "
-            "simulation, which sends none, the report shows the same documents."
+            f"OUTPUT_DIR has no log of requests, unless scrapy cluster merge wrote it. Without that log, and for a "
+            f"simulation, the report has only the documents."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         group = parser.add_argument_group("report")
-        group.add_argument("--owner", metavar="DOMAIN", help="every request to the owner of this domain")
+        group.add_argument("--owner", metavar="DOMAIN", help="list every request to the owner of this domain")
         group.add_argument("--since", metavar="DAY", help="from this day on (UTC), like 2026-05-31")
         group.add_argument(
             "--owners", metavar="K", type=positive_integer, default=20, help="show the K largest owners (default: 20)"
@@ -73,14 +73,14 @@ class Command(ScrapyCommand):
             return
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
-            raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
+            raise InputError(f"{path} is an OUTPUT_DIR; --since needs the log of requests in a JOBDIR: give that")
         output, unknown, aside = path, None, None
         if log is not None:
             try:
                 output = log.output(self.settings)
                 aside = None if is_merged(path) else set_aside(path, owner)
             except InputError as error:  # JOBDIR alone is enough to answer for what was sent
-                unknown = f"what was not fetched is not counted: {error}"
+                unknown = f"documents that were not fetched are not counted: {error}"
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")

@@ -211,7 +211,7 @@ def mend_framing(headers: Headers) -> None:
     that cannot be undone, and for lengths that differ."""
     codings = {coding.lower() for coding in _values(headers, _TRANSFER_ENCODING)} - {b"", b"identity"}
     if codings - {_CHUNKED}:
-        raise ValueError("the answer has a transfer coding that was not asked for")
+        raise ValueError("the answer has an unrequested transfer coding")
     headers.removeHeader(_TRANSFER_ENCODING)
     if codings:
         headers.setRawHeaders(_TRANSFER_ENCODING, [_CHUNKED])

@@ -67,7 +67,7 @@ class Fetching:
         if not is_leased(request):
             return
         if not HAS_HOST.match(request.url):
-            raise NoPage(f"{request.url}: there is no such host", BAD_URL)
+            raise NoPage(f"{request.url}: the host does not exist", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
             if (refusal := self._scope.blocked(request.url)) is not None:
                 raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)

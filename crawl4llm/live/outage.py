@@ -145,11 +145,13 @@ class Outage:
                 seconds = time.monotonic() - self._since
                 one = next(iter(self._silent), "")
                 asked = (
-                    f"none of the {len(self._silent):,} owners asked has" if len(self._silent) > 1 else f"{one} has not"
+                    f"none of the {len(self._silent):,} owners requested has"
+                    if len(self._silent) > 1
+                    else f"{one} has not"
                 )
                 if seconds >= self._wait:
-                    message = f"no network: {asked} answered for {seconds:.0f} s; nothing is lost"
-                    self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
+                    message = f"no network: {asked} answered for {seconds:.0f} s; no document is lost"
+                    self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when the network is back")
                     return
                 if not said and (self._good or seconds >= self.interval):
                     said = True

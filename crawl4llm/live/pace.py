@@ -295,7 +295,7 @@ class Pace:
             if until is not None:
                 place.send_at = max(place.send_at, until)
                 self._note_rule(owner, request_log.IP_RATE)
-                raise Later(f"{request.url}: {address} may not be asked yet")
+                raise Later(f"{request.url}: {address} gets no request yet")
         longest = self._longest_wait + self._addresses.interval
         began = time.monotonic()
         is_first = PATIENT in request.meta
@@ -308,7 +308,7 @@ class Pace:
         if self._is_stopping():
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:
-            raise Later(f"{owner} may not be asked now", HELD, wait=seconds)
+            raise Later(f"{owner} gets no request now", HELD, wait=seconds)
         await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
 
     def _end_exchange(self, exchange: Exchange, asked_for: float = 0.0, *, is_try: bool = False) -> None:
@@ -384,4 +384,4 @@ class Pace:
         if wait.seconds:
             self._note_rule(owner, request_log.RETRY_WAITS)
         self._places.wait(owner, wait.seconds)
-        return Later(f"{owner}: {reason or 'to be asked later'}", reason, final=wait.final)
+        return Later(f"{owner}: {reason or 'to be requested later'}", reason, final=wait.final)

@@ -158,7 +158,8 @@ class Robots:
             while not task.done():
                 await asyncio.wait({task}, timeout=_LONGEST_ELSEWHERE)
                 if not task.done() and site in self._leads_to:
-                    raise Later(f"{site}/robots.txt is another site's, which is waited for", wait=_PAUSE)
+                    why = f"{site}/robots.txt redirects to another site, whose robots.txt is awaited"
+                    raise Later(why, wait=_PAUSE)
             known = task.result()
         rules = known.rules_at(self.copies.now())
         if rules is None:

@@ -79,7 +79,7 @@ class RobotsStore:
             except (sqlite3.DatabaseError, ValueError) as error:
                 if not self._path.exists():
                     raise
-                logger.warning("%s is damaged (%s); each robots.txt is asked for again", self._path, error)
+                logger.warning("%s is damaged (%s); each robots.txt is requested again", self._path, error)
                 self.close()
                 for ending in ("", "-wal", "-shm", "-journal"):
                     self._path.with_name(ROBOTS + ending).unlink(missing_ok=True)
@@ -164,7 +164,7 @@ class RobotsStore:
             with suppress(OSError):
                 sync_path(self._path.parent)
         elif set(db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 10").fetchall()) != _SCHEMA:
-            raise ValueError("it is of another form")
+            raise ValueError("it has another schema")
         self._measure(db)
 
     def _row(self, query: str, *values: object) -> Sequence[Any] | None:
@@ -210,7 +210,7 @@ class RobotsStore:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError) as error:
-            logger.warning("%s is not used any more (%s): answers stay in memory", self._path, error)
+            logger.warning("%s is no longer used (%s); answers stay in memory", self._path, error)
             self.close()
 
 

@@ -82,7 +82,7 @@ class Sitemaps:
 
     def _opened(self) -> None:
         if (robots := self._crawler.get_downloader_middleware(Robots)) is None:
-            logger.warning("SITEMAPS: robots.txt names them, and ROBOTSTXT_OBEY is off; none are read")
+            logger.warning("SITEMAPS is ignored: sitemaps are named in robots.txt, and ROBOTSTXT_OBEY is off")
         else:
             robots.copies.listener = self._noticed
 

@@ -69,13 +69,13 @@ class Stalls:
         if lag or self._crawl.must_wait:
             return f"the workers are full, {lag + self._crawl.answered:,} pages wait for their scores"
         if not waiting:
-            return f"the frontier is empty, and {self._crawl.in_flight:,} documents are being asked for"
+            return f"the frontier is empty, and {self._crawl.in_flight:,} documents are in flight"
         owners.tick(now)
         counts, ready = owners.counts, owners.next_ready()
         when = "" if ready is None else f" (the first {max(ready - now, 0):.0f} s more)"
         return (
-            f"{waiting:,} documents wait; of their owners {counts.waiting:,} wait{when}, {counts.ready:,} may be "
-            f"asked, {counts.busy:,} are being asked, {counts.parked:,} are parked"
+            f"{waiting:,} documents wait. Of their owners, {counts.waiting:,} wait{when}, {counts.ready:,} are ready "
+            f"for a request, {counts.busy:,} have one in flight, {counts.parked:,} are parked"
             + (f"; {aside:,} are of sites that never answered" if (aside := self._crawl.unanswered_sites) else "")
         )
 

@@ -135,7 +135,7 @@ class Steering:
             pass
 
     def _read_control(self, *, say: bool) -> None:
-        with _said("; what it said before holds"):
+        with _said("; the earlier instructions stay in force"):
             control = read_control(self._jobdir)
             if control != self._control:
                 self._apply(control)
@@ -153,7 +153,7 @@ class Steering:
             pace.steer(control)
         elif control.delay is not None or control.delays:
             logger.warning("%s: delays hold in continuous order only", self._jobdir / CONTROL)
-        with _said("; exports do not know what is blocked"):
+        with _said("; exports do not know the blocked domains"):
             if control.blocked or (self._output / BLOCKED).exists():
                 publish_blocked(self._jobdir, self._output)
         self._crawl.wake()
@@ -169,14 +169,14 @@ class Steering:
         """Read block lists beside the crawl, and let them hold; the output has them first."""
         new = list(lists.lists)
         for place in places:
-            with _said("; the list as it was before holds"):
+            with _said("; the earlier list stays in force"):
                 one = await asyncio.to_thread(DomainList, new[place].path, NAME)
                 if one.digest != new[place].digest:
                     new[place] = one
         changed = [one for one in new if one not in lists.lists]
         if not changed:
             return
-        with _said("; exports go by the lists as they were before"):
+        with _said("; exports use the earlier lists"):
             await asyncio.to_thread(publish, new, self._output)
         lists.hold(new)
         self._crawl.lists_changed()
@@ -203,7 +203,7 @@ class Steering:
 
     async def _inject(self, path: Path) -> None:
         """Read a file beside the crawl, and hand its seeds over."""
-        with _said("; it stays where it is, and is read again when it changes"):
+        with _said("; the file stays in place, and is read again after a change"):
             seeds = await asyncio.to_thread(self._folder.read, path, self._corpus)
             self._crawl.inject(Injected(seeds, partial(self._finish, path, len(seeds.keys))))
             self._crawl.wake()
@@ -228,7 +228,7 @@ def _said(consequence: str = "") -> Iterator[None]:
 def _told(control: Control) -> str:
     """Return what the control file says, in a line."""
     said = {name: value for name, value in vars(control).items() if value}
-    return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings hold"
+    return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings apply"
 
 
 def _short(value: object) -> str:

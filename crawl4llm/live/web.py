@@ -44,7 +44,7 @@ class LiveWeb(FetchedWeb):
         self.host = host_name()
         Rules.of(self.options)  # says what is wrong before anything is opened
         if leak := _leak(settings):
-            logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
+            logger.warning("%s: requests may go to private addresses too; start from settings/live.py", leak)
         if self.options.corpus:
             raise InputError(f"CORPUS {self.options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
         self._injected: InjectFolder | None = None
@@ -59,8 +59,8 @@ class LiveWeb(FetchedWeb):
     def visit(cls, settings: BaseSettings, given: str | None) -> NoReturn:
         """Raise InputError: whatever asks the web passes robots.txt, the waits of its owner and its opt-outs first."""
         raise InputError(
-            "the live profile asks the web by `crawl influence` alone, which obeys robots.txt and waits; look at pages "
-            "that a crawl has archived, with the simulation profile and CORPUS=OUTPUT_DIR"
+            "the live profile sends requests by `crawl influence` alone, which obeys robots.txt and politeness "
+            "delays. To look at archived pages of a crawl, use the simulation profile with CORPUS=OUTPUT_DIR"
         )
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
@@ -78,9 +78,9 @@ class LiveWeb(FetchedWeb):
         """Return the fields of the archive on pages from the network."""
         known = "robots.txt, tdmrep.json, heads of responses and of HTML"
         if not self._settings.getbool("ROBOTSTXT_OBEY"):
-            known = "heads of responses and of HTML; those of robots.txt and tdmrep.json are not asked for"
-        what = "noted, not to be exported" if self.options.opt_out_fetch else "not fetched, or not kept"
-        note = f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
+            known = "heads of responses and of HTML; robots.txt and tdmrep.json are not requested"
+        what = "recorded, and left out of exports" if self.options.opt_out_fetch else "not fetched, or not kept"
+        note = f"by crawl4llm's table of {TABLE_DATE}: pages that opt out of training are {what}; signals of {known}"
         return from_the_network(self._settings, note)
 
 

@@ -33,8 +33,8 @@ class Policy(BasePolicy):
             given = {} if self._options.corpus is None else {"CORPUS": self._options.corpus}
             make = command("corpus", "ranks", "--out", "ranks.tsv.gz", simulation=True, **given)
             raise InputError(
-                "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those of the corpus's "
-                f"pages, which are made by {make}"
+                f"HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or ranks of the corpus's "
+                f"pages, made by {make}"
             )
         self._ranks = HarmonicRanks(given_path(self._options.harmonic_ranks))
 

@@ -73,7 +73,7 @@ class ActionCommand(ScrapyCommand):
         if not args or args[0] not in self.actions:
             near = "".join(f" (did you mean {one}?)" for one in get_close_matches("".join(args[:1]), self.actions, 1))
             unknown = f"{harmless(args[0])} is not known{near}; " if args else ""
-            raise UsageError(f"{unknown}say what to do: one of {', '.join(self.actions)}", print_help=False)
+            raise UsageError(f"{unknown}give an action: one of {', '.join(self.actions)}", print_help=False)
         action = self.load(args[0])
         missing = len(action.arguments.split()) - (len(args) - 1)
         if missing > 0 or (missing < 0 and not action.arguments.endswith("...")):

@@ -93,7 +93,8 @@ class Sources:
             corpus, found = open_archives(path, self._settings)
         except InputError:
             if _holds_texts(path):
-                raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
+                raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files one by "
+                f"one") from None
             raise
         source.counts.update({fault: found.counts[fault] for fault in _FAULTS if found.counts.get(fault)})
         for fault in found.unreadable:
@@ -113,7 +114,8 @@ class Sources:
                 seeds = read_seeds(path, corpus)
             except InputError as error:
                 raise InputError(
-                    f"{path}: taken for a list of ids, as it is no JSON Lines (.jsonl), Parquet or WARC: {error}"
+                    f"{path}: read as a list of ids, because it is no JSON Lines (.jsonl), Parquet or WARC file: "
+                    f"{error}"
                 ) from None
             source.digests["file"] = _digest(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}

@@ -88,7 +88,8 @@ def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, A
     elif jobdir := settings.get("JOBDIR"):
         yield from _state(Path(jobdir), key)
     else:
-        told = "it was not fetched, and has not ended; -s JOBDIR=DIR tells whether it waits or was never seen"
+        told = "it was not fetched and has not ended; with -s JOBDIR=DIR this command says whether it is queued or "
+        "was never seen"
         yield Fact("not known", told)
 
 
@@ -110,7 +111,7 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
                 yield from _set_aside(*found)
                 return
             seen = key in crawl.visited
-            yield Fact("not found", "a redirect led to it and on" if seen else "it was never seen")
+            yield Fact("not found", "a redirect led to it, and from it" if seen else "it was never seen")
             return
         owners = crawl.frontier.owners if crawl.frontier.by_owners else None
         is_parked = owners is not None and owners.is_parked(owner_of(entry.url or entry.key))
@@ -190,10 +191,10 @@ def _fate(
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
     if first is None or last is None:
-        yield Fact("not found", "no crawled page links to it, and it was no seed that was crawled")
+        yield Fact("not found", "no crawled page links to it, and no crawled seed leads to it")
     elif first["iteration"] is not None and first["iteration"] == last["iteration"]:
         told = f"only pages of the last iteration link to it, such as {first['id']}"
-        yield Fact("not found", f"{told}: the links of those were not followed any more")
+        yield Fact("not found", f"{told}, whose links were not followed")
     else:
         place = {name: first[name] for name in ("order", "id", "url")}
         yield Fact("queued", place, f"found at page {first['order']:,}, {first['id']} ({first['url']})")

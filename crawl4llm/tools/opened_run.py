@@ -144,7 +144,7 @@ class OpenedRun:
         for page in self.pages():
             if given in {page.id, page.url}:
                 return page
-        raise InputError(f"{given} is no page of {self.path}; its crawl log and failures have what was crawled")
+        raise InputError(f"{given} is no page of {self.path}; its crawl log lists the crawled pages")
 
 
 def open_run(path: str | Path) -> OpenedRun:

@@ -165,7 +165,7 @@ def _source_of(policy: type) -> str:
     places = {part.__code__.co_filename for part in vars(policy).values() if inspect.isfunction(part)}
     lines = linecache.getlines(min(places, default=""))
     if not lines:
-        raise InputError(f"the source of class {policy.__name__} is not known; write it to a file, and give that")
+        raise InputError(f"the source of class {policy.__name__} is unknown; write it to a file, and give the file")
     kept = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     tree = ast.parse("".join(lines))
     tree.body = [node for node in tree.body if isinstance(node, kept) or _is_constant(node)]

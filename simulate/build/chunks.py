@@ -1,7 +1,7 @@
-"""The first pass of a build: everything of a page but its HTML, read from the source once.
+"""The first pass of a build: reads everything of a page except its HTML from the source, once.
 
-Pages are read in chunks, and what was read of a chunk is kept in a file until the data files are written from it. So a
-build that was killed loses little of what takes long, which is the extraction of text.
+Pages are read in chunks, and a file keeps each chunk until the data files are written. So a killed build loses little
+of the slow work, the extraction of text.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Unreadable(NamedTuple):
 
 
 Entry = Page | Unreadable | None
-"""What is at a record's number; None where no page has it."""
+"""The page with a record's number, or None."""
 
 
 class Chunk(NamedTuple):

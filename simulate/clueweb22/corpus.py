@@ -30,16 +30,16 @@ _LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 class ClueWeb22Corpus:
     """A ClueWeb22 tree: document keys are ClueWeb22-IDs.
 
-    Any subset of the kinds' folders may be present, and in a folder any file may be missing. What the tree holds
-    content of (``txt`` or ``html``; where neither folder is there, links) is its documents. Quirks of the real data are
-    those of ``clueweb22-format.md``.
+    Any subset of the kinds' folders may be present, and in a folder any file may be missing. Its documents are the
+    pages with content (``txt`` or ``html``; links, if neither folder exists). ``clueweb22-format.md`` lists quirks of
+    the real data.
 
-    ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index.
-    Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
-    TooLarge. Inlinks are no part of the page, and those of popular pages are many.
+    ``link_id_position`` is the place of the id in a link, and ``target_prefix`` the beginning of the ids of links that
+    count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index. At most
+    ``largest`` bytes each of a page's HTML, text and outlinks are read; look-ups of larger ones raise TooLarge. Inlinks
+    are no part of the page, and popular pages have many.
 
-    Raises InputError where ``root`` is not such a tree.
+    Raises InputError if ``root`` is not such a tree.
     """
 
     name = "clueweb22"
@@ -86,8 +86,8 @@ class ClueWeb22Corpus:
         return page
 
     def outline(self, key: str, part: str) -> PageRecord:
-        """Return the page for somebody who has read its ``text`` or ``html`` (``part``) already: without that, of which
-        no more is read than tells the URL. Where the page's content is the other one it is whole."""
+        """Return the page for a caller that has already read its ``text`` or ``html`` (``part``). That part is left
+        out, and only its URL is read. If the page's content is the other part, the page is whole."""
         kind = tree.HTML if tree.HTML in self._kinds else tree.TXT
         named = self._url_at_start(kind, key) if kind == _KIND_OF_PART[part] else ""
         if not named:
@@ -319,5 +319,5 @@ class ClueWeb22Corpus:
 
 
 def _completes(url: str, cut: str) -> bool:
-    """Return whether ``url`` is ``cut``, or what it was before it was cut at its first comma."""
+    """Return whether ``url`` is ``cut``, or its form before it was cut at its first comma."""
     return bool(url) and (not cut or url == cut or url.startswith(f"{cut},"))

@@ -103,7 +103,7 @@ def _path_in(root: Path, kind: str, file_id: str, suffix: str) -> Path:
 MAX_OPEN: Final = 256
 """Data files kept open at most, each with its offset file."""
 _START, _START_STORED = 512, 1024
-"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
+"""Bytes of a record, and of its compressed form, that are read for its URL alone."""
 
 Record = TypeVar("Record")
 
@@ -190,7 +190,7 @@ def _open(root: Path, kind: str, file_id: str) -> tuple[PreadFile, PreadFile]:
 
 
 FULL_ID_POSITION = 5
-"""Where the id stands in a link as published."""
+"""Place of the id in a link as published."""
 
 _ID_FIELD = "ClueWeb22-ID"
 _OUTLINKS = "outlinks"
@@ -242,7 +242,7 @@ def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> L
     """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
-    of a slimmed copy, which the published implementation reads by default: the id comes first, and URL and anchor are
+    of a slimmed copy, which the published implementation reads by default. Its ids come first, and URL and anchor are
     read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
     record = _json_record(data, key)

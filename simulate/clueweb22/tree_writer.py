@@ -1,9 +1,8 @@
 """The writer of a file tree in the ClueWeb22 layout, one data file of one kind at a time.
 
-Files can be written in any order and by any number of processes: each call writes one data file and its offsets, under
-temporary names that are replaced by the real ones when the file is whole. A data file that exists is therefore complete
-(its offsets are put in place first), which is what a build that was killed resumes from. The bytes are a function of
-the records alone.
+Files can be written in any order and by any number of processes. Each call writes one data file and its offsets under
+temporary names, which are renamed when the file is whole, the offsets first. So a data file that exists is complete,
+and a killed build resumes from these. The bytes are a function of the records alone.
 
 Source of every rule: the dataset's documentation (lemurproject.org, ClueWeb22 document details), as condensed in
 ``clueweb22-format.md``.

@@ -1,7 +1,7 @@
 """The demo web on disk: its place, and its build, once and whole.
 
-A demo web has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
-power-law tail that hardly correlate with influence, pages that link to pages of like influence, and sites that differ.
+A demo web has traits that the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A). In-degrees have a
+power-law tail and hardly correlate with influence, pages link to pages of similar influence, and sites differ.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def build_demo(
 ) -> DemoPaths:
     """Build a demo web in ``to``, which must be absent or empty; it appears there only when it is complete.
 
-    What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
+    Leftovers of a killed build beside it are removed. Parameters and errors as for :func:`ensure_demo`.
     """
     from simulate.demo.sites import SMALLEST_SITE  # once, and not where the web is there already
     from simulate.demo.write import Plan, write_web  # likewise

@@ -1,8 +1,8 @@
 """The web as a whole: its sites, their pages, and the links between these.
 
 Within a site: menus, lists, neighbours, related and popular pages. Across sites: links in texts and of home pages.
-Targets are chosen by popularity, whose distribution has a power-law tail, and near the linking page's own quality: the
-assortative mixing that the paper measures (Craw4LLM, section 4.2 and figure 5).
+Targets are chosen by popularity, whose distribution has a power-law tail, and by their likeness to the linking page's
+quality. The paper measures this assortative mixing (Craw4LLM, section 4.2 and figure 5).
 """
 
 from __future__ import annotations

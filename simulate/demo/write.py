@@ -120,7 +120,7 @@ def train_model(path: Path, seed: int) -> None:
 
     Source of the recipe: Li et al. 2024, DataComp-LM, section 4.4: documents known to be good against a sample of the
     crawl, supervised fastText with word bigrams. The crawl is a small web of its own; the good documents are its
-    articles, written anew with more quality. They overlap, so that the scores spread.
+    articles, rewritten with more quality. They overlap, so that the scores spread.
     """
     import fasttext  # for the one process of a build that trains the model
 

@@ -47,19 +47,19 @@ _LANGUAGES: Final = (field_name("Language"), field_name("WARC-Identified-Content
 class WarcCorpus:
     """A collection of archive files, as :func:`simulate.warcs.files.list_files` finds them; keys are normalised URLs.
 
-    Documents are pages: HTML with status 200, and the texts of ``conversion`` records. Their links come from the HTML
-    or, where there is a WAT file beside the archive file, from that. A link has the key of the document that its URL
-    leads to, redirects followed, and None where the collection holds none: as in the paper, a simulated crawl sees what
-    was sampled, and spends no fetches on what surely was not.
+    Documents are pages: HTML with status 200, and the texts of ``conversion`` records. Their links come from the WAT
+    file beside the archive file or, without one, from the HTML. A link has the key of the document that its URL leads
+    to after redirects, or None if the collection lacks it. As in the paper, a simulated crawl sees the sampled pages,
+    and spends no fetches on others.
 
     The archive of a live crawl is replayed as that crawl saw the web: each URL is a document of its own, redirects come
-    when it is fetched, and what the crawl could not have cannot be had.
+    at its fetch, and documents that failed in the crawl fail again.
 
-    ``index`` is the folder of the index. It is made at the first opening, and brought up to date when files have
-    changed, by ``processes`` processes and with a progress bar. Of a page, no more than ``largest`` bytes are read; a
-    look-up of one that has more raises TooLarge.
+    ``index`` is the folder of the index. ``processes`` processes make it at the first opening, and update it when files
+    have changed, with a progress bar. At most ``largest`` bytes of a page are read; a look-up of a larger page raises
+    TooLarge.
 
-    Raises InputError where there are no files or no pages, and where the index cannot be written.
+    Raises InputError if there are no files or no pages, or if the index cannot be written.
     """
 
     name = "warc"
@@ -231,8 +231,8 @@ class WarcCorpus:
     def resolve(self, url: str) -> str | None:
         """Return the key of the document at a URL, or with a WARC-TREC-ID.
 
-        Forgiven is what :func:`~crawl4llm.base.urls.lookup_form` forgives, and a missing scheme. Redirects, revisits
-        and, where they are indexed, canonical links are followed.
+        It accepts the variants of :func:`~crawl4llm.base.urls.lookup_form`, and a missing scheme. It follows redirects,
+        revisits and indexed canonical links.
         """
         if "://" in url:
             return self._at(normalise_url(url))
@@ -264,7 +264,7 @@ class WarcCorpus:
         return None
 
     def _named(self, filed: int, name: str, field: Name) -> str | None:
-        """Return the first document whose record has a name in a field; ``filed`` is what the index files it under."""
+        """Return the first document whose record has a name in a field; ``filed`` is its key in the index."""
         for number in self._index.named(filed):
             key = self._index.key(number)
             try:
@@ -293,7 +293,7 @@ class WarcCorpus:
         return number, at, hops
 
     def _html(self, number: int, stored: StoredRecord) -> Html:
-        """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""
+        """Return the HTML in a record or, if it has none, in the record to which it refers."""
         try:
             if self._index.kind(number) != REVISITED:
                 return html_of_record(stored, self._largest)
@@ -325,7 +325,7 @@ class WarcCorpus:
         return stored
 
     def _wat_links(self, number: int, key: str) -> list[Link] | None:
-        """Return the links in the WAT file; None if there is none, or it does not have the page."""
+        """Return the links in the WAT file; None if the file is missing or does not have the page."""
         place, wat = self._index.links_place(number), self._files[self._index.place(number).file][2]
         if wat is None or not place.length:
             return None

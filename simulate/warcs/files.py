@@ -59,18 +59,18 @@ class Collection(NamedTuple):
     root: Path
     files: list[WarcFile]
     replay: bool = False
-    """Whether all of them are of live crawls; the logs of what those could not have are among the files."""
+    """True if all of them are of live crawls; the logs of failures of those are among the files."""
 
 
 def list_files(given: str | Path) -> Collection:
     """Return the files of a collection: a file, a folder with all below it, a glob pattern, or a list of paths.
 
-    A file is an archive file where its name ends like one's, or it begins like one; any other is a list of paths, one
-    a line, ``#`` comments, gzip or not, relative to the list's folder. A WET file belongs to the archive file that it
-    was made from (in the same folder, or in ``warc`` next to its ``wet``), and is one itself where that is not there.
-    Hidden files are passed over in folders.
+    A file is an archive file if its name or its first bytes are those of one. Any other file is a list of paths
+    relative to the list's folder, one per line, with ``#`` comments, gzip or not. A WET file belongs to the archive
+    file that it was made from (in the same folder, or in ``warc`` next to its ``wet``); without that it is an archive
+    file itself. Hidden files in folders are ignored.
 
-    Raises InputError where nothing is found.
+    Raises InputError if nothing is found.
     """
     path = _absolute(given_path(given))
     folders = _Folders()
@@ -236,15 +236,15 @@ def _name(root: Path, path: Path | None) -> str | None:
 
 _NEVER_ASKED_FOR: Final = {FRONTIER_FULL, HOST_FULL, OPT_OUT}
 _REDIRECTED: Final = "redirected"
-"""The outcome of what the archive has redirects of, as it has of those on the way to a page."""
+"""The outcome of documents whose redirects are in the archive, like those on the way to a page."""
 _COUNT: Final = "not_had"
 
 
 def failures_of(folder: Path) -> Path | None:
-    """Return the log of failures of the live crawl that wrote the archive files in a folder; None where it was none.
+    """Return the log of failures of the live crawl that wrote the archive files in a folder; None if no live crawl did.
 
-    On the archive alone links to what failed would lead nowhere; the crawl took them from its frontier, and so does a
-    simulation.
+    Without the log, links to failed documents would lead nowhere. The crawl took these documents from its frontier, and
+    so does a simulation.
     """
     run = folder.parent
     log = run / FAILURES
@@ -277,7 +277,7 @@ def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:
-        raise MissingRecord(f"{path}: is gone since it was indexed; run {make}") from None
+        raise MissingRecord(f"{path}: was removed after indexing; run {make}") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run {make}")
     why = (

@@ -29,7 +29,7 @@ class IndexOptions(NamedTuple):
     """The options that decide, beside the files, on the content of an index."""
 
     canonical_links: bool = False
-    """Whether a page is also found under the URL that its canonical link names; indexing then takes half as long again.
+    """True to find a page also under the URL of its canonical link; indexing then takes half as long again.
 
     Only links in the first 16 KiB of a page that is not compressed are seen.
     """

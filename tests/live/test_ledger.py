@@ -201,4 +201,4 @@ def test_report_counts_refusals_apart(ran: Ran) -> None:
     assert of_output.splitlines()[-1].startswith("in all ") or "links that were not followed" in of_output
     moved_away = scrapy("report", str(ran.job), "-s", f"OUTPUT_DIR={ran.job}")
     assert moved_away.returncode == 0, moved_away.stderr
-    assert "\nwhat was not fetched is not counted: " in moved_away.stdout
+    assert "\ndocuments that were not fetched are not counted: " in moved_away.stdout

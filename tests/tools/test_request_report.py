@@ -177,7 +177,7 @@ def test_a_day_that_is_none(of: str, day: str, job: Path, tmp_path: Path) -> Non
     given = job if of == "job" else output
     assert error_of(scrapy("report", str(given), f"--since={day}")) == f"--since {day!r} is not a day like 2026-05-31"
     whole = error_of(scrapy("report", str(output), "--since=2026-05-31"))
-    assert whole == f"{output} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that"
+    assert whole == f"{output} is an OUTPUT_DIR; --since needs the log of requests in a JOBDIR: give that"
 
 
 def test_a_simulation_says_that_it_is_one(demo_web: Web, tmp_path: Path) -> None:

@@ -242,9 +242,10 @@ def _number(line: bytes) -> int:
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
-        "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
+        "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
-    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per "
+    "core)")
     add_tasks_option(parser)
 
 
@@ -252,7 +253,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield a line for each problem, or the sound parts. Raises InputError if anything is wrong."""
     dataset = idle_dataset(str(run_folder(opts.arguments[0], settings)), settings)
     if is_unfinished(dataset.base):
-        raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
+        raise InputError(f"{dataset.base}: a purge or repair was interrupted; run its command again")
     executor = read_options(settings).tasks(opts.tasks)
     jobs = opts.jobs or cores()
     with surveyed(dataset, jobs, digests=True, md5=True, label="checking", executor=executor) as facts:
@@ -286,7 +287,7 @@ def _counts(facts: Facts) -> dict[str, int]:
 
 
 CHECK = Action(
-    "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong.",
+    "Read every record and compare digests, indexes, crawl log, MD5 and count files; list all problems.",
     _run,
     "DIR",
     _add_options,

@@ -57,7 +57,7 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
     if problem is not None:
         name, offset, what = problem
         if offset is None:
-            raise InputError(f"{dataset.root / name} {what}; try again when it is finished")
+            raise InputError(f"{dataset.root / name} {what}; try again later")
         raise InputError(f"{dataset.root / name}: record at {offset}: {what}; repair the dataset, then finish it")
     for index, kinds in ((dataset.index, CONTENT), (dataset.text_index, (TEXT,))):
         if index.exists():
@@ -108,20 +108,20 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--sample", type=positive_integer, metavar="K", help="copy every Kth document of each file to --out"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the copy goes: a new folder")
-    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write all of it as a WACZ")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the copy, which must not exist")
+    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write the whole dataset as a WACZ")
 
 
 def _dataset_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset: letters, digits and _ only")
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset; use letters, digits and _ only")
     return text
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
-        raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")
+        raise InputError("--trec-ids and --sample need --out DIR, and --out needs one of them")
     dataset = idle_dataset(opts.arguments[0], settings)
     if opts.wacz is not None:
         check_name(opts.wacz)

@@ -67,11 +67,11 @@ class Dataset:
             if match is None:
                 continue
             if not path.is_file():
-                raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
+                raise InputError(f"{path} is no file, or a dangling link; repair it, or move it away")
             if not _is_text(match[1]):
-                raise InputError(f"{path} has a name that is no UTF-8, which no index can hold; rename it")
+                raise InputError(f"{path} has a name that is not UTF-8, which no index can hold; rename it")
             if match[1] in found:
-                raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
+                raise InputError(f"{path} and {found[match[1]].name} both exist; remove one of them")
             require_within(self.base, path)
             found[match[1]] = path
         if not found:
@@ -89,7 +89,7 @@ class Dataset:
         require_within(self.base, *paths)
         for path in paths:
             if path.exists() and not path.is_file():
-                raise InputError(f"{path} is no file; take it away")
+                raise InputError(f"{path} is no file; move it away")
 
     def _walk(self, folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
@@ -144,7 +144,7 @@ def resumable(dataset: Dataset, settings: BaseSettings) -> Iterator[None]:
     with StoredCrawl(Path(jobdir), change=True) as crawl:
         crawl.require_begun()
         if crawl.output(settings).resolve() != dataset.base.resolve():
-            raise InputError(f"{dataset.given} is not what the crawl in JOBDIR {jobdir} has written")
+            raise InputError(f"{dataset.given} was not written by the crawl in JOBDIR {jobdir}")
         state = crawl.state
         for path, known in (
             (dataset.log, state.log.pages),

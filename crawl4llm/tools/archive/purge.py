@@ -273,13 +273,13 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
-        "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
+        "--export", type=Path, action="append", default=[], metavar="DIR", help="purge this export too; may be repeated"
     )
     parser.add_argument(
         "--listing",
         type=Path,
         metavar="FILE",
-        help="what `scrapy frontier JOBDIR --purge DOMAIN` listed (default: purge-DOMAIN.jsonl in DIR)",
+        help="the list that `scrapy frontier JOBDIR --purge DOMAIN` wrote (default: purge-DOMAIN.jsonl in DIR)",
     )
     add_question_options(parser)
 
@@ -301,7 +301,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 PURGE = Action(
     "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; "
-    "what went is noted in purged.jsonl (also takes --jobs).",
+    "purged.jsonl lists what was removed (also takes --jobs).",
     _run,
     "DOMAIN DIR",
     _add_options,

@@ -61,7 +61,7 @@ def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
     for name, what in list(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
-            raise InputError(f"{path}: {what}; no record of it can be read: take it away, then repair the rest")
+            raise InputError(f"{path}: {what}; no record of it can be read: move it away, then repair the rest")
 
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         with writing(dataset.log):
             new = shutil.copyfile(dataset.log, changes.stage(dataset.log))
             os.truncate(new, whole)
-        yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are taken off"
+        yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are removed"
 
 
 def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
@@ -168,7 +168,7 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
+    parser.add_argument("--discard", action="store_true", help="do not keep the removed bytes")
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 
 REPAIR = Action(
-    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "Cut files back to their last whole page, remove damaged pages, and repair the indexes; removed bytes are kept in "
     "FILE.cut (also takes --jobs).",
     _run,
     "DIR",

@@ -123,7 +123,7 @@ def stage_rewrite(
         _stage_lists(dataset, changes, values)
         for name, changed in list(facts.rows("SELECT name, changed FROM files")):
             if paths[name].stat().st_mtime_ns != changed:
-                raise InputError(f"{paths[name]} changed while it was read; try again when it is finished")
+                raise InputError(f"{paths[name]} changed while it was read; try again later")
     return told
 
 
@@ -201,7 +201,7 @@ def _told(index: str, made: int, unknown: int) -> Iterator[str]:
     if made:
         yield f"{index}: {made:,} entries are made from their records"
     if unknown:
-        yield f"{index}: {unknown:,} records have no entry, for nothing tells whose they are"
+        yield f"{index}: {unknown:,} records have no entry, because their pages are unknown"
 
 
 def _stage_lists(dataset: Dataset, changes: Changes, values: dict[str, tuple[str, int] | None]) -> None:

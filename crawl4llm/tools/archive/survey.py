@@ -145,7 +145,7 @@ def _inspect(
     kind = TEXT if record.kind == "conversion" and refers else record.kind
     found = []
     if kind not in _KINDS and kind != TEXT:
-        found.append("has no WARC-Type that we know")
+        found.append("has no known WARC-Type")
     name = get(_RECORD_ID)
     if not name:
         found.append("has no WARC-Record-ID")

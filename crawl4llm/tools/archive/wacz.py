@@ -95,7 +95,7 @@ def _indexed_files(dataset: Dataset) -> Iterator[Path]:
             named[parsed.place[0]] = None
     for name in named:
         if name not in paths or "/" in name or not name.endswith((".warc", ".warc.gz")):
-            raise InputError(f"{dataset.root / name}: a WACZ holds .warc.gz files that lie in one folder only")
+            raise InputError(f"{dataset.root / name}: a WACZ takes only .warc.gz files of one folder")
         yield paths[name]
     if not named:
         raise InputError(f"{dataset.index} has no entries; there is nothing to replay")

@@ -73,4 +73,4 @@ def _of_commits(history: History, partition: int) -> Iterator[str]:
             yield commit.head.pages
 
 
-COMPACT = Action("put the archive's segments together to files of WARC_MAX_BYTES", _run, "STORAGE")
+COMPACT = Action("merge the archive's segments into files of WARC_MAX_BYTES", _run, "STORAGE")

@@ -38,4 +38,4 @@ def _equation(history: History) -> str:
     return of_batches.equation
 
 
-VERIFY = Action("check that no document is lost or there twice, and the archive is whole", _run, "STORAGE")
+VERIFY = Action("check that no document is lost or repeated, and that the archive is whole", _run, "STORAGE")

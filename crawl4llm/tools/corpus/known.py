@@ -255,14 +255,15 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add the options; ``--jobs`` another action has added."""
     parser.add_argument("--url-field", default="url", metavar="NAME", help="field or column of URLs (default: url)")
-    parser.add_argument("--text-field", default="text", metavar="NAME", help="that of texts (default: text)")
+    parser.add_argument("--text-field", default="text", metavar="NAME", help="field or column of texts (default: text)")
     parser.add_argument(
         "--extract",
         action="store_true",
-        help="take the texts of archived pages too, by TEXT_EXTRACTOR; else their URLs",
+        help="take the texts of archived pages, extracted by TEXT_EXTRACTOR; otherwise only their URLs",
     )
     parser.add_argument(
-        "--exact", action="store_true", help="know texts word for word only: 4 bytes a text, not 148, and no MinHash"
+        "--exact", action="store_true", help="recognise only exact copies of texts: 4 bytes per text, not 148, and no "
+        "MinHash"
     )
 
 

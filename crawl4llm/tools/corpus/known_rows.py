@@ -109,7 +109,7 @@ class RowFile:
             except (ValueError, LookupError, TypeError, AttributeError):
                 yield at, "no CDXJ entry with a URL"
             else:
-                yield at, "an answer of status 4xx or 5xx" if failed else Row(url, None)
+                yield at, "a response with status 4xx or 5xx" if failed else Row(url, None)
 
     def _of_list(self) -> Iterator[tuple[str, Row | str]]:
         for number, url in listed_urls(self.path, "the list"):
@@ -130,7 +130,7 @@ class RowFile:
                 if not wanted:
                     raise InputError(
                         f"{self.path}: has neither a column {self.url_field!r} nor {self.text_field!r}, but "
-                        f"{harmless(', '.join(names))[:200]}; name them: --url-field, --text-field"
+                        f"{harmless(', '.join(names))[:200]}; name the columns: --url-field, --text-field"
                     )
                 for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
                     columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in wanted}

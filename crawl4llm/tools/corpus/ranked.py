@@ -43,7 +43,7 @@ def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]
                 yield f"https://{host}/"
         if found == number:
             break
-    more = f", {odd:,} are no domains" if odd else ""
+    more = f", {odd:,} are not domains" if odd else ""
     yield f"# of {number:,} hosts of highest PageRank in {path.name}, {left_out:,} are left out by the list{more}"
 
 

@@ -58,7 +58,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
     log, warc = PreadFile(Path(output) / crawl_log.NAME), Path(output) / WARC
     key, near = line_at(log, int(offset)).get("id"), int(offset) / max(log.size, 1)
     if not isinstance(key, str):
-        raise InputError("the crawl log was changed; the page is not there any more")
+        raise InputError("the crawl log was changed; the page is no longer in it")
     if (warc / TEXT_INDEX_NAME).exists():
         found = read_record(warc, _entry(warc / TEXT_INDEX_NAME, key, near)).decode(errors="replace")
     else:

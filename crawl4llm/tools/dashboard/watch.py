@@ -115,7 +115,7 @@ class Watch:
             json.dumps(figures, allow_nan=False)
             facts |= figures
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            facts["fault"] = f"{series.NAME} is damaged; remove it, and the crawl log is read in its place"
+            facts["fault"] = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
         except (InputError, OSError) as error:
             facts["fault"] = harmless(str(error))
         return facts

@@ -103,8 +103,8 @@ def _reach(subject: Subject) -> Table:
     return Table(
         id="reach",
         title="Pages in reach of the seeds",
-        definition="Documents that can be reached over any number of links from the run's seeds, those included, and "
-        "the oracle pages among them: no crawl from these seeds can find more.",
+        definition="Documents that the run's seeds can reach over any number of links, seeds included, and the oracle "
+        "pages among them. No crawl from these seeds can find more.",
         columns=["Run", "Seeds", "Reachable", "Share of the corpus", "Reachable oracle pages", "Share of the oracle"],
         rows=rows,
     )

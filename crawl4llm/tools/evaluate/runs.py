@@ -90,7 +90,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
             if theirs[what] != facts[0][what]:
                 raise InputError(
                     f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
-                    "the other; evaluate them by themselves"
+                    "the other; evaluate them separately"
                 )
     named = zip(paths, facts, _names(paths, facts), _groups(paths, facts), strict=True)
     return [_read(path, theirs, name, group) for path, theirs, name, group in named]
@@ -190,7 +190,8 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
                 known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
                 numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
             except (LookupError, TypeError, ValueError):
-                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
+                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl "
+                f"log") from None
         if not keys:
             return
         yield [*packed(keys), *packed(parents), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
@@ -218,7 +219,7 @@ def _why_unfinished(path: Path) -> str | None:
     try:
         stats = read_json(path / STATS)
     except FileNotFoundError:
-        return f"it still runs or was killed: there is no {STATS}"
+        return f"it is running or was killed: there is no {STATS}"
     except (OSError, ValueError):
         return f"its {STATS} cannot be read"
     require_fit(path / STATS, stats)

@@ -318,13 +318,13 @@ class Subject:
         numbers = self.survey.documents.numbers_of(run.keys)
         if (numbers == ABSENT).any():
             key = run.keys[int(np.argmax(numbers == ABSENT))]
-            raise InputError(f"{run.path / NAME}: names {key}, which the corpus does not hold; is it another corpus's?")
+            raise InputError(f"{run.path / NAME}: names {key}, which is not in the corpus; is it of another corpus?")
         pages, times = np.unique(numbers, return_counts=True)
         if (times > 1).any():  # it would count twice in recall
             key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
             raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
         if len(pages) and run.seeds and (self.survey.documents.numbers_of(run.seeds) == ABSENT).all():
-            raise InputError(f"{run.path / SEEDS}: the corpus holds none of its seeds; is it another corpus's?")
+            raise InputError(f"{run.path / SEEDS}: none of its seeds is in the corpus; is it of another corpus?")
         return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:

@@ -27,8 +27,8 @@ _RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influen
 TOO_FEW: Final = "too few sets to say"
 NOT_DISTINGUISHED: Final = (
     "Not distinguished: the paired randomisation test of the areas from the same seeds, adjusted for the number of "
-    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets it could not give '
-    "less, whatever the runs are."
+    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets the test cannot '
+    "give less, for any runs."
 )
 _LOOKS_AHEAD = 1.5
 """Documents fetched per page crawled, from which the verdict says so."""
@@ -190,7 +190,7 @@ def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
     best, second = ranked[:2]
     areas = best.means[AREA], second.means[AREA]
     if areas[0] == areas[1]:
-        yield f"None is best: over {over}, {best.policy} and {second.policy} had found as much of the oracle set."
+        yield f"No policy is best: over {over}, {best.policy} and {second.policy} found as much of the oracle set."
         return
     times = f": {areas[0] / areas[1]:.2f} times as much" if areas[1] else ""
     yield (
@@ -206,7 +206,7 @@ def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_set
     needed = sets_needed(len(ranked))
     takes = f"it takes runs of each policy from {needed or 'more'} sets of seeds, the same for all"
     if pair is None or seed_sets < 2:
-        yield f"How much of that is chance is not known: {takes}."
+        yield f"The test cannot tell how much of that is chance: {takes}."
         return
     lead = f"It was ahead of {second} from {pair.better if pair.policy == best else pair.worse} of {seed_sets} sets"
     if too_few(len(ranked), seed_sets):

@@ -393,5 +393,5 @@ def _is_ours(index: Path) -> bool:
 def _without_index(run: Path) -> str:
     folder = run / WARC
     if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
-        return f"{WARC}/{INDEX_NAME} is missing; make it anew: {command('archive', 'repair', run)}"
+        return f"{WARC}/{INDEX_NAME} is missing; make it again: {command('archive', 'repair', run)}"
     return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"

@@ -26,7 +26,7 @@ OPT_OUT_FIELDS: Final = ("robots", "opt-out")
 OPT_OUTS_KNOWN: Final = "opt_outs_known"
 """The entry of the manifest that says of each source whether it tells opt-outs; older exports have none."""
 UNKNOWN_OPT_OUTS: Final = (
-    "its archive does not tell of all pages what heads of responses and files of sites said; HTML was read"
+    "its archive lacks the signals of response heads and site files for some pages; signals in HTML were read"
 )
 
 _TOKENS: Final = "tokens"
@@ -36,17 +36,17 @@ _FIELDS: Final = {
     "source": ("string", "always `crawl4llm`, for dolma"),
     "created": ("string", "the date, or nothing; for dolma"),
     "url": ("string", "of the page"),
-    "date": ("string", "when the page was fetched, in UTC"),
-    "language": ("string", "as archived, or else as the text shows; null where that is not clear"),
-    "influence": ("float64", "the score of the text by the model below, higher is better; null where it has none"),
-    "words": ("int64", "of the text: what stands between blanks"),
-    "link_share": ("float64", "share of the text's words that stand in links, from 0 to 1; null without HTML"),
-    "warc_file": ("string", "the archive file that the page lies in"),
-    "warc_offset": ("int64", "where its record begins there"),
-    "warc_length": ("int64", "how long the record is"),
+    "date": ("string", "time of the fetch, in UTC"),
+    "language": ("string", "as archived, or else detected in the text; null if unclear"),
+    "influence": ("float64", "the score of the text by the model below, higher is better; null without a score"),
+    "words": ("int64", "words of the text, divided by blanks"),
+    "link_share": ("float64", "share of the text's words in links, from 0 to 1; null without HTML"),
+    "warc_file": ("string", "the archive file of the page"),
+    "warc_offset": ("int64", "offset of its record in that file"),
+    "warc_length": ("int64", "length of the record"),
     "digest": ("string", "the record's WARC-Payload-Digest"),
-    "opt_out_signals": ("string", "what site and page said of its uses, which does not forbid training; null: nothing"),
-    _TOKENS: ("int64", "of the text, by the tokenizer that is named above"),
+    "opt_out_signals": ("string", "signals of site and page about its uses, none of which forbids training; or null"),
+    _TOKENS: ("int64", "tokens of the text, by the tokenizer named above"),
 }
 _METADATA: Final = {
     "WARC-Target-URI": "string",
@@ -100,7 +100,7 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{documents:,} documents with {counted}, {size:,} bytes of text, in {len(names):,} files. "
         f"Made by `scrapy export` of crawl4llm {cell(manifest.get('crawl4llm'))}. `manifest.json` has the size and "
-        "SHA-256 of each file, and all settings. A purge writes it and this card anew."
+        "SHA-256 of each file, and all settings. A purge rewrites it and this card."
     )
     yield from ("", "```python", 'datasets.load_dataset("path/of/this/folder", split="train")', "```", "")
     if form.endswith("zst"):
@@ -170,19 +170,19 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
     left_out = sum(count for why, count in manifest.get("left_out", {}).items() if why.startswith(f"{OPT_OUT}/"))
     yield (
         f"## Opt-outs\n\nPages that opt out of training are left out, {left_out:,} in all (`opt_out/...` above, by "
-        "signal): by what their site said before they were fetched, by the heads of responses and of HTML, or by what "
-        "the archives know to have been said later."
+        "signal): by signals of their site before the fetch, by the heads of responses and of HTML, or by later "
+        "signals in the archives."
     )
     yield ""
     known = zip(manifest.get("sources", []), manifest.get(OPT_OUTS_KNOWN, []), strict=False)
     unknown = [cell(source.get("given")) for source, tells in known if not tells]
     yield from (f"**Opt-outs unknown** of {given}: {UNKNOWN_OPT_OUTS}.\n" for given in unknown)
-    title = "What the archives say of how their pages were fetched:"
+    title = "How the pages were fetched, according to the archives:"
     yield from _table(title, ("source", *OPT_OUT_FIELDS), rows)
     columns = ("date", "domain", "documents")
     purged = [tuple(cell(purge[name]) for name in columns) for purge in manifest.get("purged", [])]
-    yield from _table("Taken out since, for sites that opted out:", columns, purged)
-    yield from ("To take out another site: `scrapy archive purge DOMAIN ARCHIVE --export FOLDER`.", "")
+    yield from _table("Removed since, for sites that opted out:", columns, purged)
+    yield from ("To remove another site: `scrapy archive purge DOMAIN ARCHIVE --export FOLDER`.", "")
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
 
-_KILLED = "a process was killed while writing; export again, maybe with fewer SCORING_WORKERS, to go on"
+_KILLED = "a process was killed while writing; run the export again, maybe with fewer SCORING_WORKERS, to resume it"
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
 _LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
@@ -189,7 +189,7 @@ class _Export:
             if fault := unknown_language(table.languages, self._wanted.languages):
                 raise InputError(fault)
             if self._wanted.selects_by_influence and not selection.documents and not table.has_influence:
-                raise InputError("no page has an influence score to select by; set SCORER_MODEL, to score them")
+                raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
             shards, found = self._write(selection.parts)
             if not found:
                 break
@@ -321,8 +321,8 @@ class _Export:
         if len(models) > 1:
             first, second = [f"{given} ({digest})" for digest, given in models.items()][:2]
             raise InputError(
-                f"influence scores of {first} and {second} are of different models and do not compare; export them "
-                "apart, or without selecting by influence"
+                f"influence scores of {first} and {second} are of different models and cannot be compared; export "
+                f"them separately, or without selecting by influence"
             )
 
     def _oracle(self) -> float:

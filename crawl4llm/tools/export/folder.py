@@ -93,7 +93,8 @@ class ExportFolder:
                 if not goes_on:
                     raise
                 raise InputError(
-                    f"--out {self.path}: what an earlier process left in {_WORK}/ is damaged ({type(error).__name__}); "
+                    f"--out {self.path}: the work of an earlier process in {_WORK}/ is damaged "
+                    f"({type(error).__name__}); "
                     "remove it, and export again"
                 ) from None
 
@@ -123,7 +124,7 @@ class ExportFolder:
         for shard in listed_shards(self.path, manifest):
             path = self.documents / shard["name"]
             if not path.exists() or path.stat().st_size != shard["bytes"]:
-                raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
+                raise InputError(f"{path} is missing or was changed; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return the facts noted under a name; empty where none are. After LISTED, the work depends on the request."""
@@ -218,7 +219,7 @@ def report(
     yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
     if left_out["not_indexed"]:
         yield (
-            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or repair its archive, and "
-            "export again to have them"
+            "not_indexed: pages that index.cdxj does not name yet. To export them, finish the crawl or repair its "
+            "archive, and export again"
         )
         yield from (f"  {command('archive', 'repair', given)}" for given in archives)

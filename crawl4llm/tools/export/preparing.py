@@ -222,7 +222,7 @@ class Share(NamedTuple):
 
 
 def shares_of(documents: int, tasks: int) -> list[Share]:
-    """Divide documents into ``shares`` shares at most."""
+    """Divide documents into ``tasks`` shares at most."""
     ends = [documents * task // tasks for task in range(tasks + 1)]
     return [Share(*place, SPOOL - 1 - task) for task, place in enumerate(pairwise(ends)) if place[0] < place[1]]
 

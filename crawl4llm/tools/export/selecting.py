@@ -180,9 +180,9 @@ def unknown_language(languages: Iterable[str | None], wanted: Sequence[str]) -> 
         return None
     known = sorted(filter(None, held))
     if not known:
-        return "--language: no page has a language that its archive says or its text shows; export without --language"
+        return "--language: no page has a known language; export without --language"
     listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
-    return f"--language {' '.join(wanted)}: no page is in it; there are {listed}"
+    return f"--language {' '.join(wanted)}: no page is in it; languages of the pages: {listed}"
 
 
 def matches(language: str | None, wanted: Sequence[str]) -> bool:

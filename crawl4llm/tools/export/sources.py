@@ -141,7 +141,7 @@ def run_settings(run: Path | None) -> Mapping[str, Any]:
     """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged."""
     settings = {} if run is None else read_json(run / SETTINGS)
     if run is not None and not settings and (run / SETTINGS).exists():
-        raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
+        raise InputError(f"{run / SETTINGS} is damaged; restore the crawl's own, or remove it to export without it")
     return settings
 
 

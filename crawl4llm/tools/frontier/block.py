@@ -30,10 +30,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     jobdir = JobDir(given, lock=False)
     assert jobdir.job is not None
     if jobdir.job["digests"].get("corpus_digest") != LIVE:
-        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; while it is paused there is --purge")
+        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; use --purge while it is paused")
     control, changed = set_blocked(given, domain.name, blocked=blocked)
     holder = jobdir.holder()
-    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
+    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, applies it within a second"
     yield from _told(domain.name, control, when if changed else None, blocked=blocked)
     publish_blocked(given, find_output(given, jobdir.job, settings.get("OUTPUT_DIR")))
 
@@ -48,7 +48,7 @@ def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
         raise InputError(f"STORAGE {url} holds a simulation, which sends nothing")
     controls = Controls(history.storage)
     changed = controls.set_blocked(name, blocked=blocked)
-    when = "each worker heeds it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
+    when = "each worker applies it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
     yield from _told(name, controls.control, when, blocked=blocked)
 
 
@@ -60,8 +60,9 @@ def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> It
 
 
 BLOCK = Action(
-    "send nothing more to a domain, and all below it, and leave it out of exports; also while the crawl runs",
+    "block a domain and all below it: send it no more requests, and leave it out of exports; works while the crawl "
+    "runs",
     partial(_run, blocked=True),
     "DOMAIN",
 )
-UNBLOCK = Action("block a domain no longer", partial(_run, blocked=False), "DOMAIN")
+UNBLOCK = Action("undo --block for a domain", partial(_run, blocked=False), "DOMAIN")

@@ -159,7 +159,7 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
 
 
 PURGE = Action(
-    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
+    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list its archived pages",
     _run,
     "DOMAIN",
     add_question_options,

@@ -110,4 +110,4 @@ def _damaged(what: str) -> InputError:
     return InputError(f"{what} is damaged; restore it from a backup or begin a new crawl")
 
 
-VERIFY = Action("check the JOBDIR and that the output holds what was committed", _run)
+VERIFY = Action("check the JOBDIR, and that the output holds everything that was committed", _run)

@@ -66,7 +66,7 @@ def overview(log: Log, owners: int) -> Iterator[Part]:
         yield ""
     about = "at least " if forgot else ""
     yield Fact("all_owners", len(by_owner), "")
-    yield Line(f"{about}{len(by_owner):,} owners; shown are {len(largest):,}; least delay is in seconds")
-    yield Line("requests went out; unsent are those that ended before, as a look-up or a connection failed")
+    yield Line(f"{about}{len(by_owner):,} owners; {len(largest):,} are shown; least delay is in seconds")
+    yield Line("requests were sent; unsent requests ended before, because a look-up or a connection failed")
     if log.damaged:
-        yield f"{log.damaged:,} damaged lines were passed over"
+        yield f"{log.damaged:,} damaged lines were skipped"

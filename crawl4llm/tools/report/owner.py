@@ -71,7 +71,7 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
         least, median = min(delays), _median(delays)
         yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
     if log.damaged:
-        yield f"{log.damaged:,} damaged lines were passed over"
+        yield f"{log.damaged:,} damaged lines were skipped"
 
 
 def _line(*values: Any) -> str:

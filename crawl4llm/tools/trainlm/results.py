@@ -25,7 +25,7 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
     """
     plan = load_plan(folder)
     if trained and (missing := missing_jobs(folder, plan)):
-        raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; the same command does them")
+        raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; run the same command again")
     names = [target["name"] for target in plan["targets"]]
     found: dict[tuple[int, int], list[dict[str, float]]] = {}
     speeds = []

@@ -41,7 +41,7 @@ _TRAIN: Final = (
 )
 """Code of the trainer's process, which ends with this one, even if a second Ctrl-C or SIGKILL ends this one."""
 _PACKAGES: Final = ("jax", "equinox", "optax")
-_KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
+_KILLED: Final = "was killed, maybe for lack of memory; the same command resumes it"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _refuse_shared(arms: Sequence[Arm], targets: Sequence[str]) -> None:
         for arm in arms:
             run = Path(arm.facts["path"]).resolve()
             if run == target or run in target.parents or target in run.parents:
-                raise InputError(f"--target {given}: is shared with the run {run}; give texts of elsewhere")
+                raise InputError(f"--target {given}: shares texts with the run {run}; give other texts")
 
 
 def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -> dict[str, Any]:
@@ -239,5 +239,5 @@ def _speed(results: Results) -> Iterator[Part]:
         return
     shown = f"{speed['tokens_a_second']:,.0f} tokens a second on {speed['device']}"
     if speed["share_of_peak"] is not None:
-        shown += f", {speed['share_of_peak']:.1%} of its peak (docs/trainlm.md says how that is counted)"
+        shown += f", {speed['share_of_peak']:.1%} of its peak (see docs/trainlm.md)"
     yield Fact("speed", speed, shown)

@@ -95,7 +95,7 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
         fault: str | None = receiver.recv()
     except EOFError:
         process.join()
-        fault = f"its process has ended with {process.exitcode}, maybe for want of memory"
+        fault = f"its process has ended with {process.exitcode}, maybe for lack of memory"
     finally:
         process.kill()
         process.join()

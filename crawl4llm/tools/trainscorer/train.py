@@ -153,13 +153,13 @@ def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterato
     for positive, count in trained_on.items():
         if count < _FEW:
             name = "positive" if positive else "negative"
-            yield f"Warning: trained on {count:,} {name} texts only; with less than some {_FEW:,}, expect little"
+            yield f"Warning: trained on {count:,} {name} texts only; with fewer than {_FEW:,}, expect little"
     for model in models:
         error = model.measures.expected_calibration_error
         if error > _UNCALIBRATED:
             yield (
-                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): they order "
-                "pages, but a threshold such as 0.5 means little"
+                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): their order "
+                f"is usable, but a threshold such as 0.5 means little"
             )
 
 

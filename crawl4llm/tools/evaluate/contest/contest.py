@@ -82,7 +82,7 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         if len(track.webs) * track.seed_sets > MOST_PAIRS:
             raise InputError(
                 f"track {track.name} has {len(track.webs)} webs with {track.seed_sets} sets of seeds each; a contest "
-                f"has {MOST_PAIRS} in all at most"
+                f"takes at most {MOST_PAIRS} in all"
             )
         entrants = read_entrants(wanted.policies or default_names(), settings)
         results = _Contest(track, entrants, wanted, settings).results()

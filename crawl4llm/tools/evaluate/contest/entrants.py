@@ -60,7 +60,7 @@ def read_entrants(names: Sequence[str], settings: BaseSettings) -> list[Entrant]
     for name in names:
         entrant = _entrant(name, settings)
         if entrant.name in found:
-            raise InputError(f"--policies: two are called {entrant.name}; name each once, and give files other names")
+            raise InputError(f"--policies: two are called {entrant.name}; name each once, and rename files if needed")
         found[entrant.name] = entrant
     return list(found.values())
 

@@ -50,7 +50,7 @@ def _notes(results: Results) -> Iterator[str]:
         f"{len(results.webs)} webs ({about['half']} part), {about['seed_sets']} sets of {about['seeds']} seeds on "
         f"each, {about['batch']} pages a batch; crawl4llm {about['version']}, code {about['code']}."
     )
-    yield "The same inputs and version give the same numbers. What they mean, and how to cite them: docs/contest.md."
+    yield "The same inputs and version give the same numbers. docs/contest.md says what they mean and how to cite them."
     areas = {standing.policy: standing.means[AREA] for standing in results.standings(results.differences())}
     for target, losses in results.about.get(LEARNT, {}).items():
         yield correlation_note(target, losses, areas)
@@ -154,7 +154,7 @@ def _by_web(results: Results, ranked: Sequence[Standing]) -> Table:
     return Table(
         id="by-web",
         title="Each web by itself",
-        definition=f"{_AREA}, here of one web. Mean influence: of the pages crawled by then that have a score.",
+        definition=f"{_AREA}, here of one web. Mean influence: of the crawled pages with a score, up to that point.",
         columns=("Web", "Policy", "Area", "±", *_RECALLS, *influences),
         rows=rows,
     )

@@ -158,8 +158,8 @@ def _divided(web: MemoryWeb, half: str) -> tuple[MemoryWeb, str | None]:
         return web.of_hosts(web.title, lambda host: half_of(host) == wanted), half
     if half != REPORTING:
         raise InputError(
-            f"{web.title} has {len(hosts)} hosts, and with fewer than {_FEWEST_HOSTS} there is no half to tune on; "
-            f"leave out --half {half}, or give another web"
+            f"{web.title} has {len(hosts)} hosts, but tuning on a half needs {_FEWEST_HOSTS}; leave out --half "
+            f"{half}, or give another web"
         )
     return web, None
 

@@ -167,12 +167,12 @@ class FetchedPages(MemoryWeb):
 
     def page(self, key: str) -> PageRecord:
         if key not in self._fetched:
-            raise InputError(f"it reads the page {key} before its fetch; a policy that does says looks_ahead = True")
+            raise InputError(f"it reads the page {key} before its fetch; such a policy must set looks_ahead = True")
         return super().page(key)
 
     def inlinks(self, key: str) -> list[Link]:
         if INLINKS not in self._parts:
-            raise InputError(f"it reads links to {key}; a policy that does names inlinks in its corpus_parts")
+            raise InputError(f"it reads links to {key}; such a policy must name inlinks in its corpus_parts")
         return super().inlinks(key)
 
 
