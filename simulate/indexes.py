@@ -138,7 +138,7 @@ class Columns:
 
 
 def open_columns(folder: Path, manifest: Mapping[str, Any], codes: Mapping[str, Code], make: str) -> Columns:
-    """Open the columns of an index. Raises InputError where its manifest names another folder than one of its own."""
+    """Open the columns of an index. Raises InputError if its manifest names another folder than one of its own."""
     return Columns(within(folder, manifest["columns"], folder / MANIFEST), codes, make)
 
 
@@ -234,7 +234,7 @@ def build_index(
     ``make_part`` makes a part, or returns the fault of a file of which nothing can be read; ``run`` does so for those
     that are missing. ``current`` gives the manifest of an index that is whole. ``write`` writes the columns and returns
     a new manifest; it is given the faults by the paths of the parts. Entry points of ``beside`` stay. Raises InputError
-    where the folder cannot be written.
+    if the folder cannot be written.
     """
     with locked(folder), writing(folder):
         (folder / "parts").mkdir(exist_ok=True)

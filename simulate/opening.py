@@ -54,7 +54,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 
 def demo_web() -> DemoPaths:
-    """Return the demo web of this project, built where it is not there yet. Raises InputError."""
+    """Return the demo web of this project; build it if it is missing. Raises InputError."""
     from simulate.demo.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())

@@ -158,7 +158,7 @@ class Visited:
 def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Corpus, PageRater]:
     """Open the corpus, and what rates its pages; ``others``: more scorers, by name. Raises InputError.
 
-    The demo web, which is built where it is missing, has its own model.
+    The demo web, which is built if it is missing, has its own model.
     """
     options = read_options(settings)
     if options.scorer_model is None and options.corpus == DEMO:

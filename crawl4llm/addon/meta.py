@@ -14,7 +14,7 @@ from crawl4llm.live import forget_captures
 GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""
 INFLUENCE: Final = "influence"
-"""Key by which a callback finds the influence score of its page, None where it has none."""
+"""Key by which a callback finds the influence score of its page, None if it has none."""
 RATED: Final = "crawl4llm_rated"
 """Key of the scorer's whole answer about a page, until the page is archived."""
 ASKED: Final = "crawl4llm_asked"
@@ -81,7 +81,7 @@ def as_score(value: Any) -> float | None:
 
 
 def influence_of(response: Response) -> float | None:
-    """Return the influence score of a page; None where it has none."""
+    """Return the influence score of a page; None if it has none."""
     influence: float | None = response.meta.get(INFLUENCE)
     return influence
 

@@ -52,7 +52,7 @@ class PageScoring:
         return cls(AddonRun.of(crawler))
 
     def process_request(self, request: Request) -> None:
-        """Drop what nothing may be sent to; and ask all parts, unless our scheduler has."""
+        """Drop requests that may not be sent; and ask all parts, unless our scheduler has."""
         if self._run.failure is not None or (self._concerns(request) and self._run.parts_asked):
             return
         try:
@@ -224,7 +224,7 @@ class PageRecording:
             self._run.publish("influence/mean", self._counters.mean_influence)
 
     def _rated(self, response: TextResponse, influence: float | None, read: ReadPage) -> Rated:
-        """Let the parts see a page, and note in its meta what they say of its links."""
+        """Let the parts see a page, and record in its meta what they say about its links."""
         assert response.request is not None
         parts, rating = self._run.parts, response.meta.pop(meta.RATED, None)
         rated = parts.rated(self._counters.crawled, influence, rating, read)

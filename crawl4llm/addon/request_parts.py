@@ -1,4 +1,4 @@
-"""The parts of a crawl in the add-on: what they say of requests, and of the pages that are fetched."""
+"""The parts of a crawl in the add-on: they judge requests and fetched pages."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class RequestParts:
     # -- pages ----------------------------------------------------------------------------------------------------
 
     def rated(self, place: int, influence: float | None, rating: RatedText | None, read: ReadPage) -> Rated:
-        """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
+        """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: the scorer's result for its
         HTML."""
         page = Rated(influence, *(rating[2:] if rating else ()))
         page.key, page.url, page.noindex = normalise_url(read.url), read.url, read.noindex

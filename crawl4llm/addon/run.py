@@ -1,4 +1,4 @@
-"""The run of the add-on: what its components share during a crawl: workers, archive, crawl log and figures."""
+"""The run of the add-on: workers, archive, crawl log and figures, which its components share during a crawl."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OPTIONS = (
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
 _WENT = ("TEXT_TIME_LIMIT", "WARC_FSYNC")
-"""Those that it does not have any more; each is told (crawl4llm.options.WENT)."""
+"""Removed settings; each is reported (crawl4llm.options.WENT)."""
 
 _DOORS = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 

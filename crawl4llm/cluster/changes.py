@@ -1,4 +1,4 @@
-"""Changes of a store as bytes: each with its table, key and value, or what of the value is another than before.
+"""Changes of a store as bytes: each with its table, key and value, or with the changed part of the value.
 
 Keys ascend within a table, so that of each one only what the one before does not begin with is told. Of a document,
 what changes is mostly its score, in the middle; of all else, which is JSON, a few numbers here and there.
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from crawl4llm.frontier import CURRENT, TABLES, is_document
 
 _IN_PART: Final = ("state", CURRENT)
-"""Tables of whose values is told what has changed of them."""
+"""Tables for whose values only the changed part is written."""
 _HEAD: Final = struct.Struct("<BHHI")
 """Kind; bytes of the key that are as before, and others; bytes of the value."""
 _ENDS: Final = struct.Struct("<HH")

@@ -49,7 +49,7 @@ class Pages:
         self.look_again()
 
     def look_again(self) -> None:
-        """List again what is compacted."""
+        """List the compacted objects again."""
         self._names = list(self._storage.names(WARC))
         self.compacted = [name for name in self._names if name.endswith(_SEGMENTS)]
         """The lists of segments, in their order."""
@@ -166,14 +166,14 @@ class Pages:
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
     def _find(self, name: str) -> tuple[str, Segment] | None:
-        """Return what the name of the object begins with that holds a segment, and where it lies there."""
+        """Return the beginning of the name of the object that holds a segment, and the segment's place in it."""
         if not (at := bisect_right(self.compacted, _base(name) + _SEGMENTS)):
             return None
         base, segments = self._read(self.compacted[at - 1])
         return None if (segment := segments.get(name)) is None else (base, segment)
 
     def _read_list(self, name: str) -> tuple[str, dict[str, Segment]]:
-        """Return what the name of the object begins with, and its segments by name."""
+        """Return the beginning of the object's name, and its segments by name."""
         found = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
         segments = [Segment(*segment) for segment in found]
         return _object(segments), {segment.name: segment for segment in segments}
@@ -194,11 +194,11 @@ def _suffix(name: str) -> str:
 
 
 def _base(name: str) -> str:
-    """Return what the name of the list begins with whose first segment this is."""
+    """Return the beginning of the name of the list that starts with this segment."""
     _, folder, pages = name.split("/")
     return f"{WARC}{folder}-{pages.split('-')[1]}"
 
 
 def _object(segments: Sequence[Segment]) -> str:
-    """Return what the names begin with of the object of segments and of their indexes."""
+    """Return the beginning of the names of the object of segments and of their indexes."""
     return f"{_base(segments[0].name)}-{_base(segments[-1].name).removeprefix(WARC)}"

@@ -114,7 +114,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return bool(some)
 
     def follow(self, links: CrawledPage) -> None:
-        """Let the partition follow links that all their owner's documents are in; drop them where it is another's."""
+        """Let the partition follow links that all their owner's documents are in; drop them if the owner is another
+        partition's."""
         partition = self._own.get(self._common.partitions.of(links.entry.key))
         if partition is not None:
             partition.crawl.follow(links)
@@ -157,7 +158,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         )
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Merge what was fetched, and do all else that is due. Raises InputError."""
+        """Merge fetched documents, and do all other due work. Raises InputError."""
         if not self._tasks:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
             self._tasks.append(asyncio.ensure_future(self._pulse_on()))
             if self._heeding is not None:
@@ -184,7 +185,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._was_idle = is_idle
 
     async def wind_up(self) -> None:
-        """Commit what was fetched, and hand the partitions over."""
+        """Commit fetched documents, and hand the partitions over."""
         for task in self._tasks:
             task.cancel()
         self._of.clear()
@@ -207,7 +208,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     # -- one thing after the other --------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
-        """Begin: read what is there, and take partitions."""
+        """Begin: read the storage, and take partitions."""
         if self._heeding is not None:
             await self._heeding.look()  # before anything is asked for
         await self._put_requests()  # those that a worker before has left here
@@ -259,7 +260,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await self._spool.put()
 
     async def _look_around(self) -> None:
-        """Look after leases, and read what others have put."""
+        """Renew leases, and read the objects of other workers."""
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
@@ -341,8 +342,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return self._heeding is None or self._heeding.hears
 
     async def _open(self, number: int) -> None:
-        """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
-        may still do goes nowhere."""
+        """Begin with a partition as the storage has it, and put a commit at once, so that objects which its previous
+        worker may still do goes nowhere."""
         told = await asyncio.to_thread(told_of, self._storage, number)
         await self._post.look([number])
         partition = ContinuousPartition(number, self._common, *told)

@@ -143,8 +143,8 @@ class ContinuousPartition(OnePartition):
         self.crawl.granted = quota - self.returned
 
     def expected(self, order: bytes, lately: Sequence[float]) -> float:
-        """Return the influence that can be expected of a document, by its score and what scores meant for its last
-        pages; ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
+        """Return the expected influence of a document, by its score and the meaning of scores for its last pages;
+        ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
         own, score = self.lately.sums, max(score_of(order), 0.0)
         weight = _PRIOR / lately[2] if lately[2] else 0.0
         scores = own[1] + weight * lately[1]
@@ -203,7 +203,7 @@ class ContinuousPartition(OnePartition):
             crawl.commit_now()
 
     async def advance(self) -> None:
-        """Merge what was fetched. Raises InputError."""
+        """Merge fetched documents. Raises InputError."""
         self._best = None
         self.is_dirty = True
         await self.crawl.advance()
@@ -293,7 +293,7 @@ class ContinuousPartition(OnePartition):
         self.prepared.append(Prepared(commit, segment, snapshot))
 
     def put(self, prepared: Prepared) -> Commit | None:
-        """Put a commit into the storage; None where another worker has put one of its number. Of a thread's own: it
+        """Put a commit into the storage; None if another worker has put one with its number. Of a thread's own: it
         touches nothing but the storage. Raises StorageError."""
         storage, (commit, segment, snapshot) = self._common.storage, prepared
         if segment is not None:

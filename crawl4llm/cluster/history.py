@@ -30,7 +30,7 @@ class Figures:
         self._stored: dict[tuple[int, bytes], bytes] = {}
 
     def take(self, partition: int, commit: journal.Commit) -> None:
-        """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
+        """Note the state in a partition's next commit. Raises ValueError if that does not go with those before."""
         for table, key, value in records(unpacked(commit.changes)):
             if table == "state" and key in (CRAWL, FRONTIER_STATE) and value is not None:
                 before = self._stored.get((partition, key), b"")
@@ -89,7 +89,7 @@ class News(NamedTuple):
 
 
 class History:
-    """Reads what a storage has. Raises InputError where it holds no crawl, or is damaged."""
+    """Reads a storage. Raises InputError if it holds no crawl, or is damaged."""
 
     def __init__(self, url: str) -> None:
         self.storage = Storage(url)
@@ -105,7 +105,7 @@ class History:
         """True in continuous order, which has journals instead of batches."""
 
     def commits(self) -> Iterator[tuple[int, journal.Commit]]:
-        """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
+        """Yield partition and commit of all journals, by turn and partition. Raises InputError if one is missing."""
         journals = (self._journal(partition) for partition in range(self.partitions))
         return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
 
@@ -137,18 +137,18 @@ class History:
         return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
     def plan(self, iteration: int) -> Plan | None:
-        """Return a batch; None where it is not planned yet."""
+        """Return a batch; None if it is not planned yet."""
         plan = shapes.read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
         return None if plan is None else Plan(*plan)
 
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
-        """Return what the partitions offered; nothing where one has not yet."""
+        """Return the offers of the partitions; nothing if one is missing."""
         return self._of_all(
             iteration, objects.OFFER, lambda name, data: shapes.read(self.storage, name, data, shapes.OFFER)
         )
 
     def exchanges(self, iteration: int) -> list[Exchange]:
-        """Return what came of a batch, by partition; nothing where one has not put it yet."""
+        """Return the results of a batch, by partition; nothing if one is missing."""
         of = self.partitions
         return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
 
@@ -175,7 +175,7 @@ class History:
 
 
 def news_of(offers: Sequence[Mapping[str, Any]]) -> News:
-    """Return what offers say of the iteration before."""
+    """Return the results of the iteration before, from offers."""
     visited: dict[int, tuple[int, int]] = {}
     lines: dict[int, list[tuple[Any, ...]]] = {}
     counts: Counter[str] = Counter()

@@ -44,7 +44,7 @@ class Head(NamedTuple):
     returned: int
     """Pages that it was to crawl, and has left to others, so far."""
     rest: str | None
-    """Why it has nothing more to do, as a crawl of its own would end; None where it has."""
+    """Why it has nothing more to do, as a crawl of its own would end; None if it has."""
     marks: list[int]
     """By partition, the last of its commits whose links are applied."""
     pages: str | None
@@ -119,7 +119,7 @@ def newest(storage: Storage, partition: int) -> int:
 
 
 def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commit]]:
-    """Return the newest snapshot of a partition, and the commits since, without what only others read. Raises
+    """Return the newest snapshot of a partition, and the commits since, without the parts for others. Raises
     StorageError."""
     at = max(storage.numbers(folder(partition, ALL)), default=0)
     data = storage.get(name(partition, ALL, at)) if at else None
@@ -167,7 +167,7 @@ class Quotas:
         """Pages by partition."""
 
     def look(self) -> None:
-        """Read what was dealt since the last time."""
+        """Read the deals since the last time."""
         while (found := shapes.read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
 

@@ -36,7 +36,7 @@ class WorkerFacts(NamedTuple):
     facts: Mapping[str, str]
     """The facts it gave when it joined."""
     figures: Mapping[str, float]
-    """The last that it told."""
+    """Its last figures."""
 
 
 class Liveness:
@@ -51,7 +51,7 @@ class Liveness:
 
     def __init__(self, partitions: int) -> None:
         self.worker = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        """The id of this worker, unique; it tells people where the worker runs, e.g. ``node7-4711-3f2a9c``."""
+        """The unique id of this worker, which names its machine, e.g. ``node7-4711-3f2a9c``."""
         self._partitions = partitions
         self._epochs = dict.fromkeys(range(partitions), 0)
         self._mine: set[int] = set()
@@ -63,7 +63,7 @@ class Liveness:
         self._hearing = Lock()
 
     def join(self, facts: Mapping[str, str]) -> None:
-        """Begin to be counted as a worker, with heartbeats from now on; ``facts``: what others may know of it."""
+        """Join as a worker, with heartbeats from now on; ``facts``: its facts for others."""
         self._facts["facts"] = dict(facts)
 
     def claim(self, *, floor: int = 0) -> dict[int, int]:
@@ -96,7 +96,7 @@ class Liveness:
         return 0
 
     def announce(self, what: str, number: int) -> None:
-        """Tell all workers of a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
+        """Send all workers a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
         names."""
         with self._hearing:
             if len(self._numbers[what]) < _MOST_NUMBERS:
@@ -123,7 +123,7 @@ class Liveness:
         return numbers
 
     def figures(self, figures: Mapping[str, float]) -> None:
-        """Note figures, which the next heartbeat tells."""
+        """Record figures for the next heartbeat."""
         self._facts["figures"] = dict(figures)
 
     def requested(self) -> str | None:

@@ -35,7 +35,7 @@ from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage
 
 FORMAT: Final = 4
-"""Version of what lies in a storage."""
+"""Format version of a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
 SEEDS_PLACE: Final = -1
@@ -43,7 +43,7 @@ SEEDS_PLACE: Final = -1
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
-    """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
+    """Return which crawl a storage holds; None if it holds none. Raises StorageError."""
     if (data := storage.get(CRAWL)) is None:
         return None
     crawl = storage.unpack(CRAWL, data)
@@ -85,8 +85,8 @@ class Plan(NamedTuple):
 
 
 def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[str, Any]], n: int) -> Plan | list[int]:
-    """Return the ``n`` best of what partitions offer, in the frontier's order; or the partitions which must offer more
-    first, ``whole`` what they then offer."""
+    """Return the ``n`` best documents offered by partitions, in the frontier's order; or the partitions that must offer
+    more first, ``whole`` what they then offer."""
     best: list[tuple[float, str, int]] = []
     for number, offer in enumerate(offers):
         shown = whole.get(number, offer)
@@ -155,7 +155,7 @@ def is_counted(line: Mapping[str, Any]) -> bool:
 
 
 def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = False) -> CrawledPage:
-    """Return a page, as a policy is told of it, by its line of the crawl log. ``is_vain``: whether it brings
+    """Return a page in the form that policies receive, from its line of the crawl log. ``is_vain``: whether it brings
     nothing."""
     entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
     rated = Rated(line["influence"], is_counted=is_counted(line), is_vain=is_vain)
@@ -163,7 +163,7 @@ def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = F
 
 
 def line_of(page: CrawledPage) -> dict[str, Any]:
-    """Return what other partitions need to know of a page that was dropped after it was read, as a line of the crawl
+    """Return the facts that other partitions need of a page that was dropped after it was read, as a line of the crawl
     log has it."""
     entry = page.entry
     facts = {"id": entry.key, "url": entry.url, "priority": entry.score, "influence": page.influence}

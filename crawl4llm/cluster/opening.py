@@ -1,4 +1,4 @@
-"""Joining a crawl: what cannot be crawled by several workers is refused, and so is another crawl's storage."""
+"""Joining a crawl: refuses crawls that several workers cannot do, and the storage of another crawl."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def check_lease(options: Options, timeout: float) -> None:
 
 
 def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
-    """Return which documents belong to which partition. Raises InputError where that cannot be told, and for a policy
-    that cannot be divided."""
+    """Return the division of documents among partitions. Raises InputError if it is unknown, and for a policy that
+    cannot be divided."""
     if options.partitions > 1 and options.crawl_batch_size and getattr(policy, "partitioned", NO) == NO:
         raise InputError(
             f"URL_POLICY {policy.name} learns from all crawled pages, and cannot be divided among "
@@ -127,7 +127,7 @@ def open_cluster(
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that decides which pages are crawled in which order, and who does what, as JSON has it."""
+    """Return all facts that decide the pages, their order, and the division of work, as JSON has them."""
     decides = {name: value for name, value in facts.items() if name not in ("crawl_id", "versions", "settings")}
     identity = {
         **fixed_settings(options),

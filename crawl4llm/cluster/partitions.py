@@ -17,11 +17,11 @@ _UNKNOWN: Final = -1
 
 
 class Partitions:
-    """Divides documents by the owner of their URL: of the key where that is one, else of the one that the corpus has
-    for it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
+    """Divides documents by the owner of their URL: of the key if that is one, else of the one that the corpus has for
+    it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
 
     def __init__(self, count: int, corpus: Corpus) -> None:
-        """Raise InputError where there are several partitions and the corpus does not tell URLs."""
+        """Raise InputError if there are several partitions and the corpus does not know URLs."""
         self.count = count
         self._hashes = array("q", bytes(8 * _PLACES))
         self._numbers = array("i", [_UNKNOWN]) * _PLACES

@@ -83,7 +83,7 @@ class Segments:
         self._opened().write(page, {**fields, "order": None}, text)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return what the merge needs to know of the pages written since the last call, besides their content."""
+        """Return the facts of the pages written since the last call that the merge needs, besides their content."""
         facts, self._facts = self._facts, []
         return facts
 
@@ -121,6 +121,6 @@ class Segments:
         return ArchivePosition(0, 0, 0)
 
     def close(self, *, fsync: bool = False) -> None:
-        """Forget what was not put."""
+        """Forget segments that were not put."""
         self._archive = None
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -17,7 +17,7 @@ from crawl4llm.warc import is_utc_date
 
 
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
-    """Return the content of an object. Raises StorageError where it has another shape."""
+    """Return the content of an object. Raises StorageError if it has another shape."""
     content = storage.unpack(name, data)
     if not base.fits([content], shape):
         raise storage.damaged(name, base.misfit(content, shape))

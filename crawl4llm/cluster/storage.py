@@ -115,7 +115,7 @@ class Storage:
         return bytes(found.bytes())
 
     def get_range(self, name: str, start: int, size: int) -> bytes | None:
-        """Return a part of an object; None where there is no such object."""
+        """Return a part of an object; None if there is no such object."""
         self.gets += 1
         get = partial(self._store.get_range, start=start, length=size)
         data = self._ask("give", name, lambda name: bytes(get(name)) if size else b"")
@@ -156,7 +156,7 @@ class Storage:
         return self.put(name, pack(content))
 
     def unpack(self, name: str, data: bytes) -> Any:
-        """Return what :func:`pack` made the bytes of an object of."""
+        """Return the content that :func:`pack` made an object of."""
         with self.reading(name):
             return from_json(unpacked(data))
 
@@ -171,7 +171,7 @@ class Storage:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[None]:
-        """Take whatever goes wrong with what an object says for damage of the object."""
+        """Treat any error with the content of an object as damage of the object."""
         try:
             yield
         except StoreError:  # its advice is for a JOBDIR
@@ -186,7 +186,7 @@ class Storage:
         return StorageError(f"STORAGE {self.url}: {name} is damaged: {how}")
 
     def _check(self, name: str) -> None:
-        """Raise StorageError if what has the name of an object is nothing that may be read or written."""
+        """Raise StorageError if the file with the name of an object may not be read or written."""
         with (
             as_input_error(f"STORAGE {self.url}: {name} cannot be read", StorageError),
             as_input_error(f"STORAGE {self.url}", StorageError, errors=InputError),

@@ -44,7 +44,7 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
-"""Tables whose changes are told."""
+"""Tables whose changes are reported."""
 FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
@@ -55,7 +55,7 @@ _LEAST_FRESH: Final = 1024
 
 
 class Scratch(CrawlStore):
-    """The store of a partition: its snapshot is what lasts of a commit."""
+    """The store of a partition: its snapshot is the durable form of a commit."""
 
     def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
         """Begin in a new folder, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
@@ -81,7 +81,7 @@ class Scratch(CrawlStore):
 
 
 class LoggedStore(Store):
-    """A store that remembers what changes of the tables that are told, until it is taken."""
+    """A store that collects the changes of the reported tables until they are taken."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, fsync=False)
@@ -113,7 +113,7 @@ class LoggedStore(Store):
         return encoded(_told(change for change in values if change[2] != change[3]))
 
     def whole(self) -> bytes:
-        """Return the tables that are told as changes of an empty store."""
+        """Return the reported tables as changes of an empty store."""
         return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
@@ -144,7 +144,7 @@ class StoredHolds:
         return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
 
     def get(self, owner: str) -> Hold:
-        """Return what is written of an owner, which may be over."""
+        """Return the stored wait of an owner, which may be over."""
         return self._holds.get(owner, Hold())
 
     def set(self, owner: str, hold: Hold) -> None:

@@ -35,7 +35,7 @@ _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
 _SAID: Final = {"facts": {...: {str}}, "figures": {...: NUMBER}}
-"""The shape of what workers say of themselves."""
+"""The shape of the facts of workers."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -133,7 +133,7 @@ _ASK: Final = f"""{_TOOLS}
 redis.call('HSET', asked, ARGV[3], ARGV[4] .. ' ' .. now)
 redis.call('EXPIRE', asked, 86400)
 """
-"""ARGV: who is asked, and for what."""
+"""ARGV: the worker and the request."""
 
 
 class _Lease(NamedTuple):
@@ -146,7 +146,7 @@ class ValkeyLiveness(Liveness):
     """See :class:`crawl4llm.cluster.liveness.Liveness`. A call takes 5 seconds at most, and no time while the
     server is known to be away.
 
-    ``crawl``: an id of the storage, under which all keys stand. Raises InputError where the server cannot be used.
+    ``crawl``: an id of the storage, under which all keys stand. Raises InputError if the server cannot be used.
     """
 
     def __init__(self, url: str, crawl: str, partitions: int, lease: float) -> None:
@@ -243,7 +243,7 @@ class ValkeyLiveness(Liveness):
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError if that cannot be
         told."""
         try:
             self._call(_ASK, worker or _ALL, action)
@@ -307,7 +307,7 @@ class ValkeyLiveness(Liveness):
         return self._scripts[script](self._keys, [self.worker, int(self._lease * 1000), *arguments])
 
     def _try(self, ask: Callable[[], T]) -> T | None:
-        """Ask the server; None where it does not answer, or was not asked because it did not shortly before."""
+        """Ask the server; None if it does not answer, or was not asked because it did not shortly before."""
         with self._lock:
             if boottime() < self._retry_at:
                 return None
@@ -332,7 +332,7 @@ def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
 
 
 def _problem(error: Exception) -> str:
-    """Return what an error means and what to do, in one line that goes on after the server's name."""
+    """Return the meaning of an error and the remedy, as the end of a line after the server's name."""
     said = " ".join(str(error).split())
     if isinstance(error, exceptions.OutOfMemoryError):
         return "is full: raise its maxmemory, or use another server"

@@ -42,7 +42,7 @@ class Command(ScrapyCommand):
         group.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Serve until Ctrl-C; exit status 0 then, and 1 where there is nothing to serve."""
+        """Serve until Ctrl-C; exit status 0 then, and 1 if there is nothing to serve."""
         if len(args) != 1 or args[0].startswith("-"):
             raise UsageError(f"usage: {usage('dashboard', self.syntax())}", print_help=False)
 

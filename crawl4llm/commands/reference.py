@@ -29,61 +29,59 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 _SETTINGS = """# Settings
 
 For everybody who runs a crawl: all settings, with their defaults.
-Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
-when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
-slip (`crawl_max_pages`, `MAX_PAGES`), or one that went. One on the command line that is for crawls of another kind
-brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of
-[Scrapy's own](#scrapys-own-settings) hold is said below. This page is written from `crawl4llm/options.py`,
-`crawl4llm/engine/settings.py` and `settings/` by `python -m crawl4llm.commands.reference`.
+Set them in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
+when a crawl starts. A wrong value ends the crawl with one line that names it. So does a misspelt name
+(`crawl_max_pages`, `MAX_PAGES`), or the name of a removed setting. A setting on the command line that this kind of
+crawl ignores brings a warning: `DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. The last section says
+which of [Scrapy's own](#scrapys-own-settings) settings apply. `python -m crawl4llm.commands.reference` writes this page
+from `crawl4llm/options.py`, `crawl4llm/engine/settings.py` and `settings/`.
 
-The profiles of this project set some to other values than the defaults:
+The profiles of this project change some defaults:
 
 """
 
 _SCRAPYS = """
 ## Scrapy's own settings
 
-Those that Scrapy documents for requests, downloads and depth, and whether they hold in a simulation, in a live crawl,
-and with the [add-on](addon.md). One on the command line that does not hold brings a warning. The profiles in
-`settings/` set some to other values than Scrapy's defaults.
+The settings that Scrapy documents for requests, downloads and depth, and whether they apply in a simulation, in a live
+crawl, and with the [add-on](addon.md). A setting on the command line that does not apply brings a warning. The profiles
+in `settings/` change some of Scrapy's defaults.
 
 """
 
 _STATS = """# Statistics
 
-For operators, and for programs that watch a crawl: all that is counted.
-What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page is written from
-`crawl4llm/base/stats.py` by `python -m crawl4llm.commands.reference`.
+For operators, and for programs that watch a crawl: all counts of a crawl, in Scrapy's stats and in
+`OUTPUT_DIR/stats.json`. `python -m crawl4llm.commands.reference` writes this page from `crawl4llm/base/stats.py`.
 
 """
 
 _COMMANDS = """# Commands
 
-For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
-also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
-commands. This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+For people at a terminal: all commands of this project with their options, as in `scrapy COMMAND --help`. Each command
+also takes Scrapy's own options, such as `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
+commands. `python -m crawl4llm.commands.reference` writes this page from `crawl4llm/commands/`.
 
 `scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
 
 Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus,
 and need its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give
-pages of the corpus to spiders of your own. The live profile refuses them, because they would ask the web past
-robots.txt and the crawl's waits; the archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is
-refused.
+pages of the corpus to your own spiders. The live profile refuses them, because they would ignore robots.txt and
+politeness delays; use the archive of a live crawl as a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is refused.
 """
 
 _CRAWL_LOG = """# The crawl log
 
-For programs that read a crawl. Both files are in the output directory, one JSON object a line; while a crawl runs they
-may end in a part of a line. `crawl4llm.open_run` gives them as [tables](python.md). This page is written from
-`crawl4llm/base/crawl_log.py` by `python -m crawl4llm.commands.reference`.
+For programs that read a crawl. Both files are in the output directory, with one JSON object per line. While a crawl
+runs they may end with a part of a line. `crawl4llm.open_run` returns them as [tables](python.md).
+`python -m crawl4llm.commands.reference` writes this page from `crawl4llm/base/crawl_log.py`.
 
 """
 
 _API = """# Python API
 
-For programs and notebooks: all that `crawl4llm` exports. What is not here may change. [python.md](python.md) is the
-guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
+For programs and notebooks: everything that `crawl4llm` exports. Names that are not listed here may change.
+[python.md](python.md) is the guide. `python -m crawl4llm.commands.reference` writes this page from docstrings.
 """
 
 _WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
@@ -122,7 +120,7 @@ def _commands() -> str:
             if group.title != "Global Options" and (group._group_actions or group.description):
                 says = f"\n{_cell(group.description)}\n" if group.description else ""
                 rows = "".join(f"| {_option(action)} | {_help(parser, action)} |\n" for action in group._group_actions)
-                text += says + (f"\n| option | what |\n|-|-|\n{rows}" if rows else "")
+                text += says + (f"\n| option | description |\n|-|-|\n{rows}" if rows else "")
     return text
 
 
@@ -143,8 +141,8 @@ def _cell(text: str) -> str:
 def _crawl_log() -> str:
     """Return the fields of each kind of line, as Markdown."""
     kinds = {
-        "crawl.jsonl: a line a crawled page": (crawl_log.CrawlLine, crawl_log.ComparedLine),
-        "failures.jsonl: a line a document that ended without a page": (
+        "crawl.jsonl: a line per crawled page": (crawl_log.CrawlLine, crawl_log.ComparedLine),
+        "failures.jsonl: a line per document that ended without a page": (
             crawl_log.FailureLine,
             crawl_log.ExplainedLine,
             crawl_log.RedirectLine,

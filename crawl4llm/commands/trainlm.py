@@ -51,7 +51,7 @@ class Command(ScrapyCommand):
         parser.add_argument("--tokenizer", metavar="FILE", help=tokenizer)
         field = "field or column of the target's text (default: %(default)s)"
         parser.add_argument("--text-field", metavar="NAME", default="text", help=field)
-        device = "where to train (default: a GPU if JAX finds one)"
+        device = "device to train on (default: a GPU if JAX finds one)"
         parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help=device)
         group = parser.add_mutually_exclusive_group()
         estimate = "train nothing; estimate the same losses with n-grams"

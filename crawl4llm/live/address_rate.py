@@ -44,7 +44,7 @@ class _Address:
 
 
 class AddressRate:
-    """Keeps what is sent to one address ``1 / rate`` seconds apart, over all owners; with a rate of 0 nothing waits.
+    """Keeps requests to one address ``1 / rate`` seconds apart, over all owners; with a rate of 0 nothing waits.
 
     An address may be forgotten when it may be asked again and nobody waits for it; this is done whenever the table has
     doubled.
@@ -80,7 +80,7 @@ class AddressRate:
         return str(mapped or address)
 
     def put_aside(self, address: str, score: float) -> float | None:
-        """Return when an owner with a document of this score comes again; None where its turn is soon."""
+        """Return when an owner with a document of this score comes again; None if its turn is soon."""
         one, now = self._of(address), self._clock()
         if one.free_at - now <= min(_SHORT_WAIT, _SHORT_LINE * self.interval):
             return None

@@ -42,13 +42,13 @@ _NOT_PUBLIC: Final = [
         "3fff::/20",
     )
 ]
-"""IANA's registry of special-purpose addresses (RFC 6890), and multicast; of IPv6 what lies in _PUBLIC_6."""
+"""IANA's registry of special-purpose addresses (RFC 6890), and multicast; for IPv6, those in _PUBLIC_6."""
 _PUBLIC_6: Final = IPv6Network("2000::/3")
 """All that is given out as global unicast (RFC 4291, 2.4); loopback, link-local and private ones lie outside."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 """Prefix behind which a translator reaches IPv4 (RFC 6052, 2.1)."""
 _MOST_ADDRESSES: Final = 8
-"""Addresses of one host that are tried; who has more is no better reached."""
+"""Addresses of one host that are tried; more would not help to reach it."""
 _LONGEST_LINE: Final = 4096
 _DELIMITERS: Final = set(":/?#[]@")
 """Of the parts of a URL (RFC 3986, 2.2)."""
@@ -85,7 +85,7 @@ class Rules:
 
     @classmethod
     def of(cls, options: Options) -> Rules:
-        """Return the rules of the settings. Raises InputError where the file of DNS_HOSTS cannot be used."""
+        """Return the rules of the settings. Raises InputError if the file of DNS_HOSTS cannot be used."""
         hosts = None if options.dns_hosts is None else read_hosts(Path(options.dns_hosts))
         return cls([ip_network(network) for network in options.network_allowed], hosts)
 
@@ -112,9 +112,9 @@ def written_addresses(host: str) -> list[str]:
 
 
 def system_addresses(host: str) -> list[str]:
-    """Return the addresses of a host, as the system resolves it, the best first; none where it has none. Blocks.
+    """Return the addresses of a host, as the system resolves it, the best first; empty if it has none. Blocks.
 
-    Raises NoAnswer where nobody who could know answered (EAI_AGAIN of getaddrinfo(3)).
+    Raises NoAnswer if nobody who could know answered (EAI_AGAIN of getaddrinfo(3)).
     """
     return _ask(host, socket.AI_ADDRCONFIG)
 
@@ -157,7 +157,7 @@ def read_hosts(path: Path) -> dict[str, list[str]]:
 
 
 def _fault(address: str, names: Sequence[str]) -> str | None:
-    """Return what is wrong with a line of a hosts file; None if nothing is."""
+    """Return the fault of a line of a hosts file, or None."""
     try:
         ip_address(address)
     except ValueError:

@@ -79,7 +79,7 @@ class AnswerTap:
     the work that a server can cause."""
 
     def __init__(self, connection: Any, exchange: Exchange, *, closes: bool) -> None:
-        """Begin; ``closes`` where the connection ends with the answer."""
+        """Begin; ``closes`` if the connection ends with the answer."""
         self._exchange = exchange
         self._transport = connection.transport
         self._head_left = self._line_left = _LONGEST_HEAD
@@ -101,7 +101,7 @@ class AnswerTap:
             self._lost, parser.connectionLost = parser.connectionLost, self._lose
 
     def _receive_data(self, data: bytes) -> None:
-        """Take what was read from the connection, whole lines of the head at once."""
+        """Receive bytes from the connection, whole lines of the head at once."""
         if not self._parser.line_mode:
             self._data(data)
             return
@@ -118,7 +118,7 @@ class AnswerTap:
                 self._refuse(data)
 
     def _receive_line(self, line: bytes) -> None:
-        """Take a line of the head. Raises DownloadFailedError where that is too long, which ends the exchange."""
+        """Take a line of the head. Raises DownloadFailedError if that is too long, which ends the exchange."""
         self._head_left -= len(line) + _LINE_OVERHEAD
         if self._head_left < 0:
             self._refuse(line)
@@ -158,7 +158,7 @@ class AnswerTap:
             self._parser.headerReceived(name, value)
 
     def _end_head(self) -> None:
-        """Let the parser go on with the body. Raises DownloadFailedError where nobody can say where it ends."""
+        """Let the parser go on with the body. Raises DownloadFailedError if nobody can say where it ends."""
         self._has_status = self._parser.response.code >= 200  # else another head follows
         try:
             if self._has_status:
@@ -169,7 +169,7 @@ class AnswerTap:
         self._parser.allHeadersReceived()
 
     def _receive_raw(self, data: bytes) -> None:
-        """Take what was read of the body; as one part, since a signal is sent for each, and a chunk may be a byte."""
+        """Receive bytes of the body; as one part, because each part sends a signal, and a chunk may be one byte."""
         self._raw(data)
         self._hand_on()
 
@@ -207,8 +207,8 @@ class _ChunkedBody:
 
 
 def mend_framing(headers: Headers) -> None:
-    """Leave of the fields that say where a body ends what Twisted understands. Raises ValueError for a transfer coding
-    that cannot be undone, and for lengths that differ."""
+    """Reduce the fields that say where a body ends to those that Twisted understands. Raises ValueError for a transfer
+    coding that cannot be undone, and for lengths that differ."""
     codings = {coding.lower() for coding in _values(headers, _TRANSFER_ENCODING)} - {b"", b"identity"}
     if codings - {_CHUNKED}:
         raise ValueError("the answer has an unrequested transfer coding")

@@ -55,25 +55,25 @@ class Tries:
             request.meta[TRY] = LONGEST_TRY
 
     def answered(self, exchange: Exchange) -> None:
-        """Note the end of an exchange that was answered."""
+        """Record the end of an answered exchange."""
         if (sites := self._crawl.sites_of(exchange.url)) is not None:
             sites.answered(exchange.url)
             sites.took_turn(exchange.owner)
 
     def failed(self, exchange: Exchange, request: Request, delay: float) -> None:
-        """Note the end of a try without an answer; a turn of its owner takes the ``delay``, at least."""
+        """Record the end of a try without an answer; a turn of its owner takes at least ``delay``."""
         if (sites := self.of(exchange.url)) is not None:
             of_look_up = LONGEST_TRY - request.meta.get(TRY, LONGEST_TRY)
             seconds = time.monotonic() - exchange.began + of_look_up + delay
             sites.failed(exchange.url, max(round(seconds / max(delay, _SHORTEST_TURN)), 1))
 
     def forgive(self, url: str) -> None:
-        """Note that it was not the site of a URL that failed."""
+        """Record that the failure was not the fault of the URL's site."""
         if (sites := self.of(url)) is not None:
             sites.forgive(owner_of(url))
 
     def leave_alone(self, url: str, seconds: float, failures: int | None = None) -> bool:
-        """Let a site wait that has not answered, and nothing else of its owner. ``failures``: those so far. Returns
+        """Let a site that has not answered wait, but not the rest of its owner. ``failures``: those so far. Returns
         False if the site has answered."""
         if (sites := self.of(url)) is None:
             return False
@@ -120,7 +120,7 @@ class Backoff:
         self._given_up: Recent[str] = Recent(_MOST_NAMES)
         """Reasons by site. A site that an earlier process gave up is tried once more."""
         self._good: Recent[int] = Recent(_MOST_NAMES)
-        """Answers since their delays were last changed, by owners who are slowed down."""
+        """Answers since the last change of the delay, by slowed-down owners."""
 
     def given_up(self, url: str) -> str | None:
         """Return why the document of a URL is not asked for any more; None if it may be."""

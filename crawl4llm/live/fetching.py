@@ -49,7 +49,7 @@ class Fetching:
     web = LiveWeb
 
     def __init__(self, scope: Scope, opt_outs: OptOuts, reader: Reader) -> None:
-        """``scope`` judges targets of redirects, ``opt_outs`` what sites allow; ``reader`` rates pages."""
+        """``scope`` judges targets of redirects, ``opt_outs`` the signals of sites; ``reader`` rates pages."""
         self._scope, self._opt_outs, self._reader = scope, opt_outs, reader
 
     @classmethod
@@ -116,7 +116,7 @@ class Redirecting(RedirectMiddleware):
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """Return the request for where a redirect leads, or the answer itself. Raises NoPage where redirects have no
+        """Return the request for where a redirect leads, or the answer itself. Raises NoPage if redirects have no
         end."""
         target = redirect_target(request.url, response.headers.get("Location") or b"")
         if target is None:  # such as javascript:, or a port that is none
@@ -137,7 +137,7 @@ class Redirecting(RedirectMiddleware):
 
 
 def elsewhere(request: Request) -> Elsewhere:
-    """Return what ends the lease of a document where redirects have led to a request."""
+    """Return the exception that ends the lease of a document if redirects have led to a request."""
     entry = lease_of(request).entry
     captures = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
     hops = [*_keys_behind(captures), normalise_url(request.url)]

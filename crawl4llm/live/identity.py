@@ -29,7 +29,7 @@ def crawler_name(settings: BaseSettings) -> str:
 
 
 def check_identity(settings: BaseSettings) -> None:
-    """Raise InputError for a user agent that does not say what the crawler is called, and how to reach its operator."""
+    """Raise InputError for a user agent without the crawler's name or its operator's contact."""
     given = user_agent(settings)
     if not settings.getpriority("USER_AGENT") and given == settings.get("USER_AGENT"):
         raise InputError(f"USER_AGENT is not set, and a live crawl must name its operator: {_ADVICE}")

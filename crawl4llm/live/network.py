@@ -88,13 +88,13 @@ class Network:
             pluggable.installNameResolver(self)
 
     def refused(self, host: str) -> str | None:
-        """Return the address for which a host was refused when it was looked up last; None where it was not."""
+        """Return the address for which a host was refused when it was looked up last; None if it was not."""
         written = written_addresses(host)
         found = self._judge(written, in_url=True) if written else self._known.get(host, (None, 0.0))[0]
         return found.refused if found else None
 
     async def first_address(self, host: str) -> str | None:
-        """Return the address of a host that is connected to first; None where it has none that may be connected to."""
+        """Return the address of a host that is connected to first; None if it has none that may be connected to."""
         found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
 
         def tell(known: Found) -> None:
@@ -127,7 +127,7 @@ class Network:
         return resolution
 
     def _find(self, host: str, tell: Callable[[Found], None]) -> None:
-        """Tell what is found of a host, at once or later."""
+        """Report the addresses of a host, at once or later."""
         if written := written_addresses(host):
             tell(self._judge(written, in_url=True))
         elif self._rules.hosts is not None:
@@ -184,7 +184,7 @@ class Network:
             look_up.end(self._kept(host, answer))
 
     def _kept(self, host: str, addresses: Sequence[str]) -> Found:
-        """Return what the addresses of a host are good for, and keep it for a while."""
+        """Return the verdict on the addresses of a host, and keep it for a while."""
         found = self._judge(addresses)
         seconds = _KEPT_SECONDS if found.addresses else _FAILURE_KEPT_SECONDS
         self._known.note(host, (found, time.monotonic() + (seconds if self._keeps else 0.0)))
@@ -207,7 +207,7 @@ class _LookUp:
     """True if it has taken too long."""
 
     def end(self, found: Found) -> None:
-        """Tell those who wait."""
+        """Report to the waiting callers."""
         if found.said:
             logger.debug("no answer: %s", found.said)
         waiting, self.tell = self.tell, []

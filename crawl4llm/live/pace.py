@@ -57,7 +57,7 @@ _MOST_WAITING = 8
 _SHORT_WAIT = 1.0
 """Seconds for which a document is not given back."""
 _LOOK_SECONDS = 0.1
-"""Those who wait look so often whether the crawl stops."""
+"""Waiting requests check so often whether the crawl stops."""
 _OF_THE_OWNER = {CONNECTION, DNS, REFUSED, TIMEOUT}
 """Reasons of failures that other documents of the site would have too."""
 _BUSY = {429, 502, 503, 504}
@@ -82,7 +82,7 @@ class Pace:
         self._control = Control()
         log = crawler.get_extension(request_log.RequestLog)
         self._note_rule = log.note_rule if log is not None else lambda _owner, _rule: None
-        """Notes for the request log what an owner's next request waits for."""
+        """Records for the request log why an owner's next request waits."""
         self._is_stopping = partial(is_stopping, crawler)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
@@ -101,7 +101,7 @@ class Pace:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:
-        """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
+        """Build it for the spider's crawl. Raises NotConfigured if there are no owners."""
         crawl = crawl_of(crawler)
         if crawl is None or crawl.owners is None:
             raise NotConfigured
@@ -112,7 +112,7 @@ class Pace:
         self._robots = self._crawler.get_downloader_middleware(Robots)
 
     def steer(self, control: Control) -> None:
-        """Let the delays of the control file hold; longer ones than before from now on, also for owners who wait."""
+        """Apply the delays of the control file; longer delays hold at once, also for waiting owners."""
         before = {one: self._base_delay(one) for one in {"", *self._control.delays, *control.delays, *self._places}}
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
@@ -211,7 +211,7 @@ class Pace:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     async def _is_network_down(self, exchange: Exchange, *, is_try: bool) -> bool:
-        """Return whether a silence is the network's, and let what was asked wait in that case."""
+        """Return whether a silence is the network's fault; in that case the request waits."""
         owner, url, place, _ = exchange
         if is_try and place.lease is not None and not place.users:
             place.lease = None  # what it was kept for ends now; others of its documents need not wait for that
@@ -267,7 +267,7 @@ class Pace:
         self._check_held(request, owner)
 
     def _check_held(self, request: Request, owner: str) -> None:
-        """Raise NotHeld where another worker may be asking the owner."""
+        """Raise NotHeld if another worker may be asking the owner."""
         if not self._crawl.may_send(request.url, led=request_log.LED in request.meta):
             raise NotHeld(owner)
 
@@ -304,7 +304,7 @@ class Pace:
             self._note_rule(owner, request_log.IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
-        """Wait for a part of this. Raises Withdrawn, or Later where it is longer than it may be."""
+        """Wait for a part of this. Raises Withdrawn, or Later if it takes too long."""
         if self._is_stopping():
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:
@@ -330,13 +330,13 @@ class Pace:
         place.ended, place.send_at = now, now + delay
         place.turn.release()
         self._places.leave(owner, place, users=1)
-        # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
+        # Of a restart all owners wait the base delay. Last, as it raises InputError if it cannot be written down.
         if asked_for or max(by_duration, slowed) > base + _NOT_WRITTEN:
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
     def _base_delay(self, owner: str) -> float:
-        """Return the seconds between two exchanges with an owner, where nothing asks for more."""
+        """Return the seconds between two exchanges with an owner, unless something asks for more."""
         steered = self._control.delay_of(owner)
         return self._delay if steered is None else steered
 
@@ -346,7 +346,7 @@ class Pace:
 
     def _park(self, owner: str, delay: float, place: Place) -> Later:
         """Park an owner that asks for a longer delay than is waited for; its documents stay in the frontier. Returns
-        what ends the present one: where its lease keeps another owner, that would be asked again and again."""
+        what ends the present one: if its lease holds another owner, that owner would get endless requests."""
         if self._owners.park(owner, delay):
             self._parked += 1
             if self._parked <= _PARKED_LINES:
@@ -380,7 +380,8 @@ class Pace:
         return self._later(owner, ROBOTS_UNKNOWN if counts else None, wait)
 
     def _later(self, owner: str, reason: str | None, wait: Wait) -> Later:
-        """Return what ends a document after an error of its owner, who is asked no sooner than after the wait."""
+        """Return the exception that ends a document after an error of its owner, which gets no request before the wait
+        is over."""
         if wait.seconds:
             self._note_rule(owner, request_log.RETRY_WAITS)
         self._places.wait(owner, wait.seconds)

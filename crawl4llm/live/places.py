@@ -39,7 +39,7 @@ class Later(Exception):
 
 
 class Place:
-    """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
+    """The place in which all exchanges with an owner wait for each other, while the owner is held."""
 
     __slots__ = ("ended", "lease", "send_at", "turn", "users")
 
@@ -61,7 +61,7 @@ class Place:
 
 
 class Places(dict[str, Place]):
-    """The places of all owners who are kept, by owner."""
+    """The places of all owners that are held, by owner."""
 
     def __init__(self, owners: Owners, since: float) -> None:
         """``since``: monotonic time at which this process began, or a delay was last made longer. Any exchange with an
@@ -70,16 +70,16 @@ class Places(dict[str, Place]):
         self._owners, self.since = owners, since
 
     def taken(self, owner: str) -> Place:
-        """Return the place of an owner, who is kept from now on."""
+        """Return the place of an owner, which is held from now on."""
         return self.setdefault(owner, Place(self.since))
 
     def wait(self, owner: str, seconds: float) -> None:
-        """Let an owner who is kept wait for some seconds from now."""
+        """Let an owner that is held wait for some seconds from now."""
         if place := self.get(owner):
             place.send_at = max(place.send_at, time.monotonic() + seconds)
 
     def leave(self, owner: str, place: Place, *, users: int = 0) -> None:
-        """Release an owner who is not kept any more. ``users``: how many exchanges have just left its place."""
+        """Release an owner that is no longer held. ``users``: number of exchanges that have just left its place."""
         place.users -= users
         if place.lease is None and not place.users:
             del self[owner]

@@ -98,7 +98,7 @@ class Robots:
     """
 
     def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` gives seconds since 1970. Raises NotConfigured where ROBOTSTXT_OBEY is off."""
+        """``clock`` gives seconds since 1970. Raises NotConfigured if ROBOTSTXT_OBEY is off."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         self._crawler = crawler
@@ -142,11 +142,11 @@ class Robots:
             self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources, ask)
 
     def age(self, url: str) -> float:
-        """Return the seconds since the robots.txt of a URL's site came last; infinite where it never did."""
+        """Return the seconds since the robots.txt of a URL's site came last; infinite if it never did."""
         return max(self.copies.now() - self.copies.of(site_of(url)).fetched, 0.0)
 
     def crawl_delay(self, url: str) -> float | None:
-        """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
+        """Return the Crawl-delay of a URL's site, in seconds; None if it has none, or none is known of."""
         return self.copies.of(site_of(url)).crawl_delay_at(self.copies.now())
 
     async def _rules(self, site: str) -> tuple[Rules, str | None]:
@@ -174,7 +174,8 @@ class Robots:
         return task
 
     async def _ask(self, site: str, hops: int) -> Known:
-        """Ask for a site's robots.txt, and note what came. Raises what says nothing about it, such as Withdrawn."""
+        """Request a site's robots.txt, and record the answer. Raises errors that say nothing about it, such as
+        Withdrawn."""
         answer = await self._answer(site, hops)
         if answer.elsewhere is not None:
             try:
@@ -210,7 +211,7 @@ class Robots:
     async def _follow(self, site: str, other: str, hops: int, source: str | None) -> _Answer:
         """Return what is known of another site, to whose robots.txt a site's redirects: ``elsewhere`` where it has
         rules. One request for it is enough for all that wait. ``source`` is the record of the redirect. Raises Later
-        where it may not be asked soon."""
+        if it may not be asked soon."""
         ahead: str | None = other
         while ahead is not None and ahead != site:
             ahead = self._leads_to.get(ahead)
@@ -231,9 +232,9 @@ class Robots:
         return _Answer(elsewhere=(other, hops))
 
     def _failure(self, error: Exception, *, at_home: bool) -> _Answer:
-        """Return the answer that a failed request is. Raises the error where it tells nothing of robots.txt.
+        """Return the answer that a failed request stands for. Raises the error if it says nothing about robots.txt.
 
-        ``at_home``: the request was for the site itself, and not for where a redirect led.
+        ``at_home``: the request was for the site itself, not for the target of a redirect.
         """
         if isinstance(error, Withdrawn) or machine_error(error) is not None:
             raise error
@@ -282,7 +283,7 @@ class Robots:
 
 
 def _answer(response: Response, source: str | None) -> _Answer:
-    """Return what a response says that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
+    """Return the answer in a response that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
     status = response.status
     if status == 429 or not 200 <= status < 500:
         return _Answer(reason=ROBOTS_UNKNOWN, wait=wait_in(response), source=source)

@@ -57,7 +57,7 @@ class Known:
     """Why it failed."""
     source: str | None = None
     """The record of the archive that has the last answer: its WARC-Payload-Digest and WARC-Date, with a blank between;
-    None where nothing is archived."""
+    None if nothing is archived."""
     source_of_failure: str | None = None
     """The same of an answer that was a failure, in this process."""
 
@@ -69,7 +69,7 @@ class Known:
         return None
 
     def waits_until(self, now: float) -> float | None:
-        """Return the time at which it may be asked for again after a failure; None where that is now."""
+        """Return the time at which it may be asked for again after a failure; None if that is now."""
         until = self.failed + self.wait
         return until if self.failures and until > now else None
 
@@ -94,14 +94,14 @@ class Copies:
         most: int = _MOST,
         waits: Sequence[float] = WAITS,
     ) -> None:
-        """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
+        """``crawler`` is the product token whose rules apply; without a store, copies that exceed the cache are
         forgotten."""
         self._crawler, self.store, self._waits = crawler, store or RobotsStore(None), waits
         self.now = clock
         self.known: Recent[Known] = Recent(most, _size)
         """The cache, by site."""
         self.listener: Callable[..., None] | None = None
-        """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
+        """Called for each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
         """Return the cached copy of a site. If the clock was set back, the wait after a failure starts over."""
@@ -125,7 +125,7 @@ class Copies:
         return known
 
     def same(self, site: str, other: str) -> Known:
-        """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
+        """Record that the copy of another site holds for a site too, because its robots.txt redirects there."""
         known = replace(self.of(other))
         self.known.note(site, known)
         if (stored := self.store.get(other)) and stored.fetched is not None:
@@ -157,7 +157,7 @@ class Copies:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
-        """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
+        """Return the stored copy of a site; an empty one if the store has none, or an impossible one."""
         if (stored := self.store.get(site)) is None:
             return Known()
         known = Known(

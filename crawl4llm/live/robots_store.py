@@ -31,7 +31,7 @@ _TABLE: Final = (
 )
 _SCHEMA: Final = {("table", "copies", _TABLE), ("index", "sqlite_autoindex_copies_1", None)}
 _MOST: Final = 1 << 30
-"""Bytes on disk; beyond, the answers that were written first make room."""
+"""Bytes on disk; beyond, the oldest answers are removed."""
 _A_ROW: Final = 200
 """Bytes on disk of a row, besides the body."""
 _LONGEST_COPY: Final = LIMIT + 4096
@@ -68,7 +68,7 @@ class RobotsStore:
         self._most = most
         self._size = 0
         self._waiting: dict[str, str] | None = None
-        """Records of answers, by authority, that are written at the next commit; None where they are at once."""
+        """Records of answers, by authority, that are written at the next commit; None if they are at once."""
         self._db: sqlite3.Connection | None = None
         if folder is None:
             return
@@ -104,7 +104,7 @@ class RobotsStore:
             self._waiting.clear()
 
     def get(self, authority: str) -> Stored | None:
-        """Return what is kept for an authority; None where that is nothing, or nothing sound."""
+        """Return the stored answer of an authority; None without a sound one."""
         query = (
             "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
             "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
@@ -168,7 +168,7 @@ class RobotsStore:
         self._measure(db)
 
     def _row(self, query: str, *values: object) -> Sequence[Any] | None:
-        """Return the first row that a query finds; None where it finds none."""
+        """Return the first row that a query finds; None if it finds none."""
         row: Sequence[Any] | None = None
         if self._db is not None:
             with self._given_up_after_errors():
@@ -176,7 +176,7 @@ class RobotsStore:
         return row
 
     def _write(self, statement: str, values: Sequence[object], size: int = 0) -> None:
-        """Execute a statement that writes a row as a transaction of its own, and make room where there are too many.
+        """Execute a statement that writes a row as a transaction of its own, and make room if there are too many.
         ``size``: bytes of the body."""
         if self._db is None:
             return

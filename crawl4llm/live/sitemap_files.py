@@ -79,8 +79,8 @@ def read_sitemap(
     is_wanted: Callable[[str], bool],
     speaks: Callable[[Collection[str]], bool] = lambda _: True,
 ) -> Listing | None:
-    """Return what a sitemap has, XML, a feed or text, gzip or not, also where it is cut: the first ``most`` pages of
-    those that are wanted. None where it is no sitemap. ``speaks``: whether a page is wanted that is in one of some
+    """Return the content of a sitemap (XML, a feed or text, gzip or not), even if it is cut: the first ``most`` pages
+    of those that are wanted. None if it is no sitemap. ``speaks``: whether a page is wanted that is in one of some
     languages, as ``hreflang`` has them
     (developers.google.com/search/docs/specialty/international/localized-versions#sitemap)."""
     reader = _Reader(url, most, is_wanted, speaks)
@@ -102,7 +102,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _decoded(parts: Iterator[bytes]) -> Iterator[str]:
-    """Yield the text of the parts; what cannot be decoded becomes U+FFFD."""
+    """Yield the text of the parts; undecodable bytes become U+FFFD."""
     first = next(parts, b"")
     while len(first) < _LONGEST and (more := next(parts, b"")):  # a gzip member may hold a byte
         first += more

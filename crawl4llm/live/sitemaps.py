@@ -74,7 +74,7 @@ class Sitemaps:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Sitemaps:
-        """Build it for the spider's crawl. Raises NotConfigured where SITEMAPS is 0."""
+        """Build it for the spider's crawl. Raises NotConfigured if SITEMAPS is 0."""
         crawl, most = crawl_of(crawler), read_options(crawler.settings).sitemaps
         if crawl is None or not most:
             raise NotConfigured

@@ -51,7 +51,7 @@ class Stalls:
         return stalls
 
     def line(self, now: float) -> str | None:
-        """Return what is to be said now, by the monotonic clock; None while all goes on, or where it was just said."""
+        """Return the line to log at a monotonic time; None while the crawl progresses, or if it was just logged."""
         stalled = now - self._answered
         if self._owners is None or stalled < _STALL_SECONDS or now - self._said < _LINE_SECONDS:
             return None
@@ -80,7 +80,7 @@ class Stalls:
         )
 
     def check_disks(self) -> None:
-        """Stop the crawl where a disk has less room than it is to have."""
+        """Stop the crawl if a disk has too little free space."""
         least = self._crawl.options.disk_min_free
         for folder in self._folders if least else ():
             with suppress(OSError):  # of a folder that is gone the next commit tells

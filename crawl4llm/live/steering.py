@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.5
 _DROP_SECONDS: Final = 0.1
-"""Spent in each look on dropping what is queued for blocked owners."""
+"""Seconds per check for dropping queued documents of blocked owners."""
 
 
 class Steering:
@@ -80,7 +80,7 @@ class Steering:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Steering:
-        """Build it for the spider's crawl. Raises NotConfigured where that ends with its process."""
+        """Build it for the spider's crawl. Raises NotConfigured if that ends with its process."""
         run = getattr(crawler.spider, "run", None)
         if run is None or run.job is None:
             raise NotConfigured
@@ -117,7 +117,7 @@ class Steering:
             task.cancel()
 
     def _look(self, *, asked: bool = False) -> None:
-        """Take up what has changed; ``asked``: also a control.json, or a list, that looks as it did."""
+        """Apply changed files; ``asked``: apply a control.json or a list even if it looks unchanged."""
         if is_stopping(self._crawler) or self._crawl.failure is not None:
             return
         seen = file_stamp(self._jobdir / CONTROL)
@@ -218,7 +218,7 @@ class Steering:
 
 @contextmanager
 def _said(consequence: str = "") -> Iterator[None]:
-    """Say in a line of the log why the block cannot be done, and what follows from that."""
+    """Log in one line why the block cannot be done, and the consequence."""
     try:
         yield
     except InputError as error:
@@ -226,7 +226,7 @@ def _said(consequence: str = "") -> Iterator[None]:
 
 
 def _told(control: Control) -> str:
-    """Return what the control file says, in a line."""
+    """Return the content of the control file, in a line."""
     said = {name: value for name, value in vars(control).items() if value}
     return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings apply"
 

@@ -34,13 +34,14 @@ def crawl_of(crawler: Crawler) -> Driven | None:
 
 
 def is_stopping(crawler: Crawler) -> bool:
-    """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
+    """Return whether the crawl is stopping (Ctrl-C, SIGTERM, or by itself), so that no more requests may be sent."""
     crawl = crawl_of(crawler)
     return crawler.engine is not None and (not crawler.engine.running or (crawl is not None and bool(crawl.stopped)))
 
 
 class Stopping:
-    """Scrapy extension: withdraws what waits in the downloader, and aborts what is on the wire after SHUTDOWN_GRACE.
+    """Scrapy extension: withdraws requests that wait in the downloader, and aborts requests in flight after
+    SHUTDOWN_GRACE.
 
     Scrapy itself would send all that the downloader holds, at the pace of its delays, and wait for every answer.
     """

@@ -64,7 +64,7 @@ class LiveWeb(FetchedWeb):
         )
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what gives pages the ratings that they got when they were fetched."""
+        """Return the function that gives pages the ratings of their fetch."""
         unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
         of_pages = OptOuts(self._settings).of_pages
         self.reader = Reader(workers, unpacking, of_pages, text=text, signature=signature)
@@ -85,7 +85,7 @@ class LiveWeb(FetchedWeb):
 
 
 def _leak(settings: BaseSettings) -> str | None:
-    """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
+    """Return the setting that bypasses the network's guard, or None. Raises InputError."""
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
     guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
     if not any(guards):
@@ -99,7 +99,7 @@ def _leak(settings: BaseSettings) -> str | None:
 
 
 def _is_a(wanted: type, setting: str, path: Any) -> bool:
-    """Return whether a component of a setting is of a class. Raises InputError where it cannot be loaded."""
+    """Return whether a component of a setting is of a class. Raises InputError if it cannot be loaded."""
     faults = (ImportError, NameError, TypeError, ValueError)
     with as_input_error(f"{setting}: {path} cannot be loaded", form="{} ({})", errors=faults):
         found = load_object(path)

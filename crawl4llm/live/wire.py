@@ -61,7 +61,7 @@ _UNKNOWN_ERROR: Final = 599
 
 
 def take_exchange(request: Request) -> Exchange | None:
-    """Return, once, what was noted of a sent request; None if its answer did not come through this handler."""
+    """Return, once, the recorded exchange of a request; None if its answer did not come through this handler."""
     exchange: Exchange | None = request.meta.pop(_EXCHANGE, None)
     return exchange
 
@@ -180,13 +180,13 @@ class WireHandler(HTTP11DownloadHandler):
             exchange.cancel()
 
     def _check_refusal(self, request: Request) -> None:
-        """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
+        """Raise NoPage if the host of a request, or its proxy's, has an address, but none that may be asked."""
         host = host_of(request.meta.get("proxy") or request.url)
         if self._network is not None and (address := self._network.refused(host)):
             raise NoPage(f"{request.url}: {host} is {address}, which is not public", REFUSED_ADDRESS, wanted=False)
 
     def _abort(self) -> None:
-        """End what is on the wire."""
+        """End the exchange in flight."""
         self._aborted = True
         for exchange in self._on_the_wire:
             exchange.cancel()

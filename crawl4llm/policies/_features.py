@@ -63,7 +63,7 @@ def _divided(path: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _folder(host: str, path: str) -> _Folder:
-    """Return what is known of a folder; pages of one are often seen together."""
+    """Return the features of a folder; pages of one folder often come together."""
     folders = path.split("/")[:-1][:_MOST_FOLDERS]
     names = [f"{host}/{'/'.join(folders[:end])}" for end in range(len(folders) + 1)]
     places = [*_hashes("host", [host]), *_hashes("folder", names[1:])]

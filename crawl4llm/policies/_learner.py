@@ -29,7 +29,7 @@ _NEWTON: Final = 4
 
 
 def packed(hashes: Iterable[int]) -> bytes:
-    """Return features as a learner takes them: of each hash the 20 bits that tell its weight, four bytes each."""
+    """Return features in the learner's form: the 20 bits of each hash that select its weight, four bytes each."""
     return array("I", sorted({one & _MASK for one in hashes})).tobytes()
 
 

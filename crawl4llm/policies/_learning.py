@@ -71,7 +71,7 @@ class Waiting:
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
-        """Return what :meth:`save` was called on."""
+        """Return the object that :meth:`save` was called on."""
         waiting = cls(*saved[:3])
         waiting._set_anchors(saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
@@ -83,7 +83,7 @@ WAITING: Final = Where(
     ({str}, whole(), Maybe({str}), [whole(0, (1 << 32) - 1)], whole(), NUMBER, _SHARE, _SHARE, _SHARE, NUMBER),
     lambda saved: are_shares(saved[5], saved[4]),
 )
-"""The shape of what :meth:`Waiting.save` returns."""
+"""The shape of the result of :meth:`Waiting.save`."""
 
 
 def worst_of(waiting: Mapping[str, V], most: int, score: Callable[[V], float]) -> list[str]:
@@ -97,7 +97,7 @@ _FEWEST_LESSONS: Final = 16
 """Pages that the first new learner is taught."""
 _GROWTH: Final = 1.25
 _POWER: Final = 4
-"""Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
+"""Stresses the top: a crawl wants the best pages, and a page in the middle is little better than the worst
 (docs/policy-measurements.md has the figures)."""
 _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
@@ -138,7 +138,7 @@ class Lessons:
         return self._first == len(self._pages)
 
     def add(self, document: bytes, score: float) -> float:
-        """Teach a page; returns what was taught of it."""
+        """Teach a page; returns its target."""
         self._pages.append(document + _SCORE.pack(score))
         if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
             return self._follow(document, score)
@@ -167,7 +167,7 @@ class Lessons:
             self._teach([page[:-8] for page in pages], [self._target(_score_of(page)) for page in pages])
 
     def _follow(self, document: bytes, score: float) -> float:
-        """Teach a page that came after them; returns what was taught of it."""
+        """Teach a page that came after them; returns its target."""
         insort(self._ordered, score)
         target = self._target(score)
         self._teach([document], [target])
@@ -192,7 +192,7 @@ class Lessons:
         return (rank / len(self._ordered)) ** _POWER
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
-        """Take up what pieces hold, and write there from now on."""
+        """Load the pieces, and write to them from now on."""
         stored = sorted(pieces.values())
         self._pages = [_from_json(page) for _, page in stored]
         self._oldest = stored[0][0] if stored else 0
@@ -200,7 +200,7 @@ class Lessons:
         self._pieces = pieces
 
     def save(self) -> list[Any]:
-        """Write changed pieces; return what :meth:`load` takes: with all pages where there are no pieces."""
+        """Write changed pieces; return the argument of :meth:`load`, with all pages if there are no pieces."""
         if self._pieces is None:
             return [self._first, list(map(_as_json, self._pages))]
         held = range(self._oldest, self._oldest + len(self._pages))
@@ -212,7 +212,7 @@ class Lessons:
         return [self._first, []]
 
     def load(self, first: int, pages: Sequence[tuple[str, float]]) -> None:
-        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
+        """Restore from the result of :meth:`save`: teaches all pages again, in the same order."""
         self._pages += map(_from_json, pages)
         self._begin(first)
         for page in self._pages[first:]:
@@ -243,7 +243,7 @@ def _is_packed(text: str) -> bool:
 
 
 PAGE: Final = (Where({str}, _is_packed), NUMBER)
-"""The shape of a page in what :meth:`Lessons.save` returns."""
+"""The shape of a page in the result of :meth:`Lessons.save`."""
 
 
 def turn_of(shape: Any) -> Any:
@@ -252,7 +252,7 @@ def turn_of(shape: Any) -> Any:
 
 
 class InTurn(Generic[K]):
-    """Keeps in pieces what changes of a dict whose order matters: each has its turn, a number, before its value."""
+    """Keeps the changes of a dict whose order matters in pieces: each has its turn, a number, before its value."""
 
     def __init__(self) -> None:
         self._pieces: MutableMapping[str, Any] | None = None
@@ -294,7 +294,7 @@ class InTurn(Generic[K]):
 
 
 def sums_by(key: Any) -> Any:
-    """Return the shape of what :meth:`RunningMeans.save` returns, ``key`` being that of a key."""
+    """Return the shape of the result of :meth:`RunningMeans.save`, ``key`` being that of a key."""
     return [Where((key, *MEAN), lambda sums: are_shares(*sums[1:]))]
 
 
@@ -327,7 +327,7 @@ class RunningMeans(Generic[K]):
         return shrunken(total, count, towards, weight)
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
-        """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
+        """Load the pieces, and write to them from now on; ``key_of`` makes a key of its name."""
         self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
 
     def save(self) -> list[tuple[K, float, int]]:
@@ -337,7 +337,7 @@ class RunningMeans(Generic[K]):
         return [(key, total, count) for key, (total, count) in self._sums.items()]
 
     def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
-        """Go on from what :meth:`save` gave."""
+        """Restore from the result of :meth:`save`."""
         for key, total, count in sums:
             self._sums[key] = total, count
             self._turns.moved(key)

@@ -73,7 +73,7 @@ class Novelty(Wrapper):
         self._crawled.append(page)
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Score page by page, so that no document's score depends on how many pages are told of at once."""
+        """Score page by page, so that no document's score depends on how many pages come at once."""
         ratings = await self._inner.score(candidates)
         found: dict[str | None, list[tuple[Candidate, float]]] = {}
         for candidate, rated in zip(candidates, ratings, strict=True):
@@ -112,7 +112,7 @@ class Novelty(Wrapper):
             self._take_in(key, _Waiting(tuple(places), score, share))
 
     def save(self) -> bytes:
-        """Return one line of its own, then what the policy inside saves."""
+        """Return one line of its own, then the saved lines of the policy inside."""
         waiting = self._waiting if self._stored is None else {}
         own = json.dumps([self._met, self._shares.save(), waiting])
         return own.encode() + b"\n" + super().save()

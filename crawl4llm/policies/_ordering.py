@@ -1,4 +1,4 @@
-"""From a policy to the order of the frontier: settings that change what any policy's scores mean, as wrappers of it."""
+"""From a policy to the order of the frontier: settings that change the meaning of a policy's scores, as wrappers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class HotQueue(base.Wrapper):
         return await super().score(candidates)
 
     def save(self) -> bytes:
-        """Return one line of its own, then what the policy inside saves."""
+        """Return one line of its own, then the saved lines of the policy inside."""
         own = json.dumps([self._graph.dump(), sorted(self._distance.items()), sorted(self._hot)])
         return own.encode() + b"\n" + super().save()
 

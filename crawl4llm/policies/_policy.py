@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 
 class Candidate(NamedTuple):
-    """A document that was just discovered: what is known of it before its fetch."""
+    """A newly discovered document, with the facts known before its fetch."""
 
     key: str
     url: str
@@ -36,12 +36,12 @@ class Candidate(NamedTuple):
 
 
 class CrawledPage(NamedTuple):
-    """A page that was crawled, as a policy is told of it."""
+    """A crawled page, as policies receive it."""
 
     entry: Entry
     """The document as it left the frontier; its URL is the page's own, for seeds too."""
     influence: float | None
-    """Its influence score; None where that could not be computed; 0 or less where it does not count to N."""
+    """Its influence score; None if that could not be computed; 0 or less if it does not count to N."""
     links: Sequence[Link]
     """All its outlinks in page order: also those without a key, and those to documents visited before."""
     novel: bool | None = None
@@ -119,7 +119,7 @@ class PolicyOptions(_OfOthers):
 
 
 class Pieces(Protocol):
-    """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
+    """The store of a policy for data that grow with the crawl, so that a commit writes only the changes."""
 
     def mapping(
         self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
@@ -137,7 +137,7 @@ NOT_OURS = Candidate("", "", 0, None)
 
 
 class BasePolicy:
-    """Score_URL: what the frontier orders by.
+    """Score_URL: the score that orders the frontier.
 
     As it stands, a policy reads nothing of the corpus, does not look ahead and learns nothing. One of somebody else
     need not inherit it, if it has the same attributes and methods.
@@ -179,25 +179,26 @@ class BasePolicy:
 
     @abstractmethod
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
+        """Return a rating for each candidate, in order: first the seeds, later the documents found on the last crawled
+        pages."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
         return ()
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
-        """Note what left the frontier, in that order."""
+        """Receive the documents that left the frontier, in that order."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
-        policy without this method keeps everything itself."""
+        """Keep data in pieces, which :meth:`save` then need not return. Called in a crawl with JOBDIR, before
+        :meth:`load`; a policy without this method keeps everything itself."""
 
     def save(self) -> bytes:
         """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
         return b""
 
     def load(self, state: bytes) -> None:
-        """Go on, in a new policy, from what :meth:`save` gave.
+        """Restore a new policy from the result of :meth:`save`.
 
         For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
         """
@@ -219,7 +220,7 @@ class Wrapper(BasePolicy):
 
     @abstractmethod
     def _outer_score(self, key: str, score: float) -> float:
-        """Return what the frontier orders a document by that the inner policy scored so."""
+        """Return the frontier's score of a document, from the inner policy's score."""
 
     @abstractmethod
     def _inner_score(self, key: str, score: float) -> float:
@@ -263,7 +264,8 @@ class Wrapper(BasePolicy):
 
 
 def saved_state(state: bytes, shape: Any) -> Any:
-    """Return what a policy saved as JSON. Raises ValueError if it has another shape: anybody may have made a JOBDIR."""
+    """Return a policy's saved JSON. Raises ValueError if it has another shape, because anybody may have made a
+    JOBDIR."""
     found = parse_json(state)
     if not fits([found], shape):
         raise ValueError("the state of another policy")
@@ -271,7 +273,7 @@ def saved_state(state: bytes, shape: Any) -> Any:
 
 
 def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
-    """Return the part of a mapping for :meth:`BasePolicy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
+    """Return the part of a mapping for :meth:`BasePolicy.save`: nothing if pieces hold it (see :class:`Pieces`)."""
     return mapping if isinstance(mapping, dict) else {}
 
 

@@ -165,7 +165,7 @@ class Policy(PageByPagePolicy):
             yield from self._queued.get(f"{name} {bucket}", ())
 
     def _add(self, name: str, key: str) -> _Host:
-        """Note that a document is queued; its host's buckets become twice as many where they are full."""
+        """Note that a document is queued; its host's buckets double if they are full."""
         host = _Host(*self._hosts.get(name, ()))
         added = [key]
         if host.queued >= _IN_BUCKET * host.buckets and host.buckets < _MOST_BUCKETS:

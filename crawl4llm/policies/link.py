@@ -104,10 +104,10 @@ class Policy(PageByPagePolicy):
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
         self._known_places: dict[int, _Place] = {}
-        """By the hash of the innermost folder, what was computed since a page was crawled."""
+        """By the hash of the innermost folder, the values computed since a page was crawled."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
+        """Keep the facts of documents, folders and siblings in pieces; all of them are in memory too."""
         is_mean = is_of(learning.turn_of(MEAN_OF_SHARES))
         self._lessons.keep_in(pieces.mapping("taught", is_of(learning.turn_of(learning.PAGE)), seldom_read=True))
         self._places.keep_in(pieces.mapping("places", is_mean, seldom_read=True), int)
@@ -182,7 +182,7 @@ class Policy(PageByPagePolicy):
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, page: CrawledPage) -> float:
-        """Learn from a page and return its target, or that of pages on average where its influence is not known."""
+        """Learn from a page and return its target, or the average target if its influence is unknown."""
         known = self._leased.pop(page.entry.key, None) or learning.Waiting(page.entry.url, page.entry.depth)
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
@@ -258,7 +258,7 @@ class Policy(PageByPagePolicy):
         return numbers
 
     def _place(self, known: learning.Waiting) -> _Place:
-        """Return what is expected of where a document lies."""
+        """Return the expectation for a document's place."""
         innermost = known.places[-1]
         if (place := self._known_places.get(innermost)) is None:
             host, *folders = known.places

@@ -28,7 +28,7 @@ class Action(NamedTuple):
     """Does the work and yields what is to be printed; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
     values of options. Raises InputError and PageError."""
     arguments: str = ""
-    """The names of its arguments, divided by spaces; empty where it takes none. With ``...`` behind it there may be
+    """The names of its arguments, divided by spaces; empty if it takes none. With ``...`` behind it there may be
     several of the last."""
     add_options: Callable[[argparse._ArgumentGroup], None] = lambda _group: None
     """Adds the action's options, whose names no other action of the command has."""

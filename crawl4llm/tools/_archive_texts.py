@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextTaker:
-    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
+    """Settings of a worker process: pickled if processes are spawned, inherited if they are forked."""
 
     corpus: Corpus
     extractor: str

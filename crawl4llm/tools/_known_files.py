@@ -29,7 +29,7 @@ TEXT: Final = np.dtype([("digest", "<u8"), ("bits", "<u8", 2), ("bands", "<u4", 
 AT_ONCE: Final = 1 << 18
 """Records that are handed on at once."""
 _BITS: Final = 8
-"""First bits by which records are spread where nobody knows how many there will be."""
+"""Number of first bits that spread records if their number is unknown."""
 _SORTED_AT_ONCE: Final = 1 << 22
 _WHAT: Final = "known sets"
 
@@ -48,7 +48,7 @@ class Spread:
             folder.mkdir(exist_ok=True)
 
     def add(self, records: Records) -> None:
-        """Write records. Raises InputError where that fails (disk full)."""
+        """Write records. Raises InputError if that fails (disk full)."""
         parts = (_keys(records) >> np.uint64(64 - self._bits)).astype(np.uint16)
         order = np.argsort(parts, kind="stable")
         records, ends = records[order], np.cumsum(np.bincount(parts, minlength=1 << self._bits)).tolist()

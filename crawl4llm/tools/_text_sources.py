@@ -53,7 +53,7 @@ class Source:
 
 
 class Sources:
-    """Reads sources, as the settings say. Raises InputError where one is not there."""
+    """Reads sources, as the settings say. Raises InputError if one is not there."""
 
     def __init__(self, settings: BaseSettings, text_field: str) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class Sources:
         self._field = text_field
 
     def find(self, given: str) -> Source:
-        """Return the source that a path or pattern names. Raises InputError where there is no such file or folder."""
+        """Return the source that a path or pattern names. Raises InputError if there is no such file or folder."""
         path = given_path(given)
         try:
             return Source(given, _kind(path))
@@ -71,7 +71,7 @@ class Sources:
     def texts(self, source: Source) -> Iterator[str]:
         """Yield the texts of a source, in its order; counts and digests are noted in it.
 
-        Raises InputError where it cannot be read, or not to its end.
+        Raises InputError if it cannot be read, or not to its end.
         """
         path = given_path(source.given)
         if source.kind == _ARCHIVES:
@@ -154,7 +154,7 @@ def _kind(path: Path) -> str:
 
 
 def _holds_texts(path: Path) -> bool:
-    """Return whether a folder or pattern has files that are read only where they are named."""
+    """Return whether a folder or pattern has files that are read only if they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
     return any(is_jsonl(file) or is_parquet(file) for file in found)
 

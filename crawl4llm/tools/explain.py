@@ -269,7 +269,7 @@ def _record_of(warc: Path, entry: IndexEntry, time: str) -> str | None:
 
 
 def _allowed(warc: Path, key: str) -> Iterator[Part]:
-    """Yield lines about the robots.txt that allowed a page; none where none was obeyed, or there is no archive."""
+    """Yield lines about the robots.txt that allowed a page; none if none was obeyed, or without an archive."""
     if not (warc / INDEX_NAME).exists():
         return
     entry = next((entry for entry in cdxj.read(warc / INDEX_NAME) if entry.id == key), None)

@@ -82,7 +82,8 @@ def simulate(
 
 
 def _profile(folder: Path) -> dict[str, str]:
-    """Return the environment that names the settings, put into a folder where there is no project here or above."""
+    """Return the environment that names the settings, which are put into a folder if there is no project here or
+    above."""
     here = Path.cwd()
     if "SCRAPY_SETTINGS_MODULE" in os.environ or any((one / "scrapy.cfg").is_file() for one in (here, *here.parents)):
         return {}

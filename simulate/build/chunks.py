@@ -113,7 +113,7 @@ class PageReader:
         return text, None if text.strip() else NO_TEXT
 
     def _stored_text(self, page: PageRecord) -> str | None:
-        """Return the text that the source has, None where it is to be extracted. Raises PageError."""
+        """Return the text that the source has, None if it is to be extracted. Raises PageError."""
         if page.text is not None:
             return page.text
         if page.html is not None and self._options.always_extract:

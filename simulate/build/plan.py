@@ -104,7 +104,7 @@ class PlannedFile(NamedTuple):
 
 
 class Plan:
-    """A plan that has been made, opened. Raises FileNotFoundError where it is not whole."""
+    """A plan that has been made, opened. Raises FileNotFoundError if it is not whole."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -115,7 +115,7 @@ class Plan:
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self._table = Columns(folder, _COLUMNS)
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
-        """The new id of the page with a key of the source, None where the source does not hold it."""
+        """The new id of the page with a key of the source, None if the source does not hold it."""
 
     def file_number(self, file_id: str) -> int:
         """Return the number under which a data file is known to the spilled links."""

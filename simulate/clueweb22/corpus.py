@@ -67,7 +67,7 @@ class ClueWeb22Corpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """Return the page with its html or, where none is held, its text; outlinks are None without their folder."""
+        """Return the page with its html or, without it, its text; outlinks are None without their folder."""
         html = self._html(key)
         text = None if html else self._text(key)
         links = self._links(tree.OUTLINK, key)
@@ -112,7 +112,7 @@ class ClueWeb22Corpus:
         return record.html
 
     def outlinks(self, key: str) -> list[Link]:
-        """Return the page's links in page order; empty where the record is an empty line or the file is missing."""
+        """Return the page's links in page order; empty if the record is an empty line or the file is missing."""
         return self._links_of_document(tree.OUTLINK, key)
 
     def inlinks(self, key: str) -> list[Link]:
@@ -120,10 +120,10 @@ class ClueWeb22Corpus:
         return self._links_of_document(tree.INLINK, key)
 
     def url(self, key: str) -> str:
-        """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
+        """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed if it is cut.
 
         ``txt`` URLs are cut at their first comma; ``outlink`` and ``inlink`` URLs are whole, but may be another page's
-        (quirks 1 to 3). So a link record's URL counts where it begins like the ``txt`` URL or there is no ``txt``.
+        (quirks 1 to 3). So a link record's URL counts if it begins like the ``txt`` URL, or without ``txt``.
         """
         html = self._html(key)
         return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(tree.OUTLINK, key))
@@ -151,7 +151,7 @@ class ClueWeb22Corpus:
             yield from (tree.format_id(file_id, record) for record in range(records))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError if fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
         return list(map(self.key_at, random.Random(seed).sample(range(len(self)), n)))
@@ -282,11 +282,11 @@ class ClueWeb22Corpus:
         return record.links if record else []
 
     def _url_at_start(self, kind: str, key: str) -> str:
-        """Return the URL that a record names at its beginning; empty where that tells none."""
+        """Return the URL that a record names at its beginning; empty if that tells none."""
         return tree.url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], tree.Record]) -> tree.Record | None:
-        """Return a document's record of a kind; None where it has none. Raises as :meth:`RecordFiles.read` does."""
+        """Return a document's record of a kind; None if it has none. Raises as :meth:`RecordFiles.read` does."""
         if kind not in self._kinds and tree.split_id(key) is not None:
             return None
         return self._files.read(kind, key, parse, self._most(kind))

@@ -98,7 +98,7 @@ class OptOuts:
                 before = key
 
     def _damaged(self, why: str) -> InputError:
-        return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")
+        return InputError(f"CORPUS {self._path}: {why}; get it from the source of the tree, or build the tree again")
 
 
 def _parse(head: bytes, path: Path) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ class LinkEnd(NamedTuple):
     url: str
     anchor: str
     boilerplate: bool  # whether the link stands in a header or footer of its page
-    language: str  # empty where the other page is not in the tree
+    language: str  # empty if the other page is not in the tree
     key: str | None
 
 
@@ -56,7 +56,7 @@ def url_hash(url: str) -> str:
 
 
 def next_id(document: tree.DocId, records_per_file: int = tree.RECORDS_PER_FILE) -> tree.DocId:
-    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
+    """Return the id after an id, in the next file if one is full. Raises InputError after a language's last id."""
     language, stream, subdir, file, record = document
     carry, record = divmod(record + 1, records_per_file)
     carry, file = divmod(file + carry, tree.FILES_PER_SUBDIR)
@@ -130,7 +130,7 @@ def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
 def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes]) -> int:
     """Write one data file (``html`` of ``en0000-03``, say) and its offsets; return the number of records.
 
-    Records are compressed each on its own. An existing file is replaced. Raises OSError where the disk does.
+    Records are compressed each on its own. An existing file is replaced. Raises OSError if the disk does.
     """
     data, offsets = tree.data_path(root, kind, file_id), tree.offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ class UrlSource(Protocol):
         """Return the document key of a number: records are numbered in corpus order."""
 
     def url(self, key: str) -> str:
-        """Return the URL of a document. Raises PageError where it cannot be read."""
+        """Return the URL of a document. Raises PageError if it cannot be read."""
 
 
 def filed_form(url: str) -> str:
@@ -67,7 +67,7 @@ def _digest(files: Sequence[tuple[str, str, int]]) -> str:
 class UrlIndex:
     """The URL index of a corpus, opened for look-ups.
 
-    Raises InputError where the folder holds none, or one of another format or another corpus.
+    Raises InputError if the folder holds none, or one of another format or another corpus.
     """
 
     def __init__(self, folder: Path, source: UrlSource, make: str = indexes.MAKE) -> None:
@@ -102,7 +102,7 @@ class IndexSummary(NamedTuple):
 def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
-    Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError where
+    Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError if
     the folder cannot be written.
     """
     files = source.url_files()

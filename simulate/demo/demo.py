@@ -36,10 +36,10 @@ def demo_paths(folder: Path) -> DemoPaths:
 def ensure_demo(
     root: Path, *, pages: int = PAGES, hosts: int = HOSTS, seed: int = 0, jobs: int | None = None, progress: bool = True
 ) -> DemoPaths:
-    """Return the demo web in a folder of ``root``; build it first where it is not there yet.
+    """Return the demo web in a folder of ``root``; build it first if it is missing.
 
     Of several processes that want it at the same time, one builds and the others wait. ``jobs`` is the number of
-    processes to build with, by default one for each core. Raises InputError for impossible sizes and where the folder
+    processes to build with, by default one for each core. Raises InputError for impossible sizes, and if the folder
     cannot be written.
     """
     folder = root / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"

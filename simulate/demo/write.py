@@ -50,7 +50,7 @@ class _Job(NamedTuple):
 def write_web(plan: Plan, corpus: Path, model: Path, *, jobs: int, progress: bool) -> None:
     """Write a web's file tree to ``corpus`` and its model to ``model``, the same bytes by any number of processes.
 
-    ``progress`` shows a bar on a terminal. Raises InputError where a process is killed, OSError where the disk fails.
+    ``progress`` shows a bar on a terminal. Raises InputError if a process is killed, OSError if the disk fails.
     """
     sites = plan_sites(plan.seed, plan.pages, plan.hosts)
     keys = writer.assign_ids((site.language for site in sites for _ in range(site.size)), _RECORDS_PER_FILE)

@@ -100,7 +100,7 @@ class WarcCorpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """Return the page with its html, or text if none is held; outlinks are None where neither HTML nor WAT is."""
+        """Return the page with its html, or text if none is held; outlinks are None without HTML and WAT."""
         number, key, hops = self._reach(key)
         stored = self._content(number, key)
         page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
@@ -123,7 +123,7 @@ class WarcCorpus:
     def text(self, key: str) -> str:
         """Return the page's text in the WET file or a ``conversion`` record, possibly empty.
 
-        Raises MissingRecord where there is neither.
+        Raises MissingRecord if there is neither.
         """
         number, key, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
@@ -141,14 +141,14 @@ class WarcCorpus:
         return ""
 
     def html(self, key: str) -> bytes:
-        """Return the page's HTML in UTF-8. Raises NoHtml where only its text is held."""
+        """Return the page's HTML in UTF-8. Raises NoHtml if only its text is held."""
         number, at, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
         return self._html(number, self._content(number, at)).data
 
     def outlinks(self, key: str) -> list[Link]:
-        """Return the page's links in page order; empty where neither HTML nor WAT is held."""
+        """Return the page's links in page order; empty without HTML and WAT."""
         number, at, _ = self._reach(key)
         if (links := self._wat_links(number, at)) is not None:
             return links
@@ -186,7 +186,7 @@ class WarcCorpus:
         return map(self._key_at, range(len(self)))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError if fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.given}: holds {len(self)} documents; {n} cannot be drawn")
         return list(map(self._key_at, random.Random(seed).sample(range(len(self)), n)))
@@ -212,7 +212,7 @@ class WarcCorpus:
                 raise InputError(f"CORPUS {self.given}: {faults[part]}")
 
     def check(self) -> None:
-        """Raise InputError where files have come, gone or changed since the corpus was opened."""
+        """Raise InputError if files have come, gone or changed since the corpus was opened."""
         given, _, _, options, _ = self._opened_with
         if state_digest(list_files(given), options) != self._index.manifest["digest"]:
             raise InputError(f"CORPUS {given}: has changed since it was indexed; run {self._make}")
@@ -279,7 +279,7 @@ class WarcCorpus:
     def _reach(self, key: str) -> tuple[int, str, tuple[str, ...]]:
         """Return the page at a key, its own key, and all keys to which redirects lead until there, in a replay.
 
-        Raises MissingRecord, and NoPage where the crawl had none.
+        Raises MissingRecord, and NoPage if the crawl had none.
         """
         at, hops = key, tuple[str, ...]()
         while (number := self._index.find(at)) is None:

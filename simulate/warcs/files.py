@@ -257,7 +257,7 @@ def is_failures(name: str) -> bool:
 
 
 def scan_failures(path: Path) -> PartColumns:
-    """Index a log of failures. Raises OSError where it cannot be read; lines cut short are counted as damaged."""
+    """Index a log of failures. Raises OSError if it cannot be read; lines cut short are counted as damaged."""
     part = PartColumns()
     offset = 0
     with open_input(path) as lines:
@@ -273,7 +273,7 @@ def scan_failures(path: Path) -> PartColumns:
 
 
 def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
-    """Return the crawl's failure of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
+    """Return the crawl's failure of a document. Raises MissingRecord, and CorruptRecord if the log has changed."""
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:

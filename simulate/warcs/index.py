@@ -59,7 +59,7 @@ _ALIASES: Final = ("alias_forms", "alias_numbers", "aliases", "alias_ends")
 
 
 class WarcIndex:
-    """An index, opened. Raises InputError where the folder holds none, or one of another format."""
+    """An index, opened. Raises InputError if the folder holds none, or one of another format."""
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""

@@ -79,7 +79,7 @@ def build_warc_index(
 ) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of the collection, with a progress bar.
 
-    Files are read in the tasks of ``executor``. Raises InputError where the folder cannot be written, a file cannot be
+    Files are read in the tasks of ``executor``. Raises InputError if the folder cannot be written, a file cannot be
     read, or no document is found.
     """
     digest = state_digest(collection, options)

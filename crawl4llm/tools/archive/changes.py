@@ -63,7 +63,7 @@ class Changes:
         return new
 
     def staged(self, path: Path) -> Path | None:
-        """Return where the new content of a file lies; None where it was not staged."""
+        """Return where the new content of a file lies; None if it was not staged."""
         return self._new.get(path)
 
     def leave(self, path: Path) -> None:
@@ -99,7 +99,7 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def complete(folder: Path) -> None:
-    """Put the files of a journal in place, if there is one. Raises InputError where that fails or must not be."""
+    """Put the files of a journal in place, if there is one. Raises InputError if that fails or must not be."""
     path = folder / JOURNAL
     try:
         renamed, gone = _read_journal(path)
@@ -120,7 +120,7 @@ def complete(folder: Path) -> None:
 def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files to replace and those to remove, all below the journal's folder.
 
-    Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
+    Raises InputError if the journal says anything that :class:`Changes` does not write: it may have come with the
     folder, from anywhere. Raises FileNotFoundError.
     """
     folder = path.parent
@@ -144,7 +144,7 @@ def _beside(path: Path) -> Path:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Lock the files of a folder for changes. Raises InputError where another process changes them."""
+    """Lock the files of a folder for changes. Raises InputError if another process changes them."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:

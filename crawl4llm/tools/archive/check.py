@@ -162,7 +162,7 @@ def _check_stated(facts: Facts) -> None:
 
 
 def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
-    """Note where the index and the records of some kinds differ; takes its lines into the table ``lines``."""
+    """Record differences between the index and the records of some kinds; takes its lines into the table ``lines``."""
     indexed = f"kind IN ({','.join('?' * len(kinds))})"
     if not index.exists():
         if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
@@ -219,7 +219,7 @@ def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
 
 
 def check_sorted(dataset: Dataset, facts: Facts) -> None:
-    """Note where the sorted index is not sorted, or holds other lines than the index."""
+    """Record if the sorted index is not sorted, or holds other lines than the index."""
     path = dataset.sorted_index
     if not path.exists():
         return

@@ -98,7 +98,7 @@ class Row(NamedTuple):
     rid: bytes
     """The hash of its name."""
     about: str | None = None
-    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None where that is nothing."""
+    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None if that is nothing."""
 
 
 class Facts:
@@ -138,7 +138,7 @@ class Facts:
     def index(self) -> None:
         """Build the indexes and the table of documents, once all records are in.
 
-        From then on, as queries may take long, a line is printed now and then where standard error is no terminal.
+        From then on a line is printed now and then if standard error is no terminal, because queries may take long.
         """
         if not sys.stderr.isatty():
             self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)

@@ -65,7 +65,7 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
 
 
 def _require_fitting(index: Path, facts: Facts, kinds: Collection[str]) -> None:
-    """Raise InputError where lines of an index lead to no record, or there are not as many as records of some kinds."""
+    """Raise InputError if lines of an index lead to no record, or there are not as many as records of some kinds."""
     numbers = {name: file for file, name in facts.rows("SELECT file, name FROM files ORDER BY name")}
     indexed = dict.fromkeys(numbers, 0)
     for number, line in enumerate(read_lines(index), 1):

@@ -245,7 +245,7 @@ def _check_texts(row: Mapping[str, Any]) -> None:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
+    """Yield the documents in a file of an export. Raises InputError if it cannot be read."""
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:

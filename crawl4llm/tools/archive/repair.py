@@ -65,7 +65,7 @@ def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
 
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:
-    """Take the log into the facts; where its last line is not whole, it ends before that."""
+    """Read the log into the facts, without its last line if that is incomplete."""
     whole, rest = 0, 0
     for number, line in enumerate(read_lines(dataset.log), 1):
         if rest:

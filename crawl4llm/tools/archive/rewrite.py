@@ -56,7 +56,7 @@ def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
 def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
     """Write an index of the records that the table of moves holds, in file order.
 
-    Their lines are those of the old index (table ``lines``), at their new place, or are made where it has none, or one
+    Their lines are those of the old index (table ``lines``), at their new place, or are made if it has none, or one
     that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
     it is not known whose they are.
     """
@@ -98,7 +98,7 @@ def stage_rewrite(
 ) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
-    Returns lines about the indexes. Raises InputError where a file is no longer the one that was surveyed: it is being
+    Returns lines about the indexes. Raises InputError if a file is no longer the one that was surveyed: it is being
     copied, or written by something that cannot be told.
     """
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
@@ -287,7 +287,7 @@ class Refill:
         self._facts = facts
 
     def __call__(self, reader: WarcReader, file: int, offset: int) -> tuple[bytes, bytes] | None:
-        """Return the record instead of that at an offset of a file, and its line; None where that one stays."""
+        """Return the record instead of that at an offset of a file, and its line; None if that one stays."""
         row = self._facts.first(
             """SELECT f.name, o_offset, o_length, r.length, r.digest, d.doc FROM refilled t
             JOIN records r ON r.file = t.file AND r.offset = t.offset JOIN files f ON f.file = t.o_file

@@ -276,7 +276,7 @@ class _Digest:
 
 
 def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
-    """Return the faults of a whole record. Raises CorruptRecord where it cannot be read to its end."""
+    """Return the faults of a whole record. Raises CorruptRecord if it cannot be read to its end."""
     record = frame.record
     assert record is not None
     if record.size is None:

@@ -1,6 +1,6 @@
 """``scrapy cluster status``, ``drain`` and ``stop``: how far a crawl is and who works on it, and a word to the workers.
 
-Workers are known where CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
+Workers are known if CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class _Sink:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. Raises InputError where that fails."""
+        """Write what waits. Raises InputError if that fails."""
         if self._waiting:
             self._urls.add(np.array(self._waiting, dtype=URL))
         if self._records:
@@ -79,7 +79,7 @@ class _Sink:
         self._records.clear()
 
     def write(self, folder: Path, scratch: Path, *, near: bool) -> Iterator[tuple[str, int]]:
-        """Write the two files, each where there is something for it; yield their names, and how much is in each."""
+        """Write the two files, each if it has any content; yield their names and counts."""
         self.flush()
         for name, write in ((URLS_FILE, partial(write_urls, self._urls)), (TEXTS_FILE, partial(self._write, near))):
             if count := write(scratch, folder / name):

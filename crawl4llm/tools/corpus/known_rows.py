@@ -45,7 +45,7 @@ class RowFile:
     """The first of them: its line and its fault."""
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows that can be used. Raises InputError where the file cannot be read to its end, or has rows and
+        """Yield the rows that can be used. Raises InputError if the file cannot be read to its end, or has rows and
         none that can be used."""
         kind, count = kind_of(self.path), 0
         rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, _LISTED: self._of_list}.get(kind, self._of_json)

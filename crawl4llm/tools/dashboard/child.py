@@ -70,7 +70,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
 
 
 def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
-    """Return the line of a crawl log that begins at an offset; empty where none does."""
+    """Return the line of a crawl log that begins at an offset; empty if none does."""
     data = log.read(_LONGEST_LINE, offset)
     try:
         line = parse_json(data[: data.index(b"\n")])

@@ -45,7 +45,7 @@ class Dashboard(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, watch: Watch, port: int) -> None:
-        """Bind it; port 0 is a free one. Raises InputError where that is not possible."""
+        """Bind it; port 0 is a free one. Raises InputError if that is not possible."""
         self.watch = watch
         try:
             super().__init__(("127.0.0.1", port), _Handler)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from crawl4llm.base import reasons
 
 _PARTS: Final = 200
-"""Of the crawl's time, or of its pages where times are not known, a point of a chart is of one at least."""
+"""Parts of the crawl's time, or of its pages if times are unknown; a point of a chart covers at least one."""
 _REFUSALS: Final = {
     *(reasons.OPT_OUT, reasons.BLOCKLIST, reasons.ROBOTS, reasons.ROBOTS_UNKNOWN, reasons.REFUSED_ADDRESS),
     *("http_401", "http_402", "http_403", "http_451"),
@@ -26,8 +26,8 @@ Point = Mapping[str, Any]
 
 
 def charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
-    """Return the columns of the charts. Each row is of the time from the point before; the first, from the beginning,
-    or from where it is not known what was before."""
+    """Return the columns of the charts. Each row covers the time since the point before; the first row covers the time
+    since the beginning, as far as known."""
     chosen = list(points[:1])
     axis = "crawled" if points and points[-1]["seconds"] is None else "seconds"
     for point in points[1:]:

@@ -36,7 +36,7 @@ _ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
 
 
 def open_crawl(path: Path, settings: BaseSettings) -> Watch:
-    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError where it is neither, or of another
+    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError if it is neither, or of another
     format."""
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
@@ -148,7 +148,7 @@ class Watch:
         return given if kind != LIVE and given else kind
 
     def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
-        """Return the best pages, as far as their lines of the log are where they were."""
+        """Return the best pages, as far as their lines of the log are still in place."""
         found = []
         log = PreadFile(self.output / crawl_log.NAME)
         for score, offset in best:

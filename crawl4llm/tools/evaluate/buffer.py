@@ -123,7 +123,7 @@ class _Buffer:
             heapq.heapify(self._heap)
 
     def fit(self) -> None:
-        """Lose the lowest page where there is one too many."""
+        """Lose the lowest page if there is one too many."""
         while len(self.pages) > self._size:
             estimate, negative = heapq.heappop(self._heap)
             if self.pages.get(-negative) == estimate:

@@ -25,7 +25,7 @@ AT_ONCE = 1 << 14
 def stored(blocks: Iterable[Sequence[NDArray[Any]]], *types: DTypeLike) -> list[NDArray[Any]]:
     """Write columns, of which each block has a part, to files in TMPDIR; return them as arrays that cannot be changed.
 
-    Raises InputError where they cannot be written.
+    Raises InputError if they cannot be written.
     """
     with ExitStack() as stack:
         with _writing():

@@ -58,7 +58,7 @@ class Documents:
         return len(self._sorted)
 
     def numbers(self, wanted: Fingerprints) -> Integers:
-        """Return the number of each document wanted, ABSENT where it is not among these."""
+        """Return the number of each document wanted, ABSENT if it is not among these."""
         if not len(self):
             return np.full(len(wanted), ABSENT, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self) - 1)

@@ -19,7 +19,7 @@ _ORDERED = "SELECT if(isfinite(value), value, ?) AS known FROM given WHERE count
 
 
 class Estimate(NamedTuple):
-    """A number with its 95% confidence interval, which is the number itself where it is known."""
+    """A number with its 95% confidence interval, which is the number itself if it is known."""
 
     value: float
     low: float
@@ -246,8 +246,8 @@ def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float,
 def share_of_hot(pages: Floats, web: Population) -> tuple[float, float, float]:
     """Return P_CS of the first K pages crawled, or P_BC of a buffer of K pages, with its confidence interval.
 
-    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) where that page
-    has the lowest importance there is, since every page has that.
+    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) if that page has
+    the lowest importance there is, since every page has that.
     """
     value, low, high = web.value_at(min(len(pages), web.size))
     if value <= web.lowest:

@@ -39,7 +39,7 @@ class Run:
 
     path: Path
     name: str
-    """The policy, and where several runs have the same, the directory's name too."""
+    """The policy; if several runs have the same policy, the directory's name too."""
     group: str
     """The name that it shares with runs that differ from it in their seeds only."""
     facts: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Run:
     keys: Sequence[str]
     priority: Floats
     influence: Floats
-    """NaN where the log has null."""
+    """NaN if the log has null."""
     visited: Integers
     fetched: Integers
     domains: Integers
@@ -61,7 +61,7 @@ class Run:
     is_new: Flags
     """True if the text is new: neither known nor like an earlier page's, as far as the log says."""
     unfinished: str | None
-    """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
+    """Why there may be fewer pages than the run was to crawl; None if it came to its end."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def quality_threshold(self) -> float | None:
-        """QUALITY_THRESHOLD; None where it was not set."""
+        """QUALITY_THRESHOLD; None if it was not set."""
         given = self.facts["settings"].get("QUALITY_THRESHOLD")
         return float(given) if type(given) in {int, float} else None
 
@@ -97,7 +97,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the name of each run's group: the policy, and where it has several groups, their first run too."""
+    """Return the name of each run's group: the policy; if it has several groups, their first run too."""
     alike = [
         json.dumps(
             [
@@ -206,7 +206,7 @@ def _number(value: float | None) -> float:
 
 
 def _seeds(path: Path) -> list[str]:
-    """Return the keys of the seeds that the crawl has written down; empty where there is no such file."""
+    """Return the keys of the seeds that the crawl has written down; empty if there is no such file."""
     try:
         return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
     except FileNotFoundError:

@@ -99,15 +99,15 @@ class TopicPages:
     hot: Flags
     """A word of the topic in the title, or more than 10 times in the body."""
     hot_if_linked: Flags
-    """In the title, or 10 times or more in the body; hot where it has five or more backlinks too."""
+    """In the title, or 10 times or more in the body; hot if it has five or more backlinks too."""
 
 
 class Survey:
     """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
 
     Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample. With
-    ``cache`` what is found out is kept there alone, and in SCORE_CACHE only where that is set. ``executor`` runs the
-    tasks in which pages are looked at.
+    ``cache`` results are kept only there, and in SCORE_CACHE if that is set. ``executor`` runs the tasks in which pages
+    are looked at.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Survey:
         )
 
     def indegree(self, rater: PageRater) -> Floats | None:
-        """Return links to each document that the corpus records; None where it records none."""
+        """Return links to each document that the corpus records; None if it records none."""
         try:
             self.corpus.require("inlinks")
         except InputError:
@@ -186,7 +186,7 @@ class Survey:
         return found
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
-        """Return the links between all documents; None where only a sample is looked at."""
+        """Return the links between all documents; None if only a sample is surveyed."""
         if self.sampled:
             return None
         number = np.int32 if self.size < 1 << 31 else np.int64
@@ -335,7 +335,7 @@ class Subject:
 
     @cached_property
     def graph(self) -> LinkGraph | None:
-        """The links of the corpus; None where only a sample of it is looked at."""
+        """The links of the corpus; None if only a sample of it is surveyed."""
         return self.survey.graph(self.rater)
 
     @cached_property
@@ -348,13 +348,13 @@ class Subject:
 
     @cached_property
     def web(self) -> Flags | None:
-        """The documents that can be reached from any run's seeds; None where that is not known."""
+        """The documents that can be reached from any run's seeds; None if that is not known."""
         if self.graph is None:
             return None
         return self.graph.reachable({seed for run in self.runs for seed in self.seeds_of(run)})
 
     def reachable(self, run: CrawledPages) -> Flags | None:
-        """Return the documents that can be reached from a run's seeds; None where that is not known."""
+        """Return the documents that can be reached from a run's seeds; None if that is not known."""
         return None if self.graph is None else self.graph.reachable(self.seeds_of(run))
 
     def seeds_of(self, run: CrawledPages) -> Iterable[int]:

@@ -152,7 +152,7 @@ def _fields(form: str, fields: Mapping[str, tuple[str, str]]) -> Iterator[tuple[
 
 
 def _languages(manifest: Mapping[str, Any]) -> Counter[str]:
-    """Count documents by language; empty where a file has no counts, as those of older exports."""
+    """Count documents by language; empty if a file has no counts, as those of older exports."""
     counted = [shard.get("languages") for shard in manifest["shards"]]
     return Counter() if None in counted else sum(map(Counter, counted), Counter())
 
@@ -186,7 +186,7 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table with a line above it; nothing where it has no rows."""
+    """Yield a table with a line above it; nothing if it has no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if lines:
         yield from (title, "", f"| {' | '.join(columns)} |", f"|{'-|' * len(columns)}", *lines, "")

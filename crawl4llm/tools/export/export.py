@@ -298,7 +298,7 @@ class _Export:
         return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
 
     def _table(self, rows: Rows) -> TableInMemory | TableOnDisk:
-        """Return the table of all documents, on disk where the work is done in tasks."""
+        """Return the table of all documents, on disk if the work is done in tasks."""
         if self._executor.tasks is None:
             return TableInMemory(Columns.of(rows))
         from crawl4llm.tools.export.selecting_on_disk import TableOnDisk  # an extra
@@ -313,7 +313,7 @@ class _Export:
             raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
 
     def _check_one_model(self, scorer: Scorer | None) -> None:
-        """Raise InputError where scores come from several models: they do not compare."""
+        """Raise InputError if scores come from several models: they do not compare."""
         noted = ((source.facts.get("model_digest"), source.given) for source in self._sources)
         models = {str(digest): given for digest, given in noted if digest}
         if scorer is not None:

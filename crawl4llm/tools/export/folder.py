@@ -49,7 +49,7 @@ class ExportFolder:
         self._shards = self.work / "shards"
 
     def check_free(self) -> None:
-        """Raise InputError where the directory holds something that is no export, or links that lead out of it."""
+        """Raise InputError if the directory holds something that is no export, or links that lead out of it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is no directory; give another")
         require_all_within(self.path)
@@ -65,7 +65,7 @@ class ExportFolder:
         """Lock this export for writing; yields whether it is finished already.
 
         ``request`` is what decides its content, and stands in the manifest; ``state`` says whether the sources are as
-        they were when it was begun. Raises InputError where the directory holds another export, or one of sources that
+        they were when it was begun. Raises InputError if the directory holds another export, or one of sources that
         have changed, or another process is writing to it.
         """
         manifest = read_json(self.path / MANIFEST)
@@ -127,7 +127,8 @@ class ExportFolder:
                 raise InputError(f"{path} is missing or was changed; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return the facts noted under a name; empty where none are. After LISTED, the work depends on the request."""
+        """Return the facts recorded under a name; empty if there are none. After LISTED, the work depends on the
+        request."""
         return read_json(self.work / f"{name}.json")
 
     def note(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -135,7 +136,7 @@ class ExportFolder:
         write_json(self.work / f"{name}.json", facts, fsync=True)
 
     def written(self, name: str, plan: str) -> ShardFacts | None:
-        """Return a file that was written as planned; None where it is to be written."""
+        """Return a file that was written as planned; None if it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
         if not fits([noted], WRITTEN) or noted["plan"] != plan or not path.exists():

@@ -74,7 +74,7 @@ class Prepared(NamedTuple):
 
 @dataclass
 class Preparer:
-    """A worker's means: pickled where processes are spawned, inherited where they are forked."""
+    """A worker's settings: pickled if processes are spawned, inherited if they are forked."""
 
     work: Path
     files: Sequence[SourceFile]
@@ -99,7 +99,7 @@ class Preparer:
             load()
 
     def refuses(self, text: str, signature: bytes) -> str | None:
-        """Return the reason for which a text is left out; None where it is not."""
+        """Return the reason for which a text is left out; None if it is not."""
         if not text.strip():
             return NO_TEXT
         return KNOWN_TEXT if self.known is not None and self.known.knows(text, signature) else None
@@ -301,7 +301,7 @@ def _spooled(rows: Path) -> int:
 
 
 def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, spool: int) -> Row:
-    """Return the row of a document, whose text goes to the spool where it was extracted."""
+    """Return the row of a document, whose text goes to the spool if it was extracted."""
     if isinstance(answer, Rating):
         return preparer.rows[number]._replace(reason=answer.reason)
     if answer.text is None:

@@ -111,7 +111,7 @@ class Reader:
         return _NOTHING
 
     def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
-        """Parse a record; CorruptRecord where an index of ours says that it is of another URL."""
+        """Parse a record; CorruptRecord if an index of ours says that it is of another URL."""
         file = self._files[number]
         stored = parse_stored(data, f"{file.path}: record at {offset}")
         if stored.record.size is None or len(data) < stored.record.size:
@@ -147,7 +147,7 @@ def locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
 def _block_of_ours(data: bytes, url: str) -> bytes | None:
     """Return the block of a record with the head that this project writes, ten times as fast as by parsing.
 
-    None where it has another head, or is of another URL.
+    None if it has another head, or is of another URL.
     """
     block_at = data.find(b"\r\n\r\n") + 4
     head, block = data[:block_at], data[block_at:-4]

@@ -66,7 +66,7 @@ class Wanted:
     """File of a fastText classifier that tells the language of pages whose archive does not."""
 
     def check(self) -> None:
-        """Raise InputError where no document can be what is asked for."""
+        """Raise InputError if no document can be what is asked for."""
         least, most = self.min_words, self.max_words
         if least is not None and most is not None and least > most:
             raise InputError(f"--min-words {least} is more than --max-words {most}; no text fits both")
@@ -227,7 +227,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     """Compute the influence from which a page belongs to the oracle set.
 
     Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
-    for ``scrapy evaluate`` too. The tasks of ``executor`` score it. Raises InputError where the runs are not of one
+    for ``scrapy evaluate`` too. The tasks of ``executor`` score it. Raises InputError if the runs are not of one
     corpus and model, or it is not here.
     """
     try:

@@ -64,7 +64,7 @@ class Source(Protocol):
     given: str
     """As the user named it."""
     run: Path | None
-    """The output directory of the crawl it is of, None where it is of none."""
+    """The output directory of the crawl it is of, None if it is of none."""
     files: Sequence[SourceFile]
     facts: Mapping[str, Any]
     """Its entry of the manifest: equal for equal sources."""
@@ -117,7 +117,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
-    """Return the first of some files that has changed; None where none has."""
+    """Return the first of some files that has changed; None if none has."""
     for file in files:
         try:
             stat = Path(file.path).stat()
@@ -129,7 +129,7 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
-    """Describe a file as it is now. Raises InputError where it cannot be read."""
+    """Describe a file as it is now. Raises InputError if it cannot be read."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -138,7 +138,7 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged."""
+    """Read ``settings.json`` of a run, if there is one. Raises InputError if it is damaged."""
     settings = {} if run is None else read_json(run / SETTINGS)
     if run is not None and not settings and (run / SETTINGS).exists():
         raise InputError(f"{run / SETTINGS} is damaged; restore the crawl's own, or remove it to export without it")

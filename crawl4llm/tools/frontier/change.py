@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
-    """Open the corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
+    """Open the crawled corpus, or the live web. Raises InputError, also if the corpus has changed.
 
     Settings on the command line count, then those of the crawl's last run, then the project's.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Write the file, or yield its lines where that is ``-``."""
+    """Write the file, or yield its lines if that is ``-``."""
     jobdir, name = opts.arguments
     path = Path(name)
     if not path.name:

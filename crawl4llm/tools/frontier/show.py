@@ -41,7 +41,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
+    """Describe the last commit; the crawl may be running. Raises InputError at the end if documents are lost."""
     if is_storage(opts.arguments[0]):
         # obstore is an extra
         from crawl4llm.tools.frontier.stored import show_stored

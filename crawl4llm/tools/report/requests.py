@@ -79,7 +79,7 @@ class Log:
             ) from None
 
     def output(self, settings: BaseSettings) -> Path:
-        """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
+        """Return the output directory of the crawl, or its new place in OUTPUT_DIR. Raises InputError."""
         return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings.get("OUTPUT_DIR"))
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
@@ -113,7 +113,7 @@ def checked_day(text: str) -> str:
 
 
 def _request(fields: Any) -> Request:
-    """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
+    """Return the request in a line. Raises AttributeError, TypeError or ValueError if it is no request."""
     names = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
     request = Request(*map(fields.get, names))
     texts = [request.time, request.owner, request.url, request.purpose]

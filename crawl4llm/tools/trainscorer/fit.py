@@ -76,9 +76,9 @@ _LONGEST_SAID = 1000
 def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
     """Train a model on a file of examples and write it; if wanted, a quantised one besides.
 
-    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then.
-    Raises InputError where fastText fails, and OSError where its files are not whole: it does not tell when the disk is
-    full. Ended by an interrupt, it leaves no process behind.
+    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then. Raises
+    InputError if fastText fails, and OSError if its files are incomplete: it does not say when the disk is full. Ended
+    by an interrupt, it leaves no process behind.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -145,7 +145,7 @@ def _fit(
 
 
 def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
-    """Train and save; returns fastText's error where it fails."""
+    """Train and save; returns fastText's error if it fails."""
     # in the child alone, where it may crash
     import fasttext
 

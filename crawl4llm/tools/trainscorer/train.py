@@ -181,7 +181,7 @@ def new_folder(to: Path) -> Iterator[Path]:
 
 
 def check_folder(to: Path) -> None:
-    """Raise InputError where ``to`` is the name of a model file, or something is there but an empty folder."""
+    """Raise InputError if ``to`` is the name of a model file, or something is there but an empty folder."""
     if to.suffix in {".bin", ".ftz"}:
         raise InputError(f"--out {to}: is made as a folder, with model.bin in it; give the folder's name")
     check_free(to)

@@ -67,7 +67,7 @@ class _Task(NamedTuple):
 def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
     """Hold a contest, or go on with it, and write its results; yield lines about it.
 
-    Raises InputError; where policies failed, when the results of the others are written.
+    Raises InputError; if policies failed, after writing the results of the others.
     """
     learnt = None if wanted.trained is None else by_policy(read_learnt(wanted.trained))
     results = read_results(given_path(wanted.track))
@@ -129,7 +129,7 @@ class _Contest:
         return Results(about, webs, policies, crawls, failures)
 
     def _crawled(self, subject: Subject) -> list[dict[str, Any]]:
-        """Return what was found by each policy from each set of seeds, but where it failed."""
+        """Return the findings of each policy from each set of seeds, except failed crawls."""
         tasks = [self._task(subject, one, number) for one in self._entrants for number in range(self._track.seed_sets)]
         missing = [task for task in tasks if self._saved.find(task.identity) is None]
         with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +171,7 @@ class _Contest:
 
 
 def _written(results: Results, wanted: Wanted) -> Iterator[Part]:
-    """Write all files of a contest; yield what was measured, and where it is."""
+    """Write all files of a contest; yield the results and their places."""
     out = wanted.out
     timed = [crawl for crawl in results.crawls if _SECONDS in crawl]
     times = [{name: crawl[name] for name in ("web", "policy", "set", _SECONDS)} for crawl in timed]

@@ -119,7 +119,7 @@ def found(lines: Sequence[CrawlLine], oracle: set[str], reach: int, in_reach: in
     """Return what a crawl found, by pages crawled; a crawl that came to its end earlier finds no more.
 
     ``found``: oracle pages at each of POINTS. ``area``: mean recall over all numbers of pages to the last mark.
-    ``influence``: mean influence of the pages crawled by each of MARKS, None where none has a score.
+    ``influence``: mean influence of the pages crawled by each of MARKS, None if none has a score.
     """
     last = _count(MARKS[-1], reach)
     so_far = [0, *accumulate(line["id"] in oracle for line in lines)]

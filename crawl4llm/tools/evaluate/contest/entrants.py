@@ -106,7 +106,7 @@ def _module(name: str, given: str) -> ModuleType:
 
 @contextmanager
 def _anybodys(given: str) -> Iterator[None]:
-    """Raise InputError where code that is imported fails, in whatever way."""
+    """Raise InputError if code that is imported fails, in whatever way."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is not ours

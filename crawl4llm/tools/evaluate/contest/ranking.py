@@ -43,9 +43,9 @@ class Paired:
     other: str
     mean: float
     error: float | None
-    """Standard error of the mean; None where a web has one set of seeds."""
+    """Standard error of the mean; None if a web has one set of seeds."""
     p: float
-    """Of the randomisation test: how often so large a mean comes about where signs are a matter of chance."""
+    """Of the randomisation test: how often random signs give a mean this large."""
     p_holm: float
     """The same, adjusted for all pairs by this measure (Holm 1979)."""
     webs: Sequence[float]
@@ -78,7 +78,7 @@ def mean_of(of_webs: Sequence[Sequence[float]]) -> float:
 
 def error_of(of_webs: Sequence[Sequence[float]]) -> float | None:
     """Return the standard error of :func:`mean_of`: the root of the mean of the webs' s²/n, over the root of their
-    number; None where a web has one value."""
+    number; None if a web has one value."""
     if min(map(len, of_webs)) < 2:
         return None
     return math.sqrt(math.fsum(variance(values) / len(values) for values in of_webs)) / len(of_webs)

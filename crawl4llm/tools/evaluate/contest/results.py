@@ -117,7 +117,7 @@ def results_json(results: Results) -> str:
 
 
 def read_results(path: Path) -> Results | None:
-    """Return the results in a file; None where it says that it is something else. Raises InputError."""
+    """Return the results in a file; None if it says that it is something else. Raises InputError."""
     try:
         content = read_json(path, _LARGEST)
     except (OSError, ValueError):

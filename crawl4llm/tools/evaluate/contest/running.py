@@ -49,7 +49,7 @@ class SavedCrawls:
         self._folder = folder / CRAWLS
 
     def find(self, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return what was saved of a crawl; None where nothing was, or the file is damaged. Raises InputError."""
+        """Return the saved results of a crawl; None without any, or if the file is damaged. Raises InputError."""
         path = self._path(identity)
         require_within(self._folder, path)
         try:
@@ -64,7 +64,7 @@ class SavedCrawls:
         return record if isinstance(record, dict) else None
 
     def save(self, identity: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Save what a crawl found, whole or not at all. Raises InputError where that cannot be."""
+        """Save what a crawl found, whole or not at all. Raises InputError if that cannot be."""
         path = self._path(identity)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ class SavedCrawls:
 
 
 def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) -> Iterator[tuple[T, str | None]]:
-    """Do the work on each task, in any order; yield the task, and in one line what failed, None where nothing did.
+    """Do the work on each task, in any order; yield the task and its failure in one line, None on success.
 
     Each has a forked process of its own: what one policy leaves behind or breaks is nothing to the next.
     """

@@ -57,7 +57,7 @@ class Subject:
     digest: str
     """See :meth:`MemoryWeb.digest`."""
     scores: Mapping[str, float | None]
-    """Influence by key; None where it could not be computed."""
+    """Influence by key; None if it could not be computed."""
     oracle: set[str]
     starts: Sequence[Start]
     """By the number of the set of seeds."""
@@ -151,7 +151,7 @@ def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
 
 
 def _divided(web: MemoryWeb, half: str) -> tuple[MemoryWeb, str | None]:
-    """Return a half of a web's hosts; all of it where it has few hosts. Raises InputError where those are tuned on."""
+    """Return a half of a web's hosts, or all of them if there are few. Raises InputError if those are tuned on."""
     hosts = web.hosts()
     if len(hosts) >= _FEWEST_HOSTS:
         wanted = int(half == REPORTING)

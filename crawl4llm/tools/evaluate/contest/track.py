@@ -23,7 +23,7 @@ _NUMBERS: Final = ("seed_sets", "seeds", "batch")
 
 
 class Demo(NamedTuple):
-    """The demo web of ``scrapy corpus demo`` with these numbers, which is built where it is missing."""
+    """The demo web of ``scrapy corpus demo`` with these numbers, which is built if it is missing."""
 
     pages: int
     hosts: int
@@ -96,7 +96,7 @@ def read_track(named: str) -> Track:
 
 
 def with_corpora(track: Track, paths: Sequence[str]) -> Track:
-    """Return a track whose webs are those of some paths. Raises InputError where it is no path."""
+    """Return a track whose webs are those of some paths. Raises InputError if it is no path."""
     webs: list[WebSource] = []
     for path in paths:
         if is_corpus_class(path):

@@ -15,7 +15,7 @@ from crawl4llm.tools.evaluate.report.data import plain_report, report_json, sect
 
 
 def check_installed() -> None:
-    """Raise InputError where a library that an evaluation needs is missing."""
+    """Raise InputError if a library that an evaluation needs is missing."""
     if any(find_spec(name) is None for name in ("duckdb", "jinja2", "matplotlib", "scipy")):
         raise InputError(f"an evaluation needs DuckDB, Matplotlib, Jinja2 and SciPy; {to_install('evaluate')}")
 

@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 def plain_report(report: Report) -> Report:
     """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
 
-    Raises ValueError where an id is no file name or is there twice, or where sequences differ in length.
+    Raises ValueError if an id is no file name or is there twice, or if sequences differ in length.
     """
     ids = [section.id for section in report.sections]
     for section_id in ids:

@@ -89,7 +89,7 @@ def _section(section: Figure | Table, plots: Mapping[str, str]) -> Section:
 
 def _decimals(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
     """Yield the decimals of each column: four significant digits of its greatest number, but at most four decimals, or
-    six where that is less than 0.001."""
+    six if that is less than 0.001."""
     for column in columns:
         greatest = max((abs(value) for value in column if isinstance(value, float)), default=0.0)
         most = 4 if greatest >= 0.001 else 6

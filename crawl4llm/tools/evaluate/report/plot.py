@@ -100,7 +100,7 @@ _BAR_SHARE = 0.9
 
 
 class Curve(NamedTuple):
-    """A series as it is drawn: points that have a place on the x axis; NaN where a value is undefined."""
+    """A series as it is drawn: points that have a place on the x axis; NaN if a value is undefined."""
 
     x: Floats
     y: Floats
@@ -192,7 +192,7 @@ def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
 
 
 def _room(x: Floats) -> tuple[Floats, Floats]:
-    """Return the room around each x: half way to its neighbours; 1 wide where it has none."""
+    """Return the room around each x: half way to its neighbours; 1 wide if it has none."""
     distinct, place = np.unique(x, return_inverse=True)
     half_way = (distinct[1:] + distinct[:-1]) / 2
     first = 2 * distinct[:1] - half_way[:1] if len(half_way) else distinct - 0.5
@@ -210,9 +210,9 @@ def _pixels(values: Floats, scale: str, size: int) -> Floats:
 def line_points(pixels: Floats, *curves: Floats) -> Indices:
     """Return indices of the points that curves over the same x need, in order.
 
-    ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first,
-    the last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et
-    al., VLDB 2014, section 4). NaN in the first curve is a gap, which stays where it empties a column.
+    ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first, the
+    last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et al.,
+    VLDB 2014, section 4). NaN in the first curve is a gap, which stays if it empties a column.
     """
     columns = np.floor(pixels)
     defined = ~np.isnan(curves[0])
