@@ -53,7 +53,7 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
 def build_corpus(
     settings: BaseSettings, to: Path, manifest: Path | None, jobs: int, *, slim_links: bool
 ) -> Mapping[str, int]:
-    """Write the corpus as a ClueWeb22 tree, as the settings of texts say; return what was counted. Raises InputError.
+    """Write the corpus as a ClueWeb22 tree, by the settings of texts; return the counts. Raises InputError.
 
     The tree has its URL index afterwards, so that seeds can be given as URLs.
 

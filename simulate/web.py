@@ -37,11 +37,12 @@ NOTED = (
     f"by crawl4llm's table of {TABLE_DATE}: pages that opt out of training are recorded, and left out of exports; "
     f"signals that the corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
-"""The archive's note on opt-outs for a corpus that tells them."""
+"""The archive's note on opt-outs for a corpus that has them."""
 _ASKED_FOR = "VISITED_DOCUMENT"
-"""Setting by which :meth:`SimulatedWeb.visit` tells :class:`Visited` of a document: few corpora find any by its URL."""
+"""Setting by which :meth:`SimulatedWeb.visit` names a document to :class:`Visited`: few corpora can look one up by
+URL."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
-"""Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
+"""Name space of crawl ids: a crawl's id is a function of the facts that decide its pages and their order."""
 
 
 class SimulatedWeb:
@@ -99,7 +100,7 @@ class SimulatedWeb:
         return rater
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what rates pages by their keys."""
+        """Return the function that rates pages by their keys."""
         return partial(rate_by_key, workers, text=text, signature=signature)
 
     def seeds_wait(self) -> bool:
@@ -127,7 +128,7 @@ class SimulatedWeb:
         return str(uuid.uuid5(_CRAWL_IDS, json.dumps({**identity, **waits}, sort_keys=True)))
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return what the archive says of a corpus."""
+        """Return the archive's facts about a corpus."""
         return {
             "robots": "none: pages come from a corpus, and no requests are sent",
             "opt-out": NOTED if getattr(self.corpus, "knows_opt_outs", False) else UNKNOWN,
@@ -156,7 +157,7 @@ class Visited:
 
 
 def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Corpus, PageRater]:
-    """Open the corpus, and what rates its pages; ``others``: more scorers, by name. Raises InputError.
+    """Open the corpus, and the rater of its pages; ``others``: more scorers, by name. Raises InputError.
 
     The demo web, which is built if it is missing, has its own model.
     """

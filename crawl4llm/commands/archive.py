@@ -1,4 +1,4 @@
-"""``scrapy archive``: make a crawl's archive a dataset, check it, repair it, take out who opted out."""
+"""``scrapy archive``: make a crawl's archive a dataset, check it, repair it, remove domains that opted out."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ _WRITTEN = "<!-- What follows is written by python -m crawl4llm.commands.referen
 
 
 def _profiles() -> str:
-    """Return what each profile sets, as a Markdown list."""
+    """Return the settings of each profile, as a Markdown list."""
     lines = []
     for profile in ("simulation", "live"):
         given = vars(import_module(f"settings.{profile}"))

@@ -16,7 +16,7 @@ from crawl4llm.base.terminal import add_json_option, positive_integer, print_lin
 
 
 class Command(ScrapyCommand):
-    """Prints what :mod:`crawl4llm.tools.report` finds in the logs of requests and of failures."""
+    """Prints the report of :mod:`crawl4llm.tools.report` on the logs of requests and of failures."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}

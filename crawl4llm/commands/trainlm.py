@@ -1,4 +1,4 @@
-"""``scrapy trainlm``: train small language models on what crawls found."""
+"""``scrapy trainlm``: train small language models on the pages of crawls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawl4llm.base.terminal import add_json_option, positive_integer, print_lin
 
 
 class Command(ScrapyCommand):
-    """Does what :mod:`crawl4llm.tools.trainlm.trainlm` does."""
+    """The command of :mod:`crawl4llm.tools.trainlm.trainlm`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}

@@ -17,7 +17,7 @@ _LARGEST = 2**31 - 1  # largest number that fastText takes
 
 
 class Command(ScrapyCommand):
-    """Trains what :mod:`crawl4llm.tools.trainscorer.train` makes."""
+    """Trains the model of :mod:`crawl4llm.tools.trainscorer.train`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}

@@ -25,8 +25,8 @@ class Action(NamedTuple):
     help: str
     """One sentence: what it does."""
     run: Callable[[BaseSettings, argparse.Namespace], Iterator[Part]]
-    """Does the work and yields what is to be printed; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
-    values of options. Raises InputError and PageError."""
+    """Does the work and yields the output; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the values of
+    options. Raises InputError and PageError."""
     arguments: str = ""
     """The names of its arguments, divided by spaces; empty if it takes none. With ``...`` behind it there may be
     several of the last."""

@@ -1,4 +1,4 @@
-"""The texts of archive files: what the tools share that take texts from WARC files of any origin."""
+"""The texts of archive files, for the tools that take texts from WARC files of any origin."""
 
 from __future__ import annotations
 

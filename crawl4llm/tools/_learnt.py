@@ -1,4 +1,4 @@
-"""``trainlm.json``: what models have learnt from runs, as trainlm writes it and evaluate shows it."""
+"""``trainlm.json``: the losses of models trained on runs, as trainlm writes and evaluate shows them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A run with what its models have learnt."""
+    """A run with the losses of its models."""
 
     name: str
     facts: Mapping[str, Any]

@@ -282,7 +282,7 @@ def _allowed(warc: Path, key: str) -> Iterator[Part]:
 
 
 def _allowed_by(path: Path, offset: int) -> list[str]:
-    """Return what the metadata of the page at a place says of robots.txt."""
+    """Return the robots.txt field in the metadata of the page at a place."""
     for name in (path, path.with_name(path.name + OPEN_SUFFIX)):
         with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             part = Path(folder) / "part"

@@ -54,7 +54,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The main text: as archived (WARC_TEXT, or the corpus's own), else what the crawl's extractor finds in the
+        """The main text: as archived (WARC_TEXT, or the corpus's own), else as the crawl's extractor finds it in the
         HTML. Raises PageError if the record is damaged, InputError if the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
             return (self._kept_text or self._content)().data.decode("utf-8", "replace")

@@ -136,7 +136,7 @@ def _watch(process: subprocess.Popen[bytes], output: Path) -> int:
 
 
 def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
-    """Return what URL_POLICY takes, with a copy in a folder of a file, or of a class that no other process can import.
+    """Return a value for URL_POLICY; a file, or a class that no other process can import, is copied to a folder.
 
     Raises InputError.
     """
@@ -159,7 +159,8 @@ def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
 
 
 def _source_of(policy: type) -> str:
-    """Return what of a notebook's cell or a script defines a class: imports, definitions, constants. Raises InputError.
+    """Return the lines of a notebook's cell or a script that define a class: imports, definitions, constants. Raises
+    InputError.
 
     Nothing else of it: the cell may be the one that crawls.
     """

@@ -32,7 +32,7 @@ _UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end 
 
 
 class BuildOptions(NamedTuple):
-    """The options of a build, which decide what it writes beside source and manifest."""
+    """The options of a build, which decide its output together with source and manifest."""
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text
@@ -153,7 +153,7 @@ class ChunkStore:
             file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
     def read(self, file: PlannedFile) -> Iterator[Entry]:
-        """Yield what is at each record of a file, in order."""
+        """Yield the page of each record of a file, in order."""
         for chunk in chunks_of(file):
             yield from map(_entry, json.loads(zlib.decompress(self._path(chunk).read_bytes())))
 

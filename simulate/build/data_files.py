@@ -129,7 +129,7 @@ class DataFiles:
             folder.mkdir(exist_ok=True)
 
     def counts(self, kind: str, file: PlannedFile) -> Counter[str] | None:
-        """Return what was counted when a file was written; None if it has not been, or not to its end."""
+        """Return the counts of a written file; None if it is not written, or incomplete."""
         try:
             return Counter(json.loads(self._marker(kind, file).read_bytes()))
         except (FileNotFoundError, ValueError):

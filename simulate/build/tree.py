@@ -115,7 +115,7 @@ def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) 
 
 
 def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) -> dict[str, int]:
-    """Write what describes the tree; return what was counted while it was written."""
+    """Write the description of the tree; return the counts of its files."""
     totals: Counter[str] = Counter()
     records: dict[str, dict[str, int]] = {}
     for kind in KINDS:

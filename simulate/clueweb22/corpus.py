@@ -178,7 +178,7 @@ class ClueWeb22Corpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if a side file tells the opt-outs of all pages."""
+        """True if a side file has the opt-outs of all pages."""
         return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:
@@ -282,7 +282,7 @@ class ClueWeb22Corpus:
         return record.links if record else []
 
     def _url_at_start(self, kind: str, key: str) -> str:
-        """Return the URL that a record names at its beginning; empty if that tells none."""
+        """Return the URL that a record names at its beginning; empty if there is none."""
         return tree.url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], tree.Record]) -> tree.Record | None:

@@ -1,4 +1,4 @@
-"""The side file of opt-outs beside a tree: what was said of the uses of its pages, for which the layout has no place.
+"""The side file of opt-outs beside a tree: signals about the uses of its pages, for which the layout has no place.
 
 ``opt_outs.tsv`` begins with a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes":
 9}``. After it come that number of bytes: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by

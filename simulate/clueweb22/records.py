@@ -119,7 +119,7 @@ class RecordFiles:
     def read(
         self, kind: str, key: str, parse: Callable[[bytes, str], Record], most: int | None = None
     ) -> Record | None:
-        """Return what ``parse`` makes of a document's record; None if it has none, or an empty line in its place.
+        """Return the result of ``parse`` for a document's record; None if it has none, or an empty line in its place.
 
         Raises MissingRecord for a key that is no id, CorruptRecord, and TooLarge for a record of more than ``most``
         bytes.

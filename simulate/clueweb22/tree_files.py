@@ -63,7 +63,7 @@ def kinds_held(root: Path) -> tuple[str, ...]:
 
 
 def list_files(root: Path, kinds: Iterable[str]) -> Listing:
-    """Return the files of a tree, by what their names say; whatever else lies in the folders is passed over.
+    """Return the files of a tree, by their names; other files in the folders are ignored.
 
     Raises InputError if a folder cannot be read, or a file is a link to nothing.
     """

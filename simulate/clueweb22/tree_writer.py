@@ -145,7 +145,7 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
 
 
 def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, int]], subset: str = "A") -> None:
-    """Write what describes the tree: README, version file, and record counts by kind and file id."""
+    """Write the description of the tree: README, version file, and record counts by kind and file id."""
     root.mkdir(parents=True, exist_ok=True)
     _write(root / "README.txt", readme)
     _write(root / f"version_{subset}_1.0", "")  # names the category (``A``, ``B``, ``L``) and version of the tree

@@ -60,7 +60,7 @@ def _hash(form: str) -> int:
 
 
 def _digest(files: Sequence[tuple[str, str, int]]) -> str:
-    """Return what an index notes of the corpus state that it was made from."""
+    """Return an index's record of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
@@ -90,7 +90,7 @@ class UrlIndex:
 
 
 class IndexSummary(NamedTuple):
-    """Counts of what an index holds, and of what making it took."""
+    """Counts of an index's entries, and of its making."""
 
     documents: int
     unreadable: int  # documents left out because their records are damaged or name no URL

@@ -1,4 +1,4 @@
-"""The demo web: a generated ClueWeb22 tree and a model for it, for those who have neither. The door is ``demo``.
+"""The demo web: a generated ClueWeb22 tree and a model for it, for users without either. The door is ``demo``.
 
 - ``words``: the words of the texts; ``text``: the content of a page, as text and as HTML
 - ``sites``: the sites and their pages, and how good they are; ``web``: the links between them

@@ -37,7 +37,7 @@ class Web:
         self.links = _LinkPlanner(seed, self.sites, self.pages).plan()  # by page number
 
     def blocks(self, page: Page) -> list[Block]:
-        """Return what is written on a page: of a copy what its original has, but perhaps for the last paragraph."""
+        """Return the content of a page; a copy has its original's, perhaps without the last paragraph."""
         shown, links = self.pages[page.text_of] if page.text_of != page.number else page, self.links[page.number]
         blocks = self._writer(shown).blocks(links.text, links.listing)
         if page.altered and blocks and blocks[-1].link is None:

@@ -114,7 +114,7 @@ class _Writer:
     def _write_signals(
         self, parts: Iterable[StoredPart], heard: Heard, columns: Columns, dropped: Sequence[int]
     ) -> None:
-        """Write what has been heard of each document that is held."""
+        """Write the opt-out signals of each held document."""
         number = end = 0
         for part in parts:
             for date in part.column("dates"):

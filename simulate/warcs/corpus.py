@@ -166,7 +166,7 @@ class WarcCorpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if the files tell the opt-outs of all documents: they hold the heads of all responses."""
+        """True if the files have the opt-outs of all documents: they hold the heads of all responses."""
         return not self._index.manifest["opt_outs_unknown"]
 
     def __contains__(self, key: object) -> bool:

@@ -22,7 +22,7 @@ from crawl4llm.warc import begins_like_archive
 from simulate.warcs.part import FAILED, PartColumns
 
 _ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
-"""``.open``: not finished, as crawlers name what they still write."""
+"""``.open``: unfinished, as crawlers name files that they still write."""
 _NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _MOST_LISTED: Final = 1_000_000

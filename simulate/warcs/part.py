@@ -55,7 +55,7 @@ class PartColumns:
         self.columns: dict[str, array[int]] = {name: array(code) for name, code in COLUMNS.items()}
         self.counts: Counter[str] = Counter()
         self.opt_outs_unknown = 0
-        """Documents of which the file does not tell what was said of their uses."""
+        """Documents whose opt-out signals the file does not have."""
 
     def __len__(self) -> int:
         return len(self.columns["offsets"])

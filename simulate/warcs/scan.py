@@ -87,7 +87,7 @@ class _Collector:
         self.collect(())
 
     def collect(self, frames: Iterable[Frame]) -> None:
-        """Take the records of the archive file; what was collected before is dropped."""
+        """Take the records of the archive file; earlier collections are dropped."""
         self.part = PartColumns()
         self._by_name: dict[bytes, int] = {}
         self._ours = False
@@ -150,7 +150,7 @@ class _Collector:
         return self._add_document(frame, record, HTML, key)
 
     def _note(self, frame: Frame, record: Record, purpose: bytes) -> None:
-        """Note what a record says of the file that it begins, or of opt-outs without being a document."""
+        """Record the facts in a record about the file that it begins, or about opt-outs without being a document."""
         if record.kind == "warcinfo":
             self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
             self._notes.warcinfo(frame, record, ours=self._ours)

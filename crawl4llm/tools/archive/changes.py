@@ -38,7 +38,7 @@ class Changes:
         self._entered = ExitStack()
 
     def __enter__(self) -> Changes:
-        """Keep others out; finish, or clear away, what a killed process left. Raises InputError."""
+        """Lock the dataset; finish or remove the leftovers of a killed process. Raises InputError."""
         with ExitStack() as entered:
             entered.enter_context(exclusive(self._folder))
             complete(self._folder)

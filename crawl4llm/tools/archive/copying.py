@@ -35,7 +35,7 @@ from crawl4llm.tools.archive.rewrite import (
 from crawl4llm.tools.archive.survey import md5_of
 
 _PER_FOLDER: Final = 100
-"""Files of a directory, directories of a segment, segments: what two digits can number."""
+"""Most files of a directory, directories of a segment, and segments, with two digits."""
 
 
 class CopyOptions(NamedTuple):

@@ -98,7 +98,7 @@ class Row(NamedTuple):
     rid: bytes
     """The hash of its name."""
     about: str | None = None
-    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None if that is nothing."""
+    """For a metadata record of ours: its fields in the index (ABOUT), as JSON; None without any."""
 
 
 class Facts:
@@ -158,7 +158,7 @@ class Facts:
         self.add("problems", [(file, offset, one_line(what))])
 
     def note(self, query: str) -> None:
-        """Note as problems the rows that a query finds: file, offset, what."""
+        """Record the rows of a query as problems: file, offset, fault."""
         for file, offset, what in list(self.rows(query)):
             self.problem(file, offset, what)
 

@@ -1,4 +1,4 @@
-"""``scrapy cluster status``, ``drain`` and ``stop``: how far a crawl is and who works on it, and a word to the workers.
+"""``scrapy cluster status``, ``drain`` and ``stop``: the progress and workers of a crawl, and requests to the workers.
 
 Workers are known if CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
 """
@@ -48,7 +48,7 @@ def _of_journals(history: History) -> Iterator[Part]:
 
 
 def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield partitions with what their newest commits say."""
+    """Yield partitions with the facts of their newest commits."""
     for partition in range(history.partitions):
         commit = journal.read_commit(history.storage, partition, journal.newest(history.storage, partition))
         if commit is not None:
@@ -78,7 +78,7 @@ def _of_batches(history: History) -> Iterator[Part]:
 
 
 def _waits_for(history: History, iteration: int) -> tuple[str, list[int]]:
-    """Return what is put next in an iteration, and the partitions that have not put it yet."""
+    """Return the next kind of object in an iteration, and the partitions that have not put it yet."""
     folder = objects.folder(iteration)
     there = set(history.storage.names(folder))
     kind = objects.EXCHANGE if f"{folder}{objects.PLAN}" in there else objects.OFFER

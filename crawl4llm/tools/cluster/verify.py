@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Yield ``sound`` and the equation; or raise InputError that names what is wrong."""
+    """Yield ``sound`` and the equation, or raise InputError that names the fault."""
     equation = _equation(History(opts.arguments[0]))
     yield Fact("sound", value=True, shown="")
     yield Fact("equation", equation, "")

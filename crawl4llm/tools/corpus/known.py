@@ -64,13 +64,13 @@ class _Sink:
             self.flush()
 
     def add_record(self, record: bytes) -> None:
-        """Take what stands for a text; nothing for a blank one."""
+        """Take the record of a text; nothing for a blank one."""
         self._records += record
         if len(self._records) >= AT_ONCE * TEXT.itemsize:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. Raises InputError if that fails."""
+        """Write the waiting records. Raises InputError if that fails."""
         if self._waiting:
             self._urls.add(np.array(self._waiting, dtype=URL))
         if self._records:
@@ -131,7 +131,7 @@ def _take_rows(job: _RowJob) -> _Taken:
 
 
 def _take_text(taker: TextTaker, key: str, near: bool) -> bytes:
-    """Return what stands for the text of a page, as :func:`record_of`. Raises PageError."""
+    """Return the record of a page's text, as :func:`record_of`. Raises PageError."""
     return record_of(page_text(taker, key), near=near)
 
 
@@ -163,7 +163,7 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
 
 
 def _pages(path: Path, show: bool) -> Iterator[str]:
-    """Yield the keys of the pages in archive files, without what a live crawl could not have."""
+    """Yield the keys of the pages in archive files, without the failed documents of a live crawl."""
     index = WarcIndex(index_folder(path))
     with closing(index):
         for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
@@ -196,7 +196,7 @@ def _find(given: str) -> tuple[list[Path], list[Path]]:
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return what is in a folder: archives, as in that of a crawl, or else files of rows, as in an export."""
+    """Return the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     if any(_ARCHIVE_NAME.fullmatch(path.name) for path in paths):
         return [], [folder]

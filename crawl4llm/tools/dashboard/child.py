@@ -1,6 +1,6 @@
-"""Child processes that read what can hang, crash or swell the reader: a page's text, and the store of a JOBDIR.
+"""Child processes for reading that can hang, crash or use much memory: a page's text, and the store of a JOBDIR.
 
-Such a process prints a JSON object, and ends.
+Such a process prints one JSON object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """Run a process with these arguments and return what it prints; ``{"fault": ...}`` if it fails."""
+    """Run a process with these arguments and return its output; ``{"fault": ...}`` if it fails."""
     command = python_command(f"from {__name__} import main; main()", *arguments)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=True)
@@ -132,7 +132,7 @@ _ACTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"text": text, "fron
 
 
 def main() -> None:
-    """Print what the action returns that the first argument names."""
+    """Print the result of the action that the first argument names."""
     end_with(os.getppid())
     try:
         found = _ACTIONS[sys.argv[1]](*sys.argv[2:])

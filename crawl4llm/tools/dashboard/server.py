@@ -40,7 +40,7 @@ _LOOK_SECONDS, _SIGN_OF_LIFE_SECONDS = 0.5, 10.0
 
 
 class Dashboard(ThreadingHTTPServer):
-    """Serves what a watch sees."""
+    """Serves the state of a watch."""
 
     daemon_threads = True
 
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
 
     def _events(self) -> Iterator[bytes]:
-        """Yield server-sent events: what the watch sees, when that is something else than before."""
+        """Yield server-sent events: the state of the watch, after each change."""
         sent, when = b"", 0.0
         while True:
             now = self.server.watch.now()

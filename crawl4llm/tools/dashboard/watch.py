@@ -75,7 +75,7 @@ class Watch:
         """The files that the crawl had left when its frontier was read last; None while it ran."""
 
     def now(self) -> bytes:
-        """Return what is to be shown now, as JSON."""
+        """Return the current content of the page, as JSON."""
         with self._lock:
             runs = is_written(self.output / crawl_log.NAME)
             files = tuple(self._stamps())
@@ -95,7 +95,7 @@ class Watch:
             return self._seen
 
     def _stamps(self) -> Iterator[tuple[int, int] | None]:
-        """Yield what changes with the files that are shown."""
+        """Yield values that change with the shown files."""
         for name in (series.NAME, STATS):
             try:
                 status = (self.output / name).stat()
@@ -132,7 +132,7 @@ class Watch:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return what settings and statistics tell of the crawl."""
+        """Return the facts of the crawl in settings and statistics."""
         reason, pages = read_json(self.output / STATS).get("finish_reason"), self._settings.get("CRAWL_MAX_PAGES")
         return {
             "name": harmless("/".join(self.output.parts[-2:])),
@@ -165,7 +165,7 @@ class Watch:
             return child.run("text", str(self.output), str(offset))
 
     def _waiting(self, left: object) -> dict[str, Any] | None:
-        """Return what the JOBDIR says of the frontier; ``left``: the files of a crawl that has ended.
+        """Return the frontier in the JOBDIR; ``left``: the files of a crawl that has ended.
 
         A thread reads it now and then while the crawl runs, and once when the crawl has ended.
         """

@@ -37,7 +37,7 @@ class Wanted:
     topic: Sequence[str] = ()
     """Words of which a page on the topic has one."""
     scorers: Sequence[str] = ()
-    """Two scorers to correlate: what SCORER takes, or the path of a fastText model."""
+    """Two scorers to correlate, each a value of SCORER or the path of a fastText model."""
     tasks: int | None = None
     """Tasks in which pages are looked at."""
     trained: Path | None = None

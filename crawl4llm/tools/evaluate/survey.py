@@ -167,7 +167,7 @@ class Survey:
             yield from self._run(Question("scores", depends_on, of_page, _pack_scores, known), rater)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
-        """Return which pages are on the topic that some words tell."""
+        """Return the pages on the topic of some words."""
         depends_on = {**self._text(rater), "topic": list(words)}
         blocks = self._run(Question("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         found = ((block["in_title"], block["in_body"]) for block in blocks)

@@ -186,7 +186,7 @@ def verdict(subject: Subject) -> Iterator[str]:
 
 
 def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
-    """Yield by how much the best of two policies or more leads."""
+    """Yield the lead of the best of two or more policies."""
     best, second = ranked[:2]
     areas = best.means[AREA], second.means[AREA]
     if areas[0] == areas[1]:
@@ -200,7 +200,8 @@ def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
 
 
 def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_sets: int) -> Iterator[str]:
-    """Yield what the paired test says of the best two policies; ``seed_sets``: pairs of runs from the same seeds."""
+    """Yield the result of the paired test for the best two policies; ``seed_sets``: pairs of runs from the same
+    seeds."""
     best, second = ranked[0].policy, ranked[1].policy
     pair = next((one for one in differences if one.measure == AREA and {one.policy, one.other} == {best, second}), None)
     needed = sets_needed(len(ranked))
@@ -217,7 +218,7 @@ def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_set
 
 
 def alike(standing: Standing, few: bool) -> Sequence[str]:
-    """Return which policies one is not distinguished from; ``few``: no test could tell, for want of sets of seeds."""
+    """Return the policies that one is not distinguished from; ``few``: there are too few sets of seeds for any test."""
     return [TOO_FEW] if few and standing.rank is not None else standing.not_distinguished
 
 

@@ -24,7 +24,7 @@ OPT_OUT_FIELDS: Final = ("robots", "opt-out")
 """Fields of an archive's warcinfo record about the manners by which its pages were fetched."""
 
 OPT_OUTS_KNOWN: Final = "opt_outs_known"
-"""The entry of the manifest that says of each source whether it tells opt-outs; older exports have none."""
+"""The entry of the manifest that says for each source whether it has opt-outs; older exports lack it."""
 UNKNOWN_OPT_OUTS: Final = (
     "its archive lacks the signals of response heads and site files for some pages; signals in HTML were read"
 )

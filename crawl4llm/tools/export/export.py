@@ -210,7 +210,7 @@ class _Export:
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def _list(self) -> Counter[str]:
-        """List all documents, and which of them are to be prepared; return what else the sources hold, by reason."""
+        """List all documents, and those to be prepared; return the counts of left-out documents, by reason."""
         noted = self._folder.facts(LISTED)
         if noted:
             return Counter(noted["left_out"])

@@ -99,8 +99,7 @@ class ExportFolder:
                 ) from None
 
     def _take_up(self, request: Mapping[str, Any], state: Any) -> bool:
-        """Begin, or go on with what an earlier process has left; return which. Raises InputError as
-        :meth:`claimed` does."""
+        """Begin, or resume the work of an earlier process; return which. Raises InputError as :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
             write_json(self.work / _REQUEST, {"format": EXPORT_FORMAT, **request, "state": state}, fsync=True)
@@ -173,7 +172,7 @@ def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, A
 
 
 def plan_digest(numbers: bytes, suffix: str) -> str:
-    """Return a digest that tells a file from another one of that name."""
+    """Return a digest that distinguishes a file from another one of that name."""
     return hashlib.sha256(suffix.encode() + b"\0" + numbers).hexdigest()
 
 
@@ -200,8 +199,8 @@ def report(
     opt_outs_unknown: Sequence[str],
     archives: Sequence[str],
 ) -> Iterator[Part]:
-    """Yield what an export has written, what it has left out, and the sources that do not tell opt-outs.
-    ``archives``: the sources that are archives of crawls."""
+    """Yield the written files of an export, the left-out documents, and the sources without opt-outs. ``archives``: the
+    sources that are archives of crawls."""
     documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
     size = sum(shard.bytes for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}

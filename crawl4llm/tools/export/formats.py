@@ -160,7 +160,7 @@ FORMATS = (*COMPRESSORS, PARQUET)
 
 
 def require_package(name: str, what: str, extra: str = "export") -> None:
-    """Raise InputError if ``what`` needs a package of an extra that is missing."""
+    """Raise InputError if ``what`` needs a missing package of an extra."""
     try:
         import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""The preparing stage: worker processes compute what selecting needs of a document and its source does not tell."""
+"""The preparing stage: worker processes compute the facts of a document that selecting needs and its source lacks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Preparer:
         self.reader = Reader(self.files, self.work, self.largest)
 
     def load(self) -> None:
-        """Load what processes that are forked later share."""
+        """Load the data that processes forked later share."""
         if load := getattr(self.scorer, "load", None):
             load()
 

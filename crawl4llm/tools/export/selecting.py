@@ -31,8 +31,7 @@ _MOST_NAMED = 10
 _FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 _ROOM: Final = 4
-"""Texts that the search for near duplicates has room for, for each one that there is: in a full table the later ones
-overwrite the earlier."""
+"""Slots per text in the search for near duplicates: in a full table later texts overwrite earlier ones."""
 _LEAST_ROOM, _MOST_ROOM = 1 << 12, 1 << 22
 
 
@@ -63,10 +62,10 @@ class Wanted:
     tokenizer: str | None = None
     """File of a tokenizer that counts tokens."""
     language_model: str | None = None
-    """File of a fastText classifier that tells the language of pages whose archive does not."""
+    """File of a fastText classifier for the language of pages whose archive names none."""
 
     def check(self) -> None:
-        """Raise InputError if no document can be what is asked for."""
+        """Raise InputError if no document can fit the selection."""
         least, most = self.min_words, self.max_words
         if least is not None and most is not None and least > most:
             raise InputError(f"--min-words {least} is more than --max-words {most}; no text fits both")
@@ -88,7 +87,7 @@ class Wanted:
         return BELOW if self.min_influence is not None and influence < self.min_influence else None
 
     def settings(self) -> Mapping[str, Any]:
-        """Return all of it, for the manifest, but known texts: what a file has counts, wherever it lies."""
+        """Return all of it, for the manifest; known texts by the content of their file, not by its path."""
         given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
         del given["known"]
         return {**given, "languages": list(self.languages)}

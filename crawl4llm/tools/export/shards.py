@@ -72,7 +72,7 @@ class ShardWriter:
         self._shard.add(document)
 
     def finish(self, name: str) -> ShardFacts:
-        """Write what is left and close the file; returns its entry of the manifest."""
+        """Write the rest and close the file; returns its entry of the manifest."""
         self._shard.finish()
         self._file.close()
         size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))

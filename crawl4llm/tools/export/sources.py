@@ -78,12 +78,12 @@ class Source(Protocol):
         ...
 
     def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield what it holds of opt-outs that may be later than a page."""
+        """Yield its opt-outs that may be later than a page."""
         ...
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if it tells the opt-outs of all its pages: those in heads of responses and in files of sites."""
+        """True if it has the opt-outs of all its pages: those in heads of responses and in files of sites."""
         return is_known(opt_out_notes(self).get("opt-out"))
 
 
@@ -174,7 +174,7 @@ class WarcSource(Source):
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
     def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield nothing: the index has given each page what its files have heard."""
+        """Yield nothing: the index has given each page the signals in its files."""
         return iter(())
 
     @property

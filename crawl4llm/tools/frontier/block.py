@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[Part]:
-    """Change the control file, and what exports go by; yield what holds now. The store is not opened."""
+    """Change the control file, and the lists for exports; yield the current state. The store is not opened."""
     given, name = Path(opts.arguments[0]), opts.arguments[1]
     domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
     if is_storage(opts.arguments[0]):
@@ -39,7 +39,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
 
 
 def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
-    """Say to all workers of a crawl, also those that join later, what is blocked; yield what holds now."""
+    """Tell all workers of a crawl, even those that join later, the blocked domains; yield the current state."""
     # obstore is an extra
     from crawl4llm.cluster import Controls, History
 
@@ -53,7 +53,7 @@ def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
 
 
 def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> Iterator[Part]:
-    """Yield what holds now; ``when``: None if it did before."""
+    """Yield the current state; ``when``: None if it is unchanged."""
     what = "blocked" if blocked else "not blocked"
     yield Fact("blocked", list(control.blocked), "")
     yield f"{name} is {what}{f': {when}' if when else ', as before'}; in all {len(control.blocked):,} domains"

@@ -102,7 +102,7 @@ class Log:
 
 
 def checked_day(text: str) -> str:
-    """Return what is a day of the calendar. Raises InputError for anything else."""
+    """Return a day of the calendar. Raises InputError for any other text."""
     try:
         is_day = date.fromisoformat(text) and _DAY.fullmatch(text)
     except ValueError:

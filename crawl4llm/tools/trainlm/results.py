@@ -109,7 +109,7 @@ def fetches_for(curve: Learnt, target: str, loss: float) -> float | None:
 
 
 def sentences(results: Results) -> Iterator[str]:
-    """Yield what curves say: which share of another run's fetches a run needs for the other one's loss."""
+    """Yield, from the curves, the share of another run's fetches that a run needs for the other one's loss."""
     curved = [run for run in results.runs if len(run.points) > 1]
     for run in curved:
         for other in curved:

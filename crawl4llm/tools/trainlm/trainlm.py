@@ -1,4 +1,4 @@
-"""``scrapy trainlm``: from the output directories of runs to what models learn from them."""
+"""``scrapy trainlm``: from the output directories of runs to the losses of models trained on them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Wanted:
 
 
 def trainlm(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
-    """Train what has no result yet in the folder ``wanted.out``, and yield what the models have learnt.
+    """Do the trainings without a result in the folder ``wanted.out``, and yield the losses of the models.
 
     Raises InputError, also if the folder holds what was asked for with other arguments, texts or tokenizer.
     """
@@ -109,7 +109,7 @@ def _refuse_shared(arms: Sequence[Arm], targets: Sequence[str]) -> None:
 
 
 def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -> dict[str, Any]:
-    """Return what tells a plan from others, as JSON has it."""
+    """Return the facts that identify a plan, as JSON has them."""
     targets = {given: _stamp(given_path(given)) for given in wanted.targets}
     logs = {str(arm.facts["path"]): _stamp(Path(arm.facts["path"]) / CRAWL_LOG) for arm in arms}
     size = {"model": wanted.size, "tokens": wanted.tokens, "seeds": wanted.seeds, "points": wanted.points}

@@ -96,7 +96,7 @@ class Examples(ExitStack):
         return {"distinct": len(texts.ids), **dict(sorted(texts.counts.items()))}
 
     def split(self) -> None:
-        """Divide what was added in training and held-out examples. Raises InputError if there are too few."""
+        """Divide the added texts into training and held-out examples. Raises InputError if there are too few."""
         self._training: list[_Place] = []
         self._held_out: list[_Place] = []
         key = self._recipe.seed.to_bytes(8, "big")

@@ -41,7 +41,7 @@ class Recipe:
     min_count: int = 1
     buckets: int = 2_000_000
     seed: int = 0
-    """Of the order of the examples, of what balancing drops, and of fastText's first vectors."""
+    """Random seed for the order of the examples, for balancing, and for fastText's first vectors."""
     balance: bool = False
     """True to drop texts of the larger class until both have as many."""
     held_out: float = 0.1
@@ -113,7 +113,7 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
 
 
 def _tell_until_done(receiver: Connection, said: Connection) -> None:
-    """Print a line now and then, of what fastText says, until there is a result or the process has ended."""
+    """Print a line of fastText's output now and then, until there is a result or the process has ended."""
     lines, last = Lines("training"), b""
     listened: list[Connection] = [receiver, said]
     while receiver not in (ready := wait(listened, timeout=1)):
@@ -135,7 +135,7 @@ def _fit(
     quantised: Path | None,
     says: Connection | None,
 ) -> None:
-    """Train in a process of its own; ``says`` takes what fastText writes to standard error."""
+    """Train in a process of its own; ``says`` receives fastText's standard error."""
     if says is not None:
         os.dup2(says.fileno(), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process

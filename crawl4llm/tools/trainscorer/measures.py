@@ -1,4 +1,4 @@
-"""Measures of a model: how well scores tell positive from negative texts, and whether they are probabilities."""
+"""Measures of a model: how well scores separate positive from negative texts, and whether they are probabilities."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Wanted:
 
 
 def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
-    """Train a model into the folder ``wanted.out``, and yield what there is to tell. Raises InputError.
+    """Train a model into the folder ``wanted.out``, and yield lines about it. Raises InputError.
 
     Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
     as JSON. The same texts and recipe give the same bytes.

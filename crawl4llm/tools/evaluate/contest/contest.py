@@ -108,7 +108,7 @@ class _Contest:
         self._failures: dict[str, dict[str, Any]] = {}
 
     def results(self) -> Results:
-        """Do what crawls are missing, web by web."""
+        """Do the missing crawls, web by web."""
         track, webs, crawls = self._track, [], []
         for source in track.webs:
             with opened(source, track, self._half, self._settings) as subject:
@@ -153,7 +153,7 @@ class _Contest:
         return [record for task in tasks if (record := self._saved.find(task.identity)) is not None]
 
     def _task(self, subject: Subject, entrant: Entrant, number: int) -> _Task:
-        """Return a crawl, with all that decides what it finds."""
+        """Return a crawl, with all facts that decide its findings."""
         track = self._track
         identity = {
             "version": __version__,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 BOUND = "influence"
-"""The policy that looks ahead, by pages crawled: what one could find that knew the influence of all it discovers."""
+"""The policy that looks ahead, by pages crawled: it knows the influence of all documents that it discovers."""
 _LARGEST = 1 << 24
 """Bytes of a policy's file."""
 

@@ -132,7 +132,7 @@ def read_results(path: Path) -> Results | None:
 
 
 def _checked(results: Results) -> Results:
-    """Return results that have all that the report is made of. Raises ValueError, and what look-ups raise."""
+    """Return results that have everything that the report needs. Raises ValueError, and the errors of look-ups."""
     _check_fields(results)
     sets = results.about["seed_sets"]
     for web in results.webs:
@@ -147,7 +147,7 @@ def _checked(results: Results) -> Results:
 
 
 def _check_fields(results: Results) -> None:
-    """Check what each part has by itself."""
+    """Check each part separately."""
     for losses in _typed(results.about.get(LEARNT, {}), dict).values():
         _check_numbers(losses.values())
     kinds = ((results.webs, _OF_WEB), (results.policies, _OF_POLICY), (results.crawls, _OF_CRAWL))

@@ -28,12 +28,13 @@ _DECIDE: Final = (
     *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
     *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),
 )
-"""The code that decides what a crawl finds."""
+"""The code that decides a crawl's findings."""
 
 
 @cache
 def code_digest() -> str:
-    """Return the SHA-256 of the source files that decide what a crawl finds, which the version does not tell."""
+    """Return the SHA-256 of the source files that decide a crawl's findings, because the version does not identify
+    them."""
     package = Path(__file__).parents[3]
     whole = hashlib.sha256()
     for path in sorted(path for pattern in _DECIDE for path in package.glob(pattern)):
@@ -43,7 +44,7 @@ def code_digest() -> str:
 
 
 class SavedCrawls:
-    """A folder with one file a crawl, whose name is a digest of all that decides what the crawl finds."""
+    """A folder with one file per crawl, whose name is a digest of all facts that decide the crawl's findings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / CRAWLS
@@ -64,7 +65,7 @@ class SavedCrawls:
         return record if isinstance(record, dict) else None
 
     def save(self, identity: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Save what a crawl found, whole or not at all. Raises InputError if that cannot be."""
+        """Save a crawl's findings, wholly or not at all. Raises InputError if that fails."""
         path = self._path(identity)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

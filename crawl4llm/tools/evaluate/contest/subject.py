@@ -26,7 +26,7 @@ _FEWEST_HOSTS: Final = 20
 _FEWEST_IN_REACH: Final = 100
 """Pages in reach of a set of seeds, so that each per cent of them is a page."""
 _PAGES_PER_SEED: Final = 10
-"""Pages for each seed that a web has at least: of fewer, the seeds are much of what there is to find."""
+"""A web needs so many pages per seed: with fewer, the seeds are a large part of the oracle set."""
 _OF_DEMO: Final = {
     "SCORER": "fasttext",
     "SCORER_LABEL": "__label__hq",
@@ -37,7 +37,7 @@ _OF_DEMO: Final = {
 
 
 class Start(NamedTuple):
-    """A set of seeds, and what there is to find from there."""
+    """A set of seeds, and the pages in reach of it."""
 
     seeds: Sequence[str]
     reach: int
@@ -69,7 +69,7 @@ class Subject:
     """Pages of the whole corpus, those that cannot be read included."""
 
     def described(self) -> dict[str, Any]:
-        """Return what the results say of it."""
+        """Return its entry of the results."""
         return {
             "name": self.name,
             "half": self.half,

@@ -109,7 +109,7 @@ def with_corpora(track: Track, paths: Sequence[str]) -> Track:
 
 
 def _track(content: Any) -> Track:
-    """Return what a file says. Raises ValueError."""
+    """Return the track in a file. Raises ValueError."""
     given = _object(content, "the file", {"track", "webs", *_NUMBERS})
     if not isinstance(given["webs"], list) or not given["webs"]:
         raise ValueError("webs is no list of webs")

@@ -105,7 +105,7 @@ def _cell(value: Value) -> Value:
 
 
 def report_json(report: Report) -> str:
-    """Return all of a report as JSON, without plots. Numbers are those of the CSV files; what is undefined is null."""
+    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
     content = asdict(report)
     for section, described in zip(report.sections, content["sections"], strict=True):
         described["type"] = type(section).__name__.lower()

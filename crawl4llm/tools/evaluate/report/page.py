@@ -97,7 +97,7 @@ def _decimals(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
 
 
 def series_table(figure: Figure) -> Table:
-    """Return the ends and extremes of each series of a figure, for those who cannot see the plot."""
+    """Return the ends and extremes of each series of a figure, for readers who cannot see the plot."""
     columns = ("series", "points", "first", "last", "least", "greatest")
     rows = [[series.name, *_summary(series)] for series in figure.series]
     return Table(figure.id, figure.title, figure.definition, columns, rows)

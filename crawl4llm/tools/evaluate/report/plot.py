@@ -75,7 +75,7 @@ def plot_style() -> str:
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _DRAWN_WHOLE = 2000
-"""A series of up to so many points is not thinned."""
+"""A series of up to so many points is drawn whole."""
 _LINE_COLUMNS = 1400
 """Pixel columns of a line: two for each pixel of a plot that is shown 700 wide."""
 _SETTLED, _SETTLED_SHARE = 100, 0.1
@@ -96,7 +96,7 @@ _MARKER_SIZE = 5.0
 _MARGIN = 0.06
 """Of a scale, above and below."""
 _BAR_SHARE = 0.9
-"""The part of the room between its neighbours that a bar fills."""
+"""The part of the space between its neighbours that a bar fills."""
 
 
 class Curve(NamedTuple):
@@ -170,7 +170,7 @@ def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
 
 
 def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
-    """Draw the ``nth`` of the sets of bars, which share the room around each x. Returns their legend."""
+    """Draw the ``nth`` of the sets of bars, which share the space around each x. Returns their legend."""
     curve = curve.defined
     if len(curve.x) > _DRAWN_WHOLE:
         curve = curve.at(line_points(_pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS), curve.y))
@@ -192,7 +192,7 @@ def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
 
 
 def _room(x: Floats) -> tuple[Floats, Floats]:
-    """Return the room around each x: half way to its neighbours; 1 wide if it has none."""
+    """Return the space around each x: half way to its neighbours; 1 wide without neighbours."""
     distinct, place = np.unique(x, return_inverse=True)
     half_way = (distinct[1:] + distinct[:-1]) / 2
     first = 2 * distinct[:1] - half_way[:1] if len(half_way) else distinct - 0.5
@@ -336,7 +336,7 @@ def _svg(canvas: Canvas, figure: Figure) -> str:
 
 
 def _plot(axes: Axes, figure: Figure) -> list[Any]:
-    """Draw all series; returns what stands for each in the legend."""
+    """Draw all series; returns their symbols for the legend."""
     curves = [Curve.of(series, figure) for series in figure.series]
     axes.set_xlabel(printable(figure.x_label))
     axes.set_ylabel(printable(figure.y_label))
@@ -375,7 +375,7 @@ def _marks(curves: Sequence[Curve], nth: int, *, log: bool) -> Floats:
 
 
 def _scale_to_settled(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Let the y axis show what comes after the first points whole, and of those what fits."""
+    """Scale the y axis to the points after the first ones; of these it shows those that fit."""
     first = min(_SETTLED, _SETTLED_SHARE * max(np.max(curve.x, initial=0.0) for curve in curves))
     settled = np.concatenate([np.concatenate(curve.at(curve.x >= first)[1:]) for curve in curves])
     settled = settled[np.isfinite(settled)]
