@@ -65,8 +65,7 @@ class Command(ScrapyCommand):
         )
         tokens = "count tokens with this tokenizer.json of the library tokenizers"
         group.add_argument("--tokenizer", metavar="FILE", help=tokens)
-        languages = "fastText model, such as lid.176.ftz, for pages whose archive names no language (default: "
-        "py3langid)"
+        languages = "fastText model, such as lid.176.ftz, for pages of unknown language (default: py3langid)"
         group.add_argument("--language-model", metavar="FILE", help=languages)
         group = parser.add_argument_group("which documents")
         group.add_argument(

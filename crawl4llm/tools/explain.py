@@ -88,8 +88,7 @@ def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, A
     elif jobdir := settings.get("JOBDIR"):
         yield from _state(Path(jobdir), key)
     else:
-        told = "it was not fetched and has not ended; with -s JOBDIR=DIR this command says whether it is queued or "
-        "was never seen"
+        told = "it was not fetched and has not ended; -s JOBDIR=DIR shows whether it is queued or was never seen"
         yield Fact("not known", told)
 
 

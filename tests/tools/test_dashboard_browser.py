@@ -48,7 +48,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def killed(demo_web: Web, chromium: Chrome, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard of the JOBDIR of a crawl that was killed while it was looked at; the page followed it."""
     folder = tmp_path_factory.mktemp("crawls", numbered=False)
-    args = crawl_args(demo_web, folder / "0001", **RUNS, JOBDIR=folder / "job")
+    web = None if os.environ.get("SCREENSHOTS") else demo_web  # pictures show the project's own demo web
+    args = crawl_args(web, folder / "0001", **RUNS, JOBDIR=folder / "job")
     silent = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=silent, stderr=silent)
     try:
