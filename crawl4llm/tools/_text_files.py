@@ -89,8 +89,9 @@ def parquet_texts(path: Path, field: str) -> Iterator[str]:
         with parquet.ParquetFile(path) as file:
             if field not in file.schema_arrow.names:
                 names = ", ".join(file.schema_arrow.names)
-                raise InputError(f"{path}: has no column {field!r}, but {names}; name the column of texts: "
-                f"--text-field NAME")
+                raise InputError(
+                    f"{path}: has no column {field!r}, but {names}; name the column of texts: --text-field NAME"
+                )
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
                 for value in batch.column(0).to_pylist():
                     row += 1

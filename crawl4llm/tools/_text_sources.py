@@ -93,8 +93,9 @@ class Sources:
             corpus, found = open_archives(path, self._settings)
         except InputError:
             if _holds_texts(path):
-                raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files one by "
-                f"one") from None
+                raise InputError(
+                    f"{path}: holds no archive files; name JSON Lines and Parquet files one by one"
+                ) from None
             raise
         source.counts.update({fault: found.counts[fault] for fault in _FAULTS if found.counts.get(fault)})
         for fault in found.unreadable:

@@ -244,8 +244,9 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
-    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per "
-    "core)")
+    parser.add_argument(
+        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
+    )
     add_tasks_option(parser)
 
 

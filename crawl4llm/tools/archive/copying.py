@@ -87,8 +87,9 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
 def check_target(dataset: Dataset, out: Path) -> None:
     """Raise InputError if a copy of a dataset cannot be made in ``out``; else the folder is there."""
     if out.resolve().is_relative_to(dataset.root.resolve()):
-        raise InputError(f"{out} is inside the dataset, which would then hold each document twice; give a folder "
-        f"elsewhere")
+        raise InputError(
+            f"{out} is inside the dataset, which would then hold each document twice; give a folder elsewhere"
+        )
     check_free(out)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)

@@ -34,8 +34,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="DIR", help="the run folder to write")
-    group.add_argument("--index-only", action="store_true", help="leave the pages in the storage, and write only an "
-    "index")
+    group.add_argument(
+        "--index-only", action="store_true", help="leave the pages in the storage, and write only an index"
+    )
 
 
 MERGE = Action("write the crawl as one run folder", _run, "STORAGE", _add_options)

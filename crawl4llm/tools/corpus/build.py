@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def _add_index_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per "
-    "core)")
+    parser.add_argument(
+        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
+    )
     add_tasks_option(parser)
 
 

@@ -262,8 +262,9 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
         help="take the texts of archived pages, extracted by TEXT_EXTRACTOR; otherwise only their URLs",
     )
     parser.add_argument(
-        "--exact", action="store_true", help="recognise only exact copies of texts: 4 bytes per text, not 148, and no "
-        "MinHash"
+        "--exact",
+        action="store_true",
+        help="recognise only exact copies of texts: 4 bytes per text, not 148, and no MinHash",
     )
 
 

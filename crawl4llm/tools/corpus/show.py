@@ -87,9 +87,7 @@ def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="instead of a corpus: the home pages of the N hosts of highest PageRank in Common Crawl's ranks",
     )
-    parser.add_argument(
-        "--without", type=Path, metavar="LIST", help="leave out the domains in this file, such as spam"
-    )
+    parser.add_argument("--without", type=Path, metavar="LIST", help="leave out the domains in this file, such as spam")
 
 
 SHOW = Action(

@@ -29,9 +29,7 @@ def tables(subject: Subject, results: Results) -> list[Table]:
     ids = [one.run.facts.get("crawl_id") for one in subject.runs]
     found = [(one, trained[id_]) for one, id_ in zip(subject.runs, ids, strict=True) if id_ in trained and id_]
     if not found:
-        raise InputError(
-            "--trained has no results of these runs; train on them: scrapy trainlm RUN ..."
-        )
+        raise InputError("--trained has no results of these runs; train on them: scrapy trainlm RUN ...")
     measured = [_measures(subject, crawled) for crawled, _ in found]
     return [_losses(results, found, measured), _correlations(results, found, measured)]
 

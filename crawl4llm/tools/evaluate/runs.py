@@ -190,8 +190,9 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
                 known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
                 numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
             except (LookupError, TypeError, ValueError):
-                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl "
-                f"log") from None
+                raise InputError(
+                    f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log"
+                ) from None
         if not keys:
             return
         yield [*packed(keys), *packed(parents), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]

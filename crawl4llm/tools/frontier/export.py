@@ -31,8 +31,9 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if not path.name:
         raise InputError(f"--export {name!r} is not the name of a file")
     if name == "-" and opts.json:
-        raise InputError("--json cannot be combined with --export -, which prints one JSON object per line; leave it "
-        "out")
+        raise InputError(
+            "--json cannot be combined with --export -, which prints one JSON object per line; leave it out"
+        )
     with StoredCrawl(Path(jobdir)) as crawl:
         if name == "-":
             yield from _lines(crawl)

@@ -81,8 +81,9 @@ def _path(given: str) -> Path:
 def _facts(path: Path) -> dict[str, Any]:
     settings = open_run(path).settings
     if not (path / WARC / INDEX_NAME).is_file():
-        raise InputError(f"{path}: has no texts, because it has no archive ({WARC}/{INDEX_NAME}); was WARC_ENABLED "
-        f"off?")
+        raise InputError(
+            f"{path}: has no texts, because it has no archive ({WARC}/{INDEX_NAME}); was WARC_ENABLED off?"
+        )
     return {name: settings.get(name) for name in _FACTS}
 
 
