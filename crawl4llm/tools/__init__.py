@@ -1,4 +1,4 @@
-"""Tools: commands that work on finished crawls and files, one folder per command, with the command's name.
+"""Tools: commands that work on finished things, one folder per command, with the command's name.
 
 ``opened_run`` and ``simulating`` are the Python API. ``_action`` is the frame of commands that have actions;
 ``_storage_view`` and ``_merging`` make a run folder of a crawl by several workers, for all of them. Tools do not import
