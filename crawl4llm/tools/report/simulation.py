@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
-from crawl4llm.base.tables import Fact, Part
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import JOB, JobDir, find_output
 from crawl4llm.tools.report.refusals import refusals, set_aside
@@ -25,8 +25,8 @@ class Simulation(NamedTuple):
 
     def report(self, owners: int) -> Iterator[Part]:
         """Yield a line that says what the crawl is, then failed and dropped documents by owner. Raises InputError."""
-        said = f"This crawl is a simulation of the corpus {self.corpus}: it sent no request to any site."
-        yield Fact("simulation", self.corpus, said)
+        yield Fact("simulation", self.corpus, "")
+        yield Line(f"This crawl is a simulation of the corpus {self.corpus}: it sent no request to any site.")
         yield from refusals(self.output, owners, None if self.jobdir is None else set_aside(self.jobdir))
 
 
