@@ -68,10 +68,13 @@ docs: .venv/.docs
 docs-check: docs .venv/.test
 	$(BIN)/python -m pytest -q tests/docs $(ARGS)
 
-# The pictures of README and docs/paper.md, their figures in benchmarks/measured/demo.json, and the notebook.
-figures: .venv/.docs
+# All pictures of the docs, their figures in benchmarks/measured/demo.json, and the notebook: crawls of the demo web,
+# models as measured, and the dashboard of a crawl in headless Chromium.
+figures: .venv/.docs .venv/.test
 	$(BIN)/python -m docs.figures
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.trainlm --report > /dev/null
+	SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/tools/test_dashboard_browser.py -k "axe_finds and light-size0"
 	rm -rf docs/notebooks/crawls
 	$(BIN)/jupyter-execute --inplace docs/notebooks/policy.ipynb
 	rm -rf docs/notebooks/crawls

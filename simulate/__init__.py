@@ -1,4 +1,4 @@
-"""Simulate: corpora that stand in for the web, what a simulated crawl fetches from.
+"""Simulate: corpora that stand in for the web in a simulated crawl.
 
 ``opening``: opens the corpus that ``CORPUS`` names. ``open``: makes its index, and what else tools ask for.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.

@@ -64,9 +64,9 @@ def part_bytes(identity: PartIdentity, columns: Mapping[str, array[int]], **fact
 
 
 class StoredPart:
-    """A part in its file, whose columns are read when they are asked for.
+    """A part in its file, whose columns are read at their first use.
 
-    Raises ValueError where the file is cut short or of another part, FileNotFoundError where there is none.
+    Raises ValueError if the file is cut short or of another part, FileNotFoundError if it is missing.
     """
 
     def __init__(self, path: Path, identity: PartIdentity, codes: Mapping[str, Code]) -> None:
@@ -115,7 +115,7 @@ class Columns:
                     # A mapping cannot be empty.
                     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
             except FileNotFoundError:
-                raise InputError(f"{path}: missing from the index; make it anew: {self._make}") from None
+                raise InputError(f"{path}: missing from the index; make it again: {self._make}") from None
             self._mapped[name] = memoryview(data).cast(self._codes[name])
         return self._mapped[name]
 
@@ -138,7 +138,7 @@ class Columns:
 
 
 def open_columns(folder: Path, manifest: Mapping[str, Any], codes: Mapping[str, Code], make: str) -> Columns:
-    """Open the columns of an index. Raises InputError where its manifest names another folder than one of its own."""
+    """Open the columns of an index. Raises InputError if its manifest names another folder than one of its own."""
     return Columns(within(folder, manifest["columns"], folder / MANIFEST), codes, make)
 
 
@@ -234,7 +234,7 @@ def build_index(
     ``make_part`` makes a part, or returns the fault of a file of which nothing can be read; ``run`` does so for those
     that are missing. ``current`` gives the manifest of an index that is whole. ``write`` writes the columns and returns
     a new manifest; it is given the faults by the paths of the parts. Entry points of ``beside`` stay. Raises InputError
-    where the folder cannot be written.
+    if the folder cannot be written.
     """
     with locked(folder), writing(folder):
         (folder / "parts").mkdir(exist_ok=True)

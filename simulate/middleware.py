@@ -21,7 +21,7 @@ class SimulationMiddleware:
     """Answers each request from the corpus, 404 for a document that the corpus lacks. Nothing reaches the network.
 
     A damaged record raises CorruptRecord, which the request's errback gets. A request for several documents gets each
-    page, or error, as its callback comes to it; the pages may be without content where nothing is archived.
+    page, or error, as its callback comes to it; the pages may lack content if nothing is archived.
     """
 
     web = SimulatedWeb

@@ -1,4 +1,4 @@
-"""What tools ask of the room: make the index of the corpus that the settings name, build from it, rank its pages."""
+"""The entry points for tools: make the index of the corpus that the settings name, build from it, rank its pages."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) -> Iterator[tuple[str, str]]:
-    """Make the index of the corpus, or bring it up to date; yield what it holds. Raises InputError.
+    """Make the index of the corpus, or update it; yield its counts. Raises InputError.
 
-    Files are read by ``jobs`` processes, or in so many ``tasks`` where EXECUTOR says.
+    Files are read by ``jobs`` processes, or in as many ``tasks`` of EXECUTOR.
     """
     options = read_options(settings)
     executor = options.tasks(tasks)
     if is_corpus_class(options.corpus):
-        raise InputError(f"CORPUS {options.corpus} is a class of your own; what index it needs, it makes itself")
+        raise InputError(f"CORPUS {options.corpus} is a class of your own, which makes its own index")
     place = opening.place_of(options)
     folder = opening.index_folder(place)
     if opening.is_clueweb22(place):
@@ -53,7 +53,7 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
 def build_corpus(
     settings: BaseSettings, to: Path, manifest: Path | None, jobs: int, *, slim_links: bool
 ) -> Mapping[str, int]:
-    """Write the corpus as a ClueWeb22 tree, as the settings of texts say; return what was counted. Raises InputError.
+    """Write the corpus as a ClueWeb22 tree, by the settings of texts; return the counts. Raises InputError.
 
     The tree has its URL index afterwards, so that seeds can be given as URLs.
 

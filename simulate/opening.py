@@ -1,4 +1,4 @@
-"""The opening of the corpus that the settings name. What a kind of corpus needs is imported where there is one."""
+"""Opens the corpus that the settings name. The libraries of a kind of corpus are imported only for that kind."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from simulate.warcs.index_build import IndexOptions
 
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
-"""What a corpus class must have."""
+"""The attributes that a corpus class must have."""
 
 
 def open_corpus(settings: BaseSettings) -> Corpus:
     """Open the corpus that ``CORPUS`` names, as the other settings say. Raises InputError.
 
-    The dotted path of a class is loaded; a folder that holds one of that dataset's folders is a ClueWeb22 tree, all
-    else a WARC collection, which is indexed first where it has no index yet.
+    The dotted path of a class is loaded. A folder that holds one of ClueWeb22's folders is a ClueWeb22 tree. Anything
+    else is a WARC collection, which is indexed first if it has no index.
     """
     options = read_options(settings)
     if is_corpus_class(options.corpus):
@@ -54,7 +54,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 
 def demo_web() -> DemoPaths:
-    """Return the demo web of this project, built where it is not there yet. Raises InputError."""
+    """Return the demo web of this project; build it if it is missing. Raises InputError."""
     from simulate.demo.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())
@@ -69,10 +69,10 @@ def data_dir() -> Path:
 
 
 def index_folder(place: Path) -> Path:
-    """Return where the index of the corpus at a place lies: in Scrapy's data dir, one folder for each corpus.
+    """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus.
 
-    It goes by the place of the corpus, not by its identity, so that the index of a corpus that has grown takes over
-    what it has of the files that are unchanged.
+    It depends on the path of the corpus, not on its identity. So the index of a corpus that has grown keeps its entries
+    of unchanged files.
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
     return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
@@ -80,7 +80,7 @@ def index_folder(place: Path) -> Path:
 
 def _own_corpus(options: Options) -> Corpus:
     """Load a corpus class by its dotted path, and make the corpus that the settings describe. Raises InputError."""
-    found = loaded(str(options.corpus), f"CORPUS {options.corpus}: there is no such file, and no such class")
+    found = loaded(str(options.corpus), f"CORPUS {options.corpus}: no file or class has this name")
     if missing := [part for part in ("from_options", *_PARTS) if not hasattr(found, part)]:
         raise InputError(f"CORPUS {options.corpus} is no corpus class: it lacks {', '.join(missing)}")
     corpus: Corpus = found.from_options(options)

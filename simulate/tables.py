@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from simulate.indexes import Code
 
 SORTED_AT_ONCE: Final = 1 << 21
-"""Entries, about, that are sorted in memory, where they take some 50 bytes each."""
+"""Approximate number of entries that are sorted in memory, at about 50 bytes each."""
 
 Choose = Callable[[Sequence[int]], Iterable[int]]
 """Returns which of several numbers under one hash stay; both are in ascending order."""
@@ -23,8 +23,8 @@ Choose = Callable[[Sequence[int]], Iterable[int]]
 class TableWriter:
     """A writer of one table of ``expected`` entries: two columns, sorted by hash and then by number, of any length.
 
-    Entries are spread by the first bits of their hashes over files, in ``folder`` but without a name, that are small
-    enough to be sorted in memory, and are then written one after the other.
+    The first bits of their hashes spread entries over unnamed files in ``folder``. Each file is small enough to be
+    sorted in memory; the files are written in turn.
     """
 
     def __init__(self, folder: Path, expected: int, number: Code = "I") -> None:

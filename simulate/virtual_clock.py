@@ -13,9 +13,9 @@ from crawl4llm.frontier import Lease, Owners
 class VirtualClock:
     """Implements :class:`crawl4llm.crawl.turns.Clock` and :class:`crawl4llm.crawl.turns.Turns`.
 
-    Fetches take places on a line of time, at least 1/``capacity`` seconds apart, and no time themselves. The next one
-    is at the first place at which an owner may be asked; who was asked waits ``delay`` seconds. One document is on
-    lease at a time, so the order does not depend on the machine. Documents that cannot be had take places too.
+    Fetches take no time, but slots on a time line, at least 1/``capacity`` seconds apart. The next fetch is in the
+    first slot in which an owner is free; its owner then waits ``delay`` seconds. One document is on lease at a time, so
+    the order does not depend on the machine. Failed documents take slots too.
     """
 
     most_leases: int | None = 1
@@ -69,7 +69,7 @@ class VirtualClock:
         pass
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
-        """Let the owner wait. What was not asked for takes no place: it is leased again as if nothing had been."""
+        """Let the owner wait. A document that was not requested takes no slot: it is simply leased again."""
         now, owner = self._owners.now, owner_of_lease(lease)
         if not asked:
             self._owners.release(owner, now)

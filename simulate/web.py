@@ -34,14 +34,15 @@ LookUp = Callable[[str], PageRecord]
 """Returns a page by its key. Raises PageError."""
 
 NOTED = (
-    f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is noted, not to be exported; signals that the "
-    "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
+    f"by crawl4llm's table of {TABLE_DATE}: pages that opt out of training are recorded, and left out of exports; "
+    f"signals that the corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
-"""The archive's note on opt-outs for a corpus that tells them."""
+"""The archive's note on opt-outs for a corpus that has them."""
 _ASKED_FOR = "VISITED_DOCUMENT"
-"""Setting by which :meth:`SimulatedWeb.visit` tells :class:`Visited` of a document: few corpora find any by its URL."""
+"""Setting by which :meth:`SimulatedWeb.visit` names a document to :class:`Visited`: few corpora can look one up by
+URL."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
-"""Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
+"""Name space of crawl ids: a crawl's id is a function of the facts that decide its pages and their order."""
 
 
 class SimulatedWeb:
@@ -99,11 +100,11 @@ class SimulatedWeb:
         return rater
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what rates pages by their keys."""
+        """Return the function that rates pages by their keys."""
         return partial(rate_by_key, workers, text=text, signature=signature)
 
     def seeds_wait(self) -> bool:
-        """Return False: there are none but the seeds that it began with."""
+        """Return False: a simulation gets no further seeds."""
         return False
 
     def url_of_seed(self, key: str) -> str:
@@ -113,8 +114,8 @@ class SimulatedWeb:
         return ""
 
     def look_up(self, crawl: Driven) -> LookUp:
-        """Return what looks up pages for the crawl: without content if the corpus can leave it out, nothing is
-        archived, and each page was scored before, so that its content is known to be sound."""
+        """Return the function that looks up pages for the crawl. It leaves content out if the corpus can, if nothing is
+        archived, and if each page was scored before, so that its content is known to be sound."""
         outline = getattr(self.corpus, "outline", None)
         if outline is None or self.options.warc_enabled or not crawl.policy.scores_influence:
             return self.corpus.page
@@ -127,9 +128,9 @@ class SimulatedWeb:
         return str(uuid.uuid5(_CRAWL_IDS, json.dumps({**identity, **waits}, sort_keys=True)))
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return what the archive says of a corpus."""
+        """Return the archive's facts about a corpus."""
         return {
-            "robots": "none: pages come from a corpus, no requests are sent",
+            "robots": "none: pages come from a corpus, and no requests are sent",
             "opt-out": NOTED if getattr(self.corpus, "knows_opt_outs", False) else UNKNOWN,
             "corpus": identity["corpus"],
             "corpus-digest": identity["corpus_digest"],
@@ -156,9 +157,9 @@ class Visited:
 
 
 def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Corpus, PageRater]:
-    """Open the corpus, and what rates its pages; ``others``: more scorers, by name. Raises InputError.
+    """Open the corpus, and the rater of its pages; ``others``: more scorers, by name. Raises InputError.
 
-    The demo web, which is built where it is missing, has its own model.
+    The demo web, which is built if it is missing, has its own model.
     """
     options = read_options(settings)
     if options.scorer_model is None and options.corpus == DEMO:

@@ -28,9 +28,9 @@ _SCRAPYS_HANDLER = (HTTP11DownloadHandler, f"{HTTP11DownloadHandler.__module__}.
 class Addon:
     """``ADDONS = {"crawl4llm.addon.Addon": 500}``: pages are scored and archived, requests wait in order of influence.
 
-    It adds components and changes nothing else: Scrapy's own handler of http and https is replaced by one that does the
-    same, and keeps what went over the wire. What the project has set itself stays: a SCHEDULER of its own, and the
-    place it has given one of these components. docs/addon.md is the user's guide.
+    It adds components and replaces Scrapy's handler of http and https by one that does the same and records the
+    exchange. The project's own settings stay: its SCHEDULER, and the order that it gave one of these components.
+    docs/addon.md is the user's guide.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:

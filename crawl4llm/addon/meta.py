@@ -14,7 +14,7 @@ from crawl4llm.live import forget_captures
 GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""
 INFLUENCE: Final = "influence"
-"""Key by which a callback finds the influence score of its page, None where it has none."""
+"""Key by which a callback finds the influence score of its page, None if it has none."""
 RATED: Final = "crawl4llm_rated"
 """Key of the scorer's whole answer about a page, until the page is archived."""
 ASKED: Final = "crawl4llm_asked"
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     """The origin of a request."""
 
     influence: float = FIRST
-    """Influence score of the page; where it has none, the score by which the page itself was requested."""
+    """Influence score of the page or, without one, the score by which the page itself was requested."""
     page: str | None = None
     """Document key of the page."""
     depth: int = 0
@@ -48,9 +48,9 @@ def found(request: Request) -> Found:
 
 
 def note_found(request: Request, response: Response | None) -> None:
-    """Note the page on which a request was found, None for a start request.
+    """Record the page on which a request was found, None for a start request.
 
-    What was there is overwritten: spiders copy the meta of a response to the requests they make.
+    An earlier value is overwritten, because spiders copy the meta of a response to their requests.
     """
     origin = Found()
     if response is not None:
@@ -72,7 +72,7 @@ def score_of(request: Request) -> float:
 
 
 def as_score(value: Any) -> float | None:
-    """Return a value as a number that scores can be compared with; None where it is none."""
+    """Return a value as a number that can be compared with scores; None if it is no number."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def as_score(value: Any) -> float | None:
 
 
 def influence_of(response: Response) -> float | None:
-    """Return the influence score of a page; None where it has none."""
+    """Return the influence score of a page; None if it has none."""
     influence: float | None = response.meta.get(INFLUENCE)
     return influence
 

@@ -40,8 +40,8 @@ class Unwanted(IgnoreRequest):
 class PageScoring:
     """Downloader middleware: callbacks find a page's influence score in ``response.meta["influence"]``.
 
-    HTML is scored. What Scrapy fetches for itself (robots.txt, the files of media pipelines) is left alone. A request
-    whose response is being scored counts as one of CONCURRENT_REQUESTS, so that downloads wait for the scorer.
+    HTML is scored. Requests of Scrapy's own (robots.txt, the files of media pipelines) are left alone. A request whose
+    response is being scored counts as one of CONCURRENT_REQUESTS, so that downloads wait for the scorer.
     """
 
     def __init__(self, run: AddonRun) -> None:
@@ -52,7 +52,7 @@ class PageScoring:
         return cls(AddonRun.of(crawler))
 
     def process_request(self, request: Request) -> None:
-        """Drop what nothing may be sent to; and ask all parts, unless our scheduler has."""
+        """Drop requests that may not be sent; and ask all parts, unless our scheduler has."""
         if self._run.failure is not None or (self._concerns(request) and self._run.parts_asked):
             return
         try:
@@ -134,15 +134,15 @@ class LinkScoring(BaseSpiderMiddleware):
         given = request.meta.get(meta.GIVEN)
         if given is not None and meta.as_score(given) is None and not self._complained:
             self._complained = True
-            logger.warning("meta[%r] = %r of %s is not a number; such scores are not used", meta.GIVEN, given, request)
+            logger.warning("meta[%r] = %r of %s is not a number; such scores are ignored", meta.GIVEN, given, request)
         return request
 
 
 class PageRecording:
     """Spider middleware: a page on its way to the spider is archived, and gets a line in the crawl log.
 
-    A page's document key is its normalised URL. Where a URL is crawled again, ``#2`` and so on follows: an archive
-    has one name for each of its records.
+    A page's document key is its normalised URL. If a URL is crawled again, ``#2`` and so on is added, because each
+    record of an archive has its own name.
     """
 
     def __init__(self, run: AddonRun) -> None:
@@ -224,7 +224,7 @@ class PageRecording:
             self._run.publish("influence/mean", self._counters.mean_influence)
 
     def _rated(self, response: TextResponse, influence: float | None, read: ReadPage) -> Rated:
-        """Let the parts see a page, and note in its meta what they say of its links."""
+        """Let the parts see a page, and record in its meta what they say about its links."""
         assert response.request is not None
         parts, rating = self._run.parts, response.meta.pop(meta.RATED, None)
         rated = parts.rated(self._counters.crawled, influence, rating, read)

@@ -42,7 +42,7 @@ class RequestBudgets:
         self._budgets.linked([normalise_url(request.url)])
 
     def found(self, request: Request) -> None:
-        """Note a new request: who is listed on a page elsewhere is trusted."""
+        """Record a new request: an owner that another owner's page lists is trusted."""
         page = found(request).page
         if page is None:
             return

@@ -1,4 +1,4 @@
-"""The parts of a crawl in the add-on: what they say of requests, and of the pages that are fetched."""
+"""The parts of a crawl in the add-on: they judge requests and fetched pages."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class RequestParts:
             if type(part).lease is not Part.lease or part.shares is not None:
                 kind = type(part)
                 raise InputError(
-                    f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or goes by classes; the "
-                    "add-on cannot: leave it out"
+                    f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or chooses by class, "
+                    "which the add-on cannot do; leave it out"
                 )
         self.counts: Counter[str] = Counter()
         """The parts' figures."""
@@ -124,7 +124,7 @@ class RequestParts:
     # -- pages ----------------------------------------------------------------------------------------------------
 
     def rated(self, place: int, influence: float | None, rating: RatedText | None, read: ReadPage) -> Rated:
-        """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: what the scorer found in its
+        """Let the parts see a page; ``place``: its place in the crawl, from 0. ``rating``: the scorer's result for its
         HTML."""
         page = Rated(influence, *(rating[2:] if rating else ()))
         page.key, page.url, page.noindex = normalise_url(read.url), read.url, read.noindex

@@ -20,15 +20,15 @@ from crawl4llm.base.errors import InputError
 
 
 class RequestScheduler(BaseScheduler):
-    """Hands out the request of highest priority; of those, the one of best score; of those, the one that came first.
+    """Hands out the request of highest priority; among equals the best score, then the oldest.
 
-    It is taken among those whose host may be asked now, as Scrapy's own queue does: the others would wait in the
-    downloader, and hold up all hosts there.
+    Like Scrapy's own queue, it chooses among requests whose host is free now: others would wait in the downloader and
+    hold up all hosts.
 
-    Requests wait in memory as they are, with all that they carry. This is a queue of requests, where
-    :mod:`crawl4llm.frontier` is one of documents: several may have the same URL, and one that was redirected or is
-    tried again comes back as another. Duplicates are told by Scrapy's DUPEFILTER_CLASS. With URL_BUDGET, requests for
-    which an owner or URL prefix has no budget are set aside when their turn comes.
+    Requests wait in memory, whole. This is a queue of requests; :mod:`crawl4llm.frontier` is one of documents. Several
+    requests may have the same URL, and a redirect or retry comes back as a new request. Scrapy's DUPEFILTER_CLASS drops
+    duplicates. With URL_BUDGET, requests are set aside when their turn comes if their owner or URL prefix has no budget
+    left.
     """
 
     def __init__(self, crawler: Crawler, dupefilter: BaseDupeFilter) -> None:
@@ -49,14 +49,16 @@ class RequestScheduler(BaseScheduler):
         self._spider = spider
         self._run.parts_asked = True
         if self._crawler.settings.get("JOBDIR"):
-            self._run.refuse(InputError("JOBDIR is set, but requests cannot be kept for a later run yet; remove it"))
+            self._run.refuse(
+                InputError("JOBDIR is set, but the add-on cannot keep requests for a later run yet; remove it")
+            )
         return self._dupefilter.open()
 
     def close(self, reason: str) -> Deferred[None] | None:
         return self._dupefilter.close(reason)
 
     def has_pending_requests(self) -> bool:
-        """Requests that are set aside are none: a crawl that has no others ends."""
+        """Requests that are set aside do not count: a crawl without others ends."""
         return len(self) > 0
 
     def __len__(self) -> int:
@@ -109,7 +111,8 @@ class RequestScheduler(BaseScheduler):
         self._waiting += 1
 
     def _best_slot(self) -> str | None:
-        """Return the slot of the next request; None while there is none, or too much is being fetched and parsed."""
+        """Return the slot of the next request; None while the queue is empty, or if too much is being fetched and
+        parsed."""
         downloader, parsing = self._crawler.engine.downloader, self._crawler.engine.scraper.slot
         assert parsing is not None
         in_flight = len(downloader.active) + len(parsing.queue) + len(parsing.active)

@@ -1,4 +1,4 @@
-"""The run of the add-on: what its components share during a crawl: workers, archive, crawl log and figures."""
+"""The run of the add-on: workers, archive, crawl log and figures, which its components share during a crawl."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OPTIONS = (
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
 _WENT = ("TEXT_TIME_LIMIT", "WARC_FSYNC")
-"""Those that it does not have any more; each is told (crawl4llm.options.WENT)."""
+"""Removed settings; each is reported (crawl4llm.options.WENT)."""
 
 _DOORS = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
@@ -72,8 +72,8 @@ POLICY = "parent_first"
 class AddonRun:
     """Scrapy extension: opens the parts of a crawl when the spider opens, and closes them with it.
 
-    Where they cannot be opened, the log says so in one line, and the crawl ends before its first request; it also ends
-    when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
+    If a part cannot be opened, the log says so in one line, and the crawl ends before its first request. It also ends
+    if a page cannot be written, or if the scorer returns NaN. The finish reason is ``bad_input`` then.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -84,9 +84,9 @@ class AddonRun:
         self.concurrent_requests = 0
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
         self.parts_asked = False
-        """Whether parts are asked about requests before these are queued; else they are before these are sent."""
+        """True if parts are asked about requests before they are queued, False if before they are sent."""
         self.budgets: RequestBudgets | None = None
-        """Where URL_BUDGET is set."""
+        """Set if URL_BUDGET is."""
         self.stats = crawler.stats
         self._crawler = crawler
         self._opened = ExitStack()
@@ -199,7 +199,7 @@ class AddonRun:
     def _write_stats(self) -> None:
         if self._output is not None:
             write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
-            logger.info("What was crawled is in %s", self._output)
+            logger.info("The crawl's output is in %s", self._output)
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class AddonRun:
         }
 
     def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
-        source = from_the_network(self._crawler.settings, "signals in heads of responses and of HTML are noted")
+        source = from_the_network(self._crawler.settings, "signals in heads of responses and of HTML are recorded")
         fields = warcinfo_fields(
             options, SOFTWARE, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
         )
@@ -263,7 +263,8 @@ def _warn_of_open_doors(settings: BaseSettings) -> None:
     """Warn of Scrapy's two ways to run code in a crawl from outside, which are on by default."""
     if opened := [name for name in _DOORS if settings.getbool(name)]:
         logger.warning(
-            "%s: the crawl listens on a port, and who gets the password runs code in it; to close it, set %s",
+            "%s: the crawl listens on a port, and anyone with its password can run code in the crawl; to close it, "
+            "set %s",
             " and ".join(opened),
             " and ".join(f"{name} = False" for name in opened),
         )

@@ -1,4 +1,4 @@
-"""Changes of a store as bytes: each with its table, key and value, or what of the value is another than before.
+"""Changes of a store as bytes: each with its table, key and value, or with the changed part of the value.
 
 Keys ascend within a table, so that of each one only what the one before does not begin with is told. Of a document,
 what changes is mostly its score, in the middle; of all else, which is JSON, a few numbers here and there.
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from crawl4llm.frontier import CURRENT, TABLES, is_document
 
 _IN_PART: Final = ("state", CURRENT)
-"""Tables of whose values is told what has changed of them."""
+"""Tables for whose values only the changed part is written."""
 _HEAD: Final = struct.Struct("<BHHI")
 """Kind; bytes of the key that are as before, and others; bytes of the value."""
 _ENDS: Final = struct.Struct("<HH")
@@ -47,7 +47,7 @@ class Edit(NamedTuple):
     """Between commas: ``=3`` for three parts as before, ``-2`` for two that are there no more, ``+`` and a new part."""
 
     def applied_to(self, before: bytes) -> bytes:
-        """Return the new value. Raises ValueError where the steps are none, or more than the value before has."""
+        """Return the new value. Raises ValueError if the steps are invalid, or exceed the old value."""
         old, new, place = before.split(b","), list[bytes](), 0
         for step in self.steps.split(b","):
             if step.startswith(b"+"):
@@ -63,7 +63,7 @@ class Edit(NamedTuple):
 
 
 Change = tuple[str, bytes, bytes | Delta | Edit | None]
-"""Table, key, and the new value, or None of what was deleted."""
+"""Table, key and new value; None for a deleted entry."""
 
 
 Values = tuple[str, bytes, bytes | None, bytes | None]
@@ -89,7 +89,7 @@ def encoded(changes: Iterable[Values]) -> bytes:
 
 
 def records(data: bytes) -> Iterator[Change]:
-    """Yield the changes. Raises ValueError where there are none such."""
+    """Yield the changes. Raises ValueError if the data are no changes."""
     place, key = 0, b""
     while place < len(data):
         if len(data) - place < _HEAD.size:

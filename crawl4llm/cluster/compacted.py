@@ -22,7 +22,8 @@ from crawl4llm.warc import IndexLine, parse_index_line
 WARC: Final = "warc/"
 _SEGMENTS, _INDEX = ".segments", ".cdxj"
 _KEPT: Final = 16
-"""Lists of segments in memory, each of WARC_MAX_BYTES of the archive; or one a partition, where there are more."""
+"""Lists of segments in memory, each of WARC_MAX_BYTES of the archive; or one per partition, if there are more
+partitions."""
 _PIECE: Final = 1 << 22
 """Bytes that are copied at a time."""
 _OTHER_DIGEST: Final = "it has another digest"
@@ -48,7 +49,7 @@ class Pages:
         self.look_again()
 
     def look_again(self) -> None:
-        """List again what is compacted."""
+        """List the compacted objects again."""
         self._names = list(self._storage.names(WARC))
         self.compacted = [name for name in self._names if name.endswith(_SEGMENTS)]
         """The lists of segments, in their order."""
@@ -94,8 +95,8 @@ class Pages:
     # -- compaction -----------------------------------------------------------------------------------------------
 
     def last(self, series: str = "") -> str:
-        """Return the segment that was compacted last, of those whose lists are named so; empty where none was. What a
-        compaction that was killed has left is deleted."""
+        """Return the last compacted segment of the lists with this name; empty if there is no compacted one. Leftovers
+        of a killed compaction are deleted."""
         lists = [name for name in self.compacted if name.startswith(WARC + series)]
         return self._clean_up(lists[-1]) if lists else ""
 
@@ -133,10 +134,10 @@ class Pages:
         )
 
     def _clean_up(self, called: str) -> str:
-        """Delete what a list of segments stands for, but for where it says that they lie; return the last of them.
+        """Delete the segments that a list replaces, except those at the places that it names; return the last of them.
 
-        Of two compactions that see the end of a crawl at different times each may have put an object for the same
-        list; the list names one, and no other can be put."""
+        Two compactions that see the end of a crawl at different times may each put an object for the same list. The
+        list names one, and no other can be put."""
         kept, places = self._read(called)
         segments = list(places.values())
         for name in self._names:
@@ -154,7 +155,7 @@ class Pages:
     def _look(
         self, name: str, compacted: Callable[[str, Segment], _Found | None], own: Callable[[], _Found | None]
     ) -> _Found:
-        """Return what is found of a segment, where it is compacted, or in its own object."""
+        """Return the content of a segment, from a compacted object or from its own."""
         for look_again in (False, True):  # it may have been compacted since
             if look_again:
                 self.look_again()
@@ -165,14 +166,14 @@ class Pages:
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
     def _find(self, name: str) -> tuple[str, Segment] | None:
-        """Return what the name of the object begins with that holds a segment, and where it lies there."""
+        """Return the beginning of the name of the object that holds a segment, and the segment's place in it."""
         if not (at := bisect_right(self.compacted, _base(name) + _SEGMENTS)):
             return None
         base, segments = self._read(self.compacted[at - 1])
         return None if (segment := segments.get(name)) is None else (base, segment)
 
     def _read_list(self, name: str) -> tuple[str, dict[str, Segment]]:
-        """Return what the name of the object begins with, and its segments by name."""
+        """Return the beginning of the object's name, and its segments by name."""
         found = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
         segments = [Segment(*segment) for segment in found]
         return _object(segments), {segment.name: segment for segment in segments}
@@ -193,11 +194,11 @@ def _suffix(name: str) -> str:
 
 
 def _base(name: str) -> str:
-    """Return what the name of the list begins with whose first segment this is."""
+    """Return the beginning of the name of the list that starts with this segment."""
     _, folder, pages = name.split("/")
     return f"{WARC}{folder}-{pages.split('-')[1]}"
 
 
 def _object(segments: Sequence[Segment]) -> str:
-    """Return what the names begin with of the object of segments and of their indexes."""
+    """Return the beginning of the names of the object of segments and of their indexes."""
     return f"{_base(segments[0].name)}-{_base(segments[-1].name).removeprefix(WARC)}"

@@ -1,8 +1,8 @@
 """A crawl in continuous order whose documents lie in partitions, of which this worker has some.
 
-Each partition is a crawl of its own, which ends with all others. The best document is next of all that this worker's
-partitions may be asked for now; what they crawl is in the storage from their next commit on, and what it leads to in
-other partitions is read there.
+Each partition is a crawl of its own, which ends with all others. The next document is the best of those that this
+worker's partitions can lease now. Their pages are in the storage after their next commit; other partitions read their
+links there.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._announced: set[int] = set()
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
-        """Whether scores of different partitions can be compared."""
+        """True if scores of different partitions can be compared."""
         self._spent = {part.spent for part in self.parts if part.spent}
         self._lately = [0.0, 0.0, 0.0]
-        """What scores meant for the last pages of all its partitions."""
+        """The meaning of scores, from the last pages of all its partitions."""
         self._heeding: Heeding | None = None
         """Hears which domains are blocked, in a live crawl."""
         self._spool: RequestSpool | None = None
@@ -66,12 +66,12 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._woken = asyncio.Event()
         """Set with it, and by answers."""
         self._was_idle = False
-        """Whether nothing could be done the last time."""
+        """True if the last round could do nothing."""
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
 
     def dequeue(self) -> list[Lease]:
-        """Lease the best documents of all that may be had now."""
+        """Lease the best documents that are available now."""
         leases: list[Lease] = []
         if self.finished is not None or self._leaving or self.lag():
             return leases
@@ -89,8 +89,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return leases
 
     def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
-        """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
-        that was crawled has learnt in each something else, so that its scores are taken for what they meant there."""
+        """Return the partition that is next, of pairs of a partition and the sort key of its best document. A policy
+        that learns from all crawled pages has learnt something else in each partition, so each partition's scores are
+        converted by their meaning there."""
         if self._compares:
             return min(ready)[1]
         return max(ready, key=lambda one: (self._own[one[1]].expected(one[0], self._lately), -one[1]))[1]
@@ -113,7 +114,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return bool(some)
 
     def follow(self, links: CrawledPage) -> None:
-        """Let the partition follow links that all their owner's documents are in; drop them where it is another's."""
+        """Let the partition follow links that all their owner's documents are in; drop them if the owner is another
+        partition's."""
         partition = self._own.get(self._common.partitions.of(links.entry.key))
         if partition is not None:
             partition.crawl.follow(links)
@@ -156,7 +158,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         )
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Merge what was fetched, and do all else that is due. Raises InputError."""
+        """Merge fetched documents, and do all other due work. Raises InputError."""
         if not self._tasks:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
             self._tasks.append(asyncio.ensure_future(self._pulse_on()))
             if self._heeding is not None:
@@ -183,7 +185,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._was_idle = is_idle
 
     async def wind_up(self) -> None:
-        """Commit what was fetched, and hand the partitions over."""
+        """Commit fetched documents, and hand the partitions over."""
         for task in self._tasks:
             task.cancel()
         self._of.clear()
@@ -206,7 +208,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     # -- one thing after the other --------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
-        """Begin: read what is there, and take partitions."""
+        """Begin: read the storage, and take partitions."""
         if self._heeding is not None:
             await self._heeding.look()  # before anything is asked for
         await self._put_requests()  # those that a worker before has left here
@@ -228,7 +230,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     @property
     def _has_work(self) -> bool:
-        """Whether there is a document that may be leased now, or later when its owner may be asked."""
+        """True if a document may be leased now, or later when its owner is free."""
         if self.owners is not None:
             return self._routes.next_ready() is not None
         return any(one.crawl.missing > 0 and len(one.crawl.frontier) for one in self._workable())
@@ -258,7 +260,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await self._spool.put()
 
     async def _look_around(self) -> None:
-        """Look after leases, and read what others have put."""
+        """Renew leases, and read the objects of other workers."""
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
@@ -340,8 +342,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return self._heeding is None or self._heeding.hears
 
     async def _open(self, number: int) -> None:
-        """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
-        may still do goes nowhere."""
+        """Begin with a partition as the storage has it, and put a commit at once, so that objects which its previous
+        worker may still do goes nowhere."""
         told = await asyncio.to_thread(told_of, self._storage, number)
         await self._post.look([number])
         partition = ContinuousPartition(number, self._common, *told)

@@ -1,7 +1,7 @@
 """One partition of a crawl in continuous order: a whole crawl of its own documents, whose commits are its journal.
 
-Links to documents of other partitions, and redirects that lead there, go into the commit; those partitions read them
-there. A partition is made anew from its newest snapshot and the commits since.
+Links and redirects to documents of other partitions go into the commit, in which those partitions read them. A
+partition is restored from its newest snapshot and the commits since.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from crawl4llm.policies import NO, CrawledPage
 _SOON: Final = 10.0
 """Seconds, or twice the delay, for which a partition keeps pages that it may crawl and cannot begin with."""
 _DECAY: Final = 0.95
-"""What a page counts less with each one after it, where a partition's last pages are judged by."""
+"""The factor by which a page counts less with each later page, if a partition is judged by its last pages."""
 _PRIOR: Final = 5.0
 """Pages of the crawl's mean influence that count with a partition's last ones."""
 _REPLAYED: Final = 4
@@ -49,7 +49,7 @@ class Prepared(NamedTuple):
 
 
 class _Lately(Part):
-    """What scores meant for the last pages of a partition; earlier ones count less."""
+    """The meaning of scores, from the last pages of a partition; earlier pages count less."""
 
     name = "lately"
 
@@ -111,7 +111,7 @@ class ContinuousPartition(OnePartition):
         self.turn, self.returned, self.marks = head.turn, head.returned, list(head.marks)
         self.grant(0)
         self.is_dirty = False
-        """Whether there is something that the last commit does not have."""
+        """True if anything is not in the last commit."""
         self.committed_at = time.monotonic()
         self._committed_pages = 0
         self._dropped: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ class ContinuousPartition(OnePartition):
         self.prepared: list[Prepared] = []
         """Commits that are to be put."""
         self.next_turn: Callable[[], int] = lambda: 0
-        """Returns the turn of a commit, by what the worker knows of others'."""
+        """Returns the turn of a commit, from the turns that the worker knows of others."""
         self.may_rest: Callable[[], bool] = lambda: True
         """Returns whether nothing is expected from elsewhere."""
         self._best: bytes | None = None
@@ -143,15 +143,15 @@ class ContinuousPartition(OnePartition):
         self.crawl.granted = quota - self.returned
 
     def expected(self, order: bytes, lately: Sequence[float]) -> float:
-        """Return the influence that can be expected of a document, by its score and what scores meant for its last
-        pages; ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
+        """Return the expected influence of a document, by its score and the meaning of scores for its last pages;
+        ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
         own, score = self.lately.sums, max(score_of(order), 0.0)
         weight = _PRIOR / lately[2] if lately[2] else 0.0
         scores = own[1] + weight * lately[1]
         return score * (own[0] + weight * lately[0]) / scores if scores > 0 else score
 
     def best(self) -> bytes | None:
-        """Return by what the next document sorts that may be leased; None where none may."""
+        """Return the sort key of the next document that may be leased, or None."""
         if self._best is None or self.crawl.owners is not None:
             self._best = self._store.frontier.first()
         return self._best
@@ -172,7 +172,7 @@ class ContinuousPartition(OnePartition):
 
     @property
     def is_ready(self) -> bool:
-        """Whether a document may be had now, or soon."""
+        """True if a document may be leased now or soon."""
         owners, clock = self.crawl.owners, self.crawl.clock
         if owners is None:
             return len(self.crawl.frontier) > 0
@@ -203,7 +203,7 @@ class ContinuousPartition(OnePartition):
             crawl.commit_now()
 
     async def advance(self) -> None:
-        """Merge what was fetched. Raises InputError."""
+        """Merge fetched documents. Raises InputError."""
         self._best = None
         self.is_dirty = True
         await self.crawl.advance()
@@ -263,7 +263,7 @@ class ContinuousPartition(OnePartition):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether an owner is to be left alone for longer than whoever takes over would by itself."""
+        """True if an owner must be left alone for longer than a worker that takes over would wait anyway."""
         return self._store.holds is not None and self._store.holds.is_urgent
 
     def _prepare(self) -> None:
@@ -293,7 +293,7 @@ class ContinuousPartition(OnePartition):
         self.prepared.append(Prepared(commit, segment, snapshot))
 
     def put(self, prepared: Prepared) -> Commit | None:
-        """Put a commit into the storage; None where another worker has put one of its number. Of a thread's own: it
+        """Put a commit into the storage; None if another worker has put one with its number. Of a thread's own: it
         touches nothing but the storage. Raises StorageError."""
         storage, (commit, segment, snapshot) = self._common.storage, prepared
         if segment is not None:
@@ -306,8 +306,8 @@ class ContinuousPartition(OnePartition):
         return commit
 
     def _snapshot(self, commit: Commit) -> bytes | None:
-        """Return a snapshot of the commit that was just made, if the changes since the last one are so many times as
-        much: in a store that has grown meanwhile they may not be."""
+        """Return a snapshot of the last commit, if the changes since the last snapshot are larger by that factor; in a
+        store that has grown they may not be."""
         changes, fingerprints = self._store.whole()
         self._whole = len(changes) + len(fingerprints)
         if self._since <= _REPLAYED * self._whole:

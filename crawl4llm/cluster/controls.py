@@ -102,6 +102,6 @@ class Heeding:
                 self._failed = False
             except StorageError as error:  # whoever puts a commit next ends with it; meanwhile nothing is sent for long
                 if not self._failed:
-                    logger.warning("%s; nothing is sent until it answers", error)
+                    logger.warning("%s; no request is sent until it answers", error)
                 self._failed = True
             drop(time.monotonic() + 0.1)

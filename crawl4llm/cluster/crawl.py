@@ -1,8 +1,8 @@
 """A crawl in batch order whose documents lie in partitions, of which this worker has some.
 
-All partitions go through an iteration in step: each offers its best, the plan of the batch follows from all offers,
-each crawls its documents of the batch, and when all have put what came of theirs, each follows all links that lead to
-its own. Nobody leads: what is put first stays, and whoever comes second puts the same.
+All partitions go through an iteration in step. Each offers its best documents, and the plan of the batch follows from
+all offers. Each crawls its documents of the batch and puts their results. When all have done so, each follows the links
+to its own documents. No worker leads: the first object under a name stays, and a second worker would put the same.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         return self._pages
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Merge what was fetched; when that is all of this worker's documents of the batch, go on to the next ones.
-        Raises InputError."""
+        """Merge fetched documents; after all of this worker's documents of the batch, start the next ones. Raises
+        InputError."""
         for partition in list(self._own.values()):
             if partition.crawl.can_advance:
                 await partition.merge()
@@ -82,7 +82,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
     # -- from one batch to the next -------------------------------------------------------------------------------
 
     async def _go_on(self) -> None:
-        """Do what can be done, and wait for others, until there are documents to fetch, or nothing is left."""
+        """Work and wait for other workers, until there are documents to fetch, or nothing is left to do."""
         while not (self._leaving or self.finished or self.stopped or self.failure):
             await self._look_after_leases(floor=self.iteration + 1)
             self._board.look_again()
@@ -105,7 +105,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         return moved
 
     async def _move(self, partition: Partition) -> bool:
-        """Take a partition to its next stage, if what that needs is there."""
+        """Take a partition to its next stage, if the objects for it exist."""
         iteration, board = partition.iteration, self._board
         if partition.stage in (Stage.BEGUN, Stage.OFFERED):
             plan = await board.plan(iteration)
@@ -193,8 +193,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
 
 class Board:
-    """Reads what all partitions have put of an iteration, once for all of a worker's own; None where some of it is not
-    there yet. Methods raise StorageError."""
+    """Reads the objects of all partitions for an iteration, once for all of a worker's own; None if some of them are
+    not there yet. Methods raise StorageError."""
 
     def __init__(self, common: Common) -> None:
         self._storage = common.storage
@@ -203,13 +203,13 @@ class Board:
         self._names: dict[int, frozenset[str]] = {}
         """Objects that were seen, by iteration."""
         self._short: dict[int, list[int]] = {}
-        """Partitions that must offer more, by what was seen last."""
+        """Partitions that must offer more, by the last objects seen."""
         self._kept: dict[tuple[int, str], Any] = {}
         """Content that was read, by iteration and kind."""
         self._lock = asyncio.Lock()
 
     def look_again(self) -> None:
-        """List again what there is, when it is asked for next."""
+        """List the objects again at the next use."""
         self._names.clear()
         self._short.clear()
 
@@ -225,15 +225,15 @@ class Board:
             return self._keep(iteration, objects.PLAN, plan)
 
     async def exchanges(self, iteration: int) -> list[objects.Exchange] | None:
-        """Return what came of a batch, by partition."""
+        """Return the results of a batch, by partition."""
         return await self._once(objects.EXCHANGE, iteration, self._exchange)
 
     async def found(self, iteration: int) -> list[list[list[int]]] | None:
-        """Return the places of the new documents, by partition, where they are counted."""
+        """Return the places of the new documents, by partition, if they are counted."""
         return await self._once(objects.FOUND, iteration, self._shaped(shapes.FOUND))
 
     async def exchange(self, iteration: int, partition: int) -> objects.Exchange | None:
-        """Return what came of a partition's documents of a batch."""
+        """Return the results of a partition's documents of a batch."""
         async with self._lock:
             known: list[objects.Exchange] | None = self._kept.get((iteration, objects.EXCHANGE))
             if known is not None:
@@ -263,7 +263,7 @@ class Board:
         return plan
 
     async def _once(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
-        """Return what all partitions have put of a kind, and keep it."""
+        """Return the objects of a kind of all partitions, and keep them."""
         async with self._lock:
             if (iteration, kind) not in self._kept:
                 self._keep(iteration, kind, await self._all(kind, iteration, read))
@@ -280,7 +280,7 @@ class Board:
         return lambda name, data: shapes.read(self._storage, name, data, shape)
 
     def _keep(self, iteration: int, kind: str, value: T) -> T:
-        """Keep what was read, if anything, and forget what came long before."""
+        """Keep the objects read, if any, and forget much older ones."""
         if value is not None:
             self._kept[iteration, kind] = value
             self._kept = {key: found for key, found in self._kept.items() if key[0] > iteration - _KEPT}

@@ -30,7 +30,7 @@ class Figures:
         self._stored: dict[tuple[int, bytes], bytes] = {}
 
     def take(self, partition: int, commit: journal.Commit) -> None:
-        """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
+        """Note the state in a partition's next commit. Raises ValueError if that does not go with those before."""
         for table, key, value in records(unpacked(commit.changes)):
             if table == "state" and key in (CRAWL, FRONTIER_STATE) and value is not None:
                 before = self._stored.get((partition, key), b"")
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
     plan: Plan
     exchanges: Sequence[Exchange]
     after: Sequence[Mapping[str, Any]]
-    """What partitions offered next, with what came of the links of this one; none after the last."""
+    """The partitions' next offers, with the results of this iteration's links; none after the last."""
 
     def rows(self) -> list[tuple[int, Sequence[Any]]]:
         """Return the partition and the row of each document, by place."""
@@ -79,7 +79,7 @@ class Batch(NamedTuple):
 
 
 class News(NamedTuple):
-    """What came of the links of a batch, or of the seeds."""
+    """The results of the links of a batch, or of the seeds."""
 
     visited: Mapping[int, tuple[int, int]]
     """New documents, and those of them that may be crawled, by the place of the page."""
@@ -89,7 +89,7 @@ class News(NamedTuple):
 
 
 class History:
-    """Reads what a storage has. Raises InputError where it holds no crawl, or is damaged."""
+    """Reads a storage. Raises InputError if it holds no crawl, or is damaged."""
 
     def __init__(self, url: str) -> None:
         self.storage = Storage(url)
@@ -102,10 +102,10 @@ class History:
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
         self.end: dict[str, Any] | None = shapes.read_if_there(self.storage, objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
-        """Whether it is in continuous order: then it has journals, and no batches."""
+        """True in continuous order, which has journals instead of batches."""
 
     def commits(self) -> Iterator[tuple[int, journal.Commit]]:
-        """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
+        """Yield partition and commit of all journals, by turn and partition. Raises InputError if one is missing."""
         journals = (self._journal(partition) for partition in range(self.partitions))
         return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
 
@@ -137,18 +137,18 @@ class History:
         return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
     def plan(self, iteration: int) -> Plan | None:
-        """Return a batch; None where it is not planned yet."""
+        """Return a batch; None if it is not planned yet."""
         plan = shapes.read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
         return None if plan is None else Plan(*plan)
 
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
-        """Return what the partitions offered; nothing where one has not yet."""
+        """Return the offers of the partitions; nothing if one is missing."""
         return self._of_all(
             iteration, objects.OFFER, lambda name, data: shapes.read(self.storage, name, data, shapes.OFFER)
         )
 
     def exchanges(self, iteration: int) -> list[Exchange]:
-        """Return what came of a batch, by partition; nothing where one has not put it yet."""
+        """Return the results of a batch, by partition; nothing if one is missing."""
         of = self.partitions
         return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
 
@@ -162,7 +162,7 @@ class History:
         return found
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the iterations that all partitions have ended, with what came of their links."""
+        """Yield the iterations that all partitions have ended, with the results of their links."""
         number = 0
         while (plan := self.plan(number)) is not None:
             if not (exchanges := self.exchanges(number)):
@@ -175,7 +175,7 @@ class History:
 
 
 def news_of(offers: Sequence[Mapping[str, Any]]) -> News:
-    """Return what offers say of the iteration before."""
+    """Return the results of the iteration before, from offers."""
     visited: dict[int, tuple[int, int]] = {}
     lines: dict[int, list[tuple[Any, ...]]] = {}
     counts: Counter[str] = Counter()

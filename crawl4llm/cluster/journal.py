@@ -1,9 +1,9 @@
 """The journal of a partition in continuous order: its commits, each an object that is put once.
 
 ``p/0003/log/00000042`` is commit 42 of partition 3: a head, links to documents of other partitions apart for each, the
-lines of both logs, and what has changed of its store. The newest one is its state; who finds the number of its next one
-taken has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at that commit, and
-``p/0003/pages-00000042-DIGEST.warc.gz`` with its ``.cdxj`` what was archived since the one before.
+lines of both logs, and the changes of its store. The newest one is its state; a worker that finds the next number taken
+has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at that commit.
+``p/0003/pages-00000042-DIGEST.warc.gz`` with its ``.cdxj`` archives the pages since the commit before.
 ``quota/00000007`` says how many more pages a partition may crawl.
 """
 
@@ -35,7 +35,7 @@ def name(partition: int, kind: str, number: int) -> str:
 
 
 class Head(NamedTuple):
-    """What all workers know of a commit."""
+    """The facts of a commit that all workers know."""
 
     turn: int
     """Ascends with the commits of a partition, and above those whose links are applied in it."""
@@ -44,7 +44,7 @@ class Head(NamedTuple):
     returned: int
     """Pages that it was to crawl, and has left to others, so far."""
     rest: str | None
-    """Why it has nothing more to do, as a crawl of its own would end; None where it has."""
+    """Why it has nothing more to do, as a crawl of its own would end; None if it has."""
     marks: list[int]
     """By partition, the last of its commits whose links are applied."""
     pages: str | None
@@ -112,14 +112,14 @@ def commits(storage: Storage, partition: int, after: int = 0) -> Iterator[Commit
 
 
 def newest(storage: Storage, partition: int) -> int:
-    """Return the number of the newest commit; 0 where there is none. Raises StorageError."""
+    """Return the number of the newest commit; 0 before the first. Raises StorageError."""
     snapshots = storage.numbers(folder(partition, ALL))
     after = name(partition, LOG, snapshots[-1]) if snapshots else ""
     return max([0, *snapshots, *storage.numbers(folder(partition, LOG), after)])
 
 
 def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commit]]:
-    """Return the newest snapshot of a partition, and the commits since, without what only others read. Raises
+    """Return the newest snapshot of a partition, and the commits since, without the parts for others. Raises
     StorageError."""
     at = max(storage.numbers(folder(partition, ALL)), default=0)
     data = storage.get(name(partition, ALL, at)) if at else None
@@ -156,8 +156,8 @@ def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
 
 
 class Quotas:
-    """How many of the N pages each partition may crawl: dealt by objects under ascending numbers, so that whoever deals
-    knows of all that was dealt before. Methods raise StorageError."""
+    """The share of the N pages that each partition may crawl. Objects with ascending numbers deal them, so that each
+    dealer knows all earlier deals. Methods raise StorageError."""
 
     def __init__(self, storage: Storage, most: int) -> None:
         self._storage, self._most = storage, most
@@ -167,7 +167,7 @@ class Quotas:
         """Pages by partition."""
 
     def look(self) -> None:
-        """Read what was dealt since the last time."""
+        """Read the deals since the last time."""
         while (found := shapes.read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
 
@@ -176,8 +176,8 @@ class Quotas:
         return self._most + returned - self.dealt
 
     def claim(self, partition: int, wanted: int, returned: int) -> int:
-        """Deal up to so many pages, and return how many; ``returned``: what partitions have left to others, as far as
-        is known."""
+        """Deal at most ``wanted`` pages, and return their number; ``returned``: pages that partitions are known to have
+        left to others."""
         while True:
             pages = min(wanted, self.left(returned))
             if pages <= 0:

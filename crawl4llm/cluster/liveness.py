@@ -1,7 +1,7 @@
 """Liveness: which worker has which partition, and hints between workers.
 
-Nothing that a crawl holds is kept here, and nothing depends on it for safety: storage decides whose work counts, so
-that two workers at one partition cost time and no page. Leases only keep workers from doing the same work.
+It keeps no state of the crawl, and safety does not depend on it. The storage decides which work counts, so two workers
+at one partition cost time but no page. Leases only keep workers from doing the same work.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class WorkerFacts(NamedTuple):
-    """What is known of a worker."""
+    """The known facts of a worker."""
 
     id: str
     silent: float
     """Seconds since its last heartbeat."""
     partitions: tuple[int, ...]
     facts: Mapping[str, str]
-    """What it said when it joined."""
+    """The facts it gave when it joined."""
     figures: Mapping[str, float]
-    """The last that it told."""
+    """Its last figures."""
 
 
 class Liveness:
@@ -51,7 +51,7 @@ class Liveness:
 
     def __init__(self, partitions: int) -> None:
         self.worker = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        """The id of this worker, unique; it tells people where the worker runs, e.g. ``node7-4711-3f2a9c``."""
+        """The unique id of this worker, which names its machine, e.g. ``node7-4711-3f2a9c``."""
         self._partitions = partitions
         self._epochs = dict.fromkeys(range(partitions), 0)
         self._mine: set[int] = set()
@@ -63,15 +63,15 @@ class Liveness:
         self._hearing = Lock()
 
     def join(self, facts: Mapping[str, str]) -> None:
-        """Begin to be counted as a worker, with heartbeats from now on; ``facts``: what others may know of it."""
+        """Join as a worker, with heartbeats from now on; ``facts``: its facts for others."""
         self._facts["facts"] = dict(facts)
 
     def claim(self, *, floor: int = 0) -> dict[int, int]:
-        """Take free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
+        """Claim free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
 
-        Epochs ascend with each claim of a partition, also after the server has forgotten all, and are above ``floor``.
-        0: the storage shows no work yet, so that on a server that knows nothing of the crawl nobody needs to be waited
-        for.
+        Epochs ascend with each claim of a partition, even after a wipe of the server, and are above ``floor``.
+        ``floor`` 0: the storage shows no work yet, so on a server that does not know the crawl no other worker needs to
+        be waited for.
         """
         free = self._epochs.keys() - self._mine
         self._epochs |= {partition: max(self._epochs[partition], floor) + 1 for partition in free}
@@ -79,8 +79,8 @@ class Liveness:
         return {partition: self._epochs[partition] for partition in sorted(free)}
 
     def held(self) -> frozenset[int]:
-        """Return the partitions that may be worked on now: half of the lease has not passed since the last heartbeat,
-        by a clock that goes on while this process is stopped or the machine sleeps."""
+        """Return the partitions that may be worked on now: those with less than half a lease since the last heartbeat.
+        The clock runs on while this process is stopped or the machine sleeps."""
         return frozenset(self._mine)
 
     def renew(self) -> frozenset[int]:
@@ -96,7 +96,7 @@ class Liveness:
         return 0
 
     def announce(self, what: str, number: int) -> None:
-        """Tell all workers of a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
+        """Send all workers a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
         names."""
         with self._hearing:
             if len(self._numbers[what]) < _MOST_NUMBERS:
@@ -123,7 +123,7 @@ class Liveness:
         return numbers
 
     def figures(self, figures: Mapping[str, float]) -> None:
-        """Note figures, which the next heartbeat tells."""
+        """Record figures for the next heartbeat."""
         self._facts["figures"] = dict(figures)
 
     def requested(self) -> str | None:

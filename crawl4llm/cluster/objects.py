@@ -1,13 +1,14 @@
-"""The objects of a crawl in batch order: what partitions tell each other, by iteration.
+"""The objects of a crawl in batch order, by which partitions communicate in each iteration.
 
-``crawl.json`` says which crawl it is, ``seeds.txt`` its seeds, and ``end.json`` why it ended. All else of iteration 12
-lies in ``i/00000012/``, each object of partition 3 with its number:
+``crawl.json`` names the crawl, ``seeds.txt`` its seeds, and ``end.json`` why it ended. The objects of iteration 12 are
+in ``i/00000012/``; those of partition 3 bear its number:
 
-- ``offer-0003``: its best documents, and what came of the links of the iteration before;
-- ``whole-0003``: as many of its best as a batch has, where the first offer was too short;
+- ``offer-0003``: its best documents, and the results of the links of the iteration before;
+- ``whole-0003``: as many of its best as a batch has, if the first offer was too short;
 - ``plan``: which documents are the batch;
-- ``exchange-0003``: what came of those of the partition, with the links of its pages, apart for each partition;
-- ``found-0003``: the places of the new documents, where the policy counts them;
+- ``exchange-0003``: the results of the partition's documents, and the links of its pages, separately for each
+  partition;
+- ``found-0003``: the places of the new documents, if the policy counts them;
 - ``pages-0003-DIGEST.warc.gz`` and ``.cdxj``: its pages.
 
 ``p/0003/00000012`` is a snapshot of the partition before that iteration.
@@ -34,7 +35,7 @@ from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage
 
 FORMAT: Final = 4
-"""Version of what lies in a storage."""
+"""Format version of a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
 SEEDS_PLACE: Final = -1
@@ -42,7 +43,7 @@ SEEDS_PLACE: Final = -1
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
-    """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
+    """Return which crawl a storage holds; None if it holds none. Raises StorageError."""
     if (data := storage.get(CRAWL)) is None:
         return None
     crawl = storage.unpack(CRAWL, data)
@@ -84,8 +85,8 @@ class Plan(NamedTuple):
 
 
 def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[str, Any]], n: int) -> Plan | list[int]:
-    """Return the ``n`` best of what partitions offer, in the frontier's order; or the partitions which must offer more
-    first, ``whole`` what they then offer."""
+    """Return the ``n`` best documents offered by partitions, in the frontier's order; or the partitions that must offer
+    more first, ``whole`` what they then offer."""
     best: list[tuple[float, str, int]] = []
     for number, offer in enumerate(offers):
         shown = whole.get(number, offer)
@@ -109,12 +110,12 @@ def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[s
 
 @dataclass
 class Exchange:
-    """What came of a partition's documents of a batch."""
+    """The results of a partition's documents of a batch."""
 
     rows: list[list[Any]]
-    """By place: place, the crawl log's line (None where there is no page), the failure's line (None where there is a
-    page, or it is tried again), and the page's facts for the archive. A page that was dropped after it was read has a
-    line and a failure; the line is not logged."""
+    """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
+    another try); the page's facts for the archive. A page that was dropped after it was read has a line and a failure;
+    its line is not logged."""
     head: Mapping[str, Any]
     """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
     None."""
@@ -154,7 +155,7 @@ def is_counted(line: Mapping[str, Any]) -> bool:
 
 
 def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = False) -> CrawledPage:
-    """Return a page, as a policy is told of it, by its line of the crawl log. ``is_vain``: whether it brings
+    """Return a page in the form that policies receive, from its line of the crawl log. ``is_vain``: whether it brings
     nothing."""
     entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
     rated = Rated(line["influence"], is_counted=is_counted(line), is_vain=is_vain)
@@ -162,7 +163,7 @@ def page_of(line: Mapping[str, Any], links: Sequence[Link], *, is_vain: bool = F
 
 
 def line_of(page: CrawledPage) -> dict[str, Any]:
-    """Return what other partitions need to know of a page that was dropped after it was read, as a line of the crawl
+    """Return the facts that other partitions need of a page that was dropped after it was read, as a line of the crawl
     log has it."""
     entry = page.entry
     facts = {"id": entry.key, "url": entry.url, "priority": entry.score, "influence": page.influence}
@@ -199,7 +200,7 @@ class LinksByTarget:
     """The links of a partition's pages, divided by the partition that they lead to."""
 
     def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
-        """``anchors``: whether the policy goes by them."""
+        """``anchors``: whether the policy uses them."""
         self._own = own
         self._anchors = anchors
         self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]

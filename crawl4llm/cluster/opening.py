@@ -1,4 +1,4 @@
-"""Joining a crawl: what cannot be crawled by several workers is refused, and so is another crawl's storage."""
+"""Joining a crawl: refuses crawls that several workers cannot do, and the storage of another crawl."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LEASES: Final = 2.5
 
 
 def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_jobdir: bool) -> None:
-    """Raise InputError for settings that cannot be had with STORAGE, before anything is opened."""
+    """Raise InputError for settings that cannot be combined with STORAGE, before anything is opened."""
     if options.storage is None:
-        raise InputError("CLUSTER is set, and STORAGE is not; give both, or neither")
+        raise InputError("CLUSTER is set without STORAGE; set both, or neither")
     in_batches = bool(options.crawl_batch_size)
     refused = {
         "a live crawl in batches: set CRAWL_BATCH_SIZE=0 for continuous order": is_live and in_batches,
         "SIMULATION_OWNER_DELAY": has_clock and not is_live,
-        "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
+        "JOBDIR: STORAGE keeps the crawl itself, and the same command resumes it": has_jobdir,
         "WARC_TEXT": options.warc_text,
         "DRY_RUN": options.dry_run,
         **_refused_parts(options, in_batches=in_batches),
@@ -45,7 +45,7 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
     }
     for what, is_set in refused.items():
         if is_set:
-            raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
+            raise InputError(f"STORAGE cannot be combined with {what}; leave one of them out")
 
 
 def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
@@ -59,24 +59,25 @@ def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
 
 
 def check_lease(options: Options, timeout: float) -> None:
-    """Raise InputError where an exchange that lasts ``timeout`` seconds, of a worker that is lost, may not be over when
-    whoever takes its partition asks the owner: it begins up to half a lease after the worker was last heard of; another
-    one asks after four, or after three where Valkey was wiped."""
+    """Raise InputError if a lost worker may still have a request in flight when its successor sends one to the same
+    owner. Such a request lasts up to ``timeout`` seconds, and begins up to half a lease after the worker's last
+    heartbeat. The successor sends its first after four leases, or after three if Valkey was wiped."""
     if options.cluster is not None and timeout > _LEASES * options.cluster_lease:
         raise InputError(
             f"CLUSTER_LEASE = {options.cluster_lease:g} is too short for DOWNLOAD_TIMEOUT = {timeout:g}: a lost "
-            "worker could still be asking an owner that another one asks; set CLUSTER_LEASE to "
+            "worker could still send requests to an owner that another worker has taken over; set CLUSTER_LEASE to "
             f"{timeout / _LEASES:g} or more, or DOWNLOAD_TIMEOUT to {_LEASES * options.cluster_lease:g} or less"
         )
 
 
 def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
-    """Return which documents belong to which partition. Raises InputError where that cannot be told, and for a policy
-    that cannot be divided."""
+    """Return the division of documents among partitions. Raises InputError if it is unknown, and for a policy that
+    cannot be divided."""
     if options.partitions > 1 and options.crawl_batch_size and getattr(policy, "partitioned", NO) == NO:
         raise InputError(
-            f"URL_POLICY {policy.name} goes by all that was crawled, and cannot be divided among "
-            f"{options.partitions} partitions in batch order; take another, CRAWL_PARTITIONS=1 or CRAWL_BATCH_SIZE=0"
+            f"URL_POLICY {policy.name} learns from all crawled pages, and cannot be divided among "
+            f"{options.partitions} partitions in batch order; use "
+            "another policy, CRAWL_PARTITIONS=1 or CRAWL_BATCH_SIZE=0"
         )
     return Partitions(options.partitions, corpus)
 
@@ -92,7 +93,7 @@ def open_cluster(
     if stored is None:
         there = set(storage.names(""))
         if there - {objects.SEEDS} and objects.CRAWL not in there:  # unless another worker began just now
-            raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
+            raise InputError(f"STORAGE {storage.url} holds something other than a crawl; give an empty folder")
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in common.seeds).encode("utf-8", "surrogatepass"))
         info = common.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
@@ -101,7 +102,7 @@ def open_cluster(
         stored = objects.read_crawl(storage)
     if stored is None or storage.put_packed(objects.CRAWL, stored):  # the same bytes: no harm where it goes through
         raise InputError(
-            f"STORAGE {storage.url} overwrites what is there: it does not know conditional writes; take another"
+            f"STORAGE {storage.url} overwrites existing objects, because it lacks conditional writes; use another"
         )
     theirs = stored["identity"]
     different = [
@@ -126,7 +127,7 @@ def open_cluster(
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that decides which pages are crawled in which order, and who does what, as JSON has it."""
+    """Return all facts that decide the pages, their order, and the division of work, as JSON has them."""
     decides = {name: value for name, value in facts.items() if name not in ("crawl_id", "versions", "settings")}
     identity = {
         **fixed_settings(options),

@@ -61,8 +61,8 @@ class Partition(OnePartition):
         self._counters, self._policy = self.crawl.counters, policy
         self._algorithm.score = self._score
         self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled
-        """Whether the policy is told of pages too that have no link to this partition, as most are where it is one of
-        many."""
+        """True if the policy also hears of pages without a link to this partition. With many partitions most pages are
+        such."""
         self.stage = Stage.BEGUN
         state = self._store.state()
         self.pages_before: int = state.get("crawled", 0)
@@ -73,9 +73,9 @@ class Partition(OnePartition):
         """Bytes of exchanges since the last snapshot."""
         self._snapshot_bytes = len(data or b"")
         self._counted: Counter[str] = Counter()
-        """Figures that were told already."""
+        """Figures that were reported already."""
         self._hand: list[Lease] = []
-        """What is offered, on lease."""
+        """The offered documents, on lease."""
         self.has_offered_whole = False
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
@@ -85,12 +85,12 @@ class Partition(OnePartition):
         self._found: list[tuple[int, int, Candidate]] = []
         """New documents, with the place of the page and the number of the link."""
         self._others: list[tuple[int, int]] | None = None
-        """COUNTED: the same of all that is found, but for the documents, while they are scored."""
+        """COUNTED: the same for all found links, without the documents, while they are scored."""
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self._counters.counts.update(state.get("counts", {}))
         self._ended_before = Counter[str](state.get("ended", {}))
-        """Documents that never entered the frontier, by stats key, of which a worker told that had it before."""
+        """Documents that never entered the frontier, by stats key, as reported by an earlier worker."""
 
     @property
     def iteration(self) -> int:
@@ -115,7 +115,7 @@ class Partition(OnePartition):
         await self.queue_found([[[SEEDS_PLACE, number_of[candidate.key]] for candidate in all_wanted]])
 
     def offer(self, n: int) -> dict[str, Any]:
-        """Return what it offers for a batch of ``n`` documents, and what came of the iteration before."""
+        """Return the offer for a batch of ``n`` documents, and the results of the iteration before."""
         most = n if not self.iteration else min(n, 2 * self._share + n // self._common.options.partitions + _AT_LEAST)
         queued = len(self._frontier)
         self._hand = self._frontier.lease(most)
@@ -141,7 +141,7 @@ class Partition(OnePartition):
     # -- its documents of the batch -------------------------------------------------------------------------------
 
     def take(self, plan: Plan) -> list[Lease]:
-        """Lease its documents of the batch, and return the leases. Raises InputError where it has others."""
+        """Lease its documents of the batch, and return the leases. Raises InputError if it has others."""
         places = plan.places(self.number)
         self._hand += self._frontier.lease(max(len(places) - len(self._hand), 0))
         share, rest = self._hand[: len(places)], self._hand[len(places) :]
@@ -170,7 +170,7 @@ class Partition(OnePartition):
         return share
 
     async def merge(self) -> None:
-        """Archive the pages that came, in their order; note what their links lead to."""
+        """Archive the fetched pages in order; record the targets of their links."""
         answers = self._buffer.take(self.crawl.pages_at_once)
         pages: list[CrawledPage] = []
         await self._algorithm.merge(answers, pages.append)
@@ -196,7 +196,7 @@ class Partition(OnePartition):
         return balance(self.crawl.visited, self._frontier, counts, None)
 
     def exchange(self) -> bytes:
-        """Put its pages into the storage, and return what the partitions are to know of them."""
+        """Put its pages into the storage, and return the facts that the partitions need."""
         for _, line, _, _ in self._rows:
             for name in ("order", "iteration", "visited", "fetched") if line else ():
                 line.pop(name, None)  # of the whole crawl, and known when that is merged
@@ -211,7 +211,7 @@ class Partition(OnePartition):
         return encode_exchange(head, self._links.sections())
 
     def settle(self, exchange: Exchange) -> None:
-        """End its leases as another worker's exchange says, which was first. Raises StorageError where that is of other
+        """End its leases as another worker's exchange says, which was first. Raises StorageError if that is of other
         documents."""
         leases = self._buffer.unanswered()
         if [row[0] for row in exchange.rows] != [self._places[lease.entry.key] for lease in leases]:
@@ -246,7 +246,7 @@ class Partition(OnePartition):
 
     @property
     def is_counted(self) -> bool:
-        """Whether what is found must be counted, over all partitions, before it is scored."""
+        """True if found links must be counted over all partitions before they are scored."""
         return getattr(self._policy, "partitioned", None) == COUNTED
 
     def found(self) -> list[list[int]]:
@@ -255,8 +255,8 @@ class Partition(OnePartition):
         return [[place, number] for place, number, _ in self._found]
 
     async def queue_found(self, found: Sequence[Sequence[Sequence[int]]] | None) -> None:
-        """Score and queue what was found; ``found``, by all partitions, if it is counted. Raises StorageError where the
-        own is not there once."""
+        """Score and queue the found documents; ``found``: those of all partitions, if they are counted. Raises
+        StorageError if the own is not there once."""
         new, self._found = self._found, []
         self._ours = {(place, number) for place, number, _ in new}
         if found is not None:
@@ -274,7 +274,7 @@ class Partition(OnePartition):
         self._refused_at = {}
 
     def next_iteration(self) -> bytes | None:
-        """Go on to the next iteration; return a snapshot, if it is due: when to replay what came since the last one
+        """Start the next iteration; return a snapshot if it is due: when replaying the iterations since the last one
         takes more than that."""
         self._store.tables.commit()  # else what was written takes memory: LMDB has a transaction that has not ended
         self.crawl.start_batch(self.iteration + 1)
@@ -325,7 +325,7 @@ class Partition(OnePartition):
         return self._common.storage.damaged(name, "it is of other documents than this partition has")
 
     def _counts(self) -> dict[str, int]:
-        """Return what its figures have grown by since the last call."""
+        """Return the growth of its figures since the last call."""
         new = self._counters.counts - self._counted
         self._counted = self._counters.counts.copy()
         return {key: count for key, count in sorted(new.items()) if count}

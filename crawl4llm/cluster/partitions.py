@@ -17,11 +17,11 @@ _UNKNOWN: Final = -1
 
 
 class Partitions:
-    """Divides documents by the owner of their URL: of the key where that is one, else of the one that the corpus has
-    for it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
+    """Divides documents by the owner of their URL: of the key if that is one, else of the one that the corpus has for
+    it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
 
     def __init__(self, count: int, corpus: Corpus) -> None:
-        """Raise InputError where there are several partitions and the corpus does not tell URLs."""
+        """Raise InputError if there are several partitions and the corpus does not know URLs."""
         self.count = count
         self._hashes = array("q", bytes(8 * _PLACES))
         self._numbers = array("i", [_UNKNOWN]) * _PLACES
@@ -29,7 +29,7 @@ class Partitions:
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
             raise InputError(
-                f"CRAWL_PARTITIONS = {count} needs a corpus that tells the URL of a key ({corpus.name} does not, and "
+                f"CRAWL_PARTITIONS = {count} needs a corpus that knows the URL of a key ({corpus.name} does not, and "
                 f"its keys are like {example}); set CRAWL_PARTITIONS=1"
             )
 

@@ -1,4 +1,4 @@
-"""What a worker reads of all journals: heads, and links to the documents of its partitions."""
+"""Reads all journals for a worker: their heads, and the links to documents of its partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Post:
         self._mail: Counter[tuple[int, int]] = Counter()
         """By sender and receiver, the newest commit that has something for it."""
         self._is_new = True
-        """Whether there may be something that was not delivered."""
+        """True if some links may not have been delivered."""
 
     async def begin(self) -> None:
         """Read the newest commits, and those before them that a partition has not read."""
@@ -40,7 +40,7 @@ class Post:
         await self.look(range(len(self._newest)))
 
     async def look(self, partitions: Iterable[int]) -> None:
-        """Read what is new of some partitions."""
+        """Read the new commits of some partitions."""
         await asyncio.gather(*(asyncio.to_thread(self._look_at, partition) for partition in partitions))
 
     def add(self, partition: int, commit: Commit) -> None:
@@ -87,7 +87,7 @@ class Post:
         return sum(head.returned for head in self.heads)
 
     def rests(self) -> set[str]:
-        """Return why the partitions have nothing more to do; nothing where one has, or has not read what others have
+        """Return why the partitions have nothing more to do; nothing if one has work, or has not read what others have
         for it."""
         rests = {head.rest for head in self.heads}
         if any(self.heads[receiver].marks[sender] < number for (sender, receiver), number in self._mail.items()):

@@ -52,7 +52,7 @@ class RoutedOwners:
         return self.ready_at(owner) <= self.now and self._owners(owner).occupy(owner)
 
     def release(self, owner: str, ready_at: float) -> bool:
-        """A wait that is longer than what whoever takes over waits by itself is written down."""
+        """A wait is stored if it is longer than the wait of a worker that takes over."""
         released = self._others.release(owner, ready_at)  # perhaps its partition was not ours yet when it was occupied
         partition = self.own.get(self._of(_url(owner)))
         if partition is None or partition.crawl.owners is None:

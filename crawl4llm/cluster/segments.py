@@ -1,4 +1,4 @@
-"""What a partition writes between two steps: a WARC file with its index, put into the storage whole, and log lines."""
+"""Segments: what a partition writes between two steps, a WARC file with its index and log lines."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class Segments:
         self._opened().write(page, {**fields, "order": None}, text)
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return what the merge needs to know of the pages written since the last call, besides their content."""
+        """Return the facts of the pages written since the last call that the merge needs, besides their content."""
         facts, self._facts = self._facts, []
         return facts
 
     def take(self) -> Segment | None:
-        """Return what was archived, and begin anew; None where nothing was. Raises InputError."""
+        """Return the archived pages and start a new segment; None if there are no pages. Raises InputError."""
         archive, self._archive = self._archive, None
         if archive is None:
             return None
@@ -108,7 +108,7 @@ class Segments:
         self._opened().write_exchange(capture, purpose, fields)
 
     def _opened(self) -> Archive:
-        """Return the file's writer, which is begun where there is none."""
+        """Return the file's writer; begin one if needed."""
         if self._archive is None:
             prefix = f"{self._info.prefix}-{self._partition:04}-{self.number:08}"
             self._archive = open_archive(self._folder, self._options, replace(self._info, prefix=prefix))
@@ -121,6 +121,6 @@ class Segments:
         return ArchivePosition(0, 0, 0)
 
     def close(self, *, fsync: bool = False) -> None:
-        """Forget what was not put."""
+        """Forget segments that were not put."""
         self._archive = None
         shutil.rmtree(self._folder, ignore_errors=True)

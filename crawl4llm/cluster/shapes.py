@@ -17,7 +17,7 @@ from crawl4llm.warc import is_utc_date
 
 
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
-    """Return the content of an object. Raises StorageError where it has another shape."""
+    """Return the content of an object. Raises StorageError if it has another shape."""
     content = storage.unpack(name, data)
     if not base.fits([content], shape):
         raise storage.damaged(name, base.misfit(content, shape))
@@ -25,7 +25,7 @@ def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
 
 
 def read_if_there(storage: Storage, name: str, shape: Any) -> Any:
-    """Return the content of an object; None where there is none. Raises StorageError."""
+    """Return the content of an object, or None if it does not exist. Raises StorageError."""
     data = storage.get(name)
     return None if data is None else read(storage, name, data, shape)
 
@@ -115,7 +115,7 @@ MAIL: Final = base.Where(
 )
 QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
-"""Of what is beside its tables."""
+"""The shape of the content beside its tables."""
 END: Final = {"reason": {MAX_PAGES, FRONTIER_EMPTY, *ENDS}, "iteration": _WHOLE, "crawled": _WHOLE}
 CRAWL: Final = {
     "format": _WHOLE,

@@ -65,7 +65,7 @@ class CheckedBatch(NamedTuple):
 
 
 class Soundness:
-    """Reads a crawl and checks what it reads. All methods raise InputError that names what is wrong."""
+    """Reads and checks a crawl. All methods raise InputError that names the fault."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -201,7 +201,7 @@ class CommitsSoundness(Soundness):
 
 
 def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | Edit | None) -> None:
-    """Note what a change says of documents that have not ended."""
+    """Record a change of documents that have not ended."""
     place = table.encode() + key
     if value is None:
         waiting.pop(place, None)

@@ -84,8 +84,8 @@ class Storage:
         return True
 
     def put_pieces(self, name: str, size: int, pieces: Iterable[bytes]) -> None:
-        """Make an object of any size whose name says what is in it, of ``size`` bytes in pieces, which are not kept in
-        memory; nothing is done where it is there. Raises also what ``pieces`` does."""
+        """Write an object whose name is determined by its content: ``size`` bytes in pieces, which are not kept in
+        memory. An object that exists is left as it is. Also raises the errors of ``pieces``."""
         if self.size(name) == size:
             return
         from obstore import open_writer  # obstore is an extra
@@ -116,7 +116,7 @@ class Storage:
         return bytes(found.bytes())
 
     def get_range(self, name: str, start: int, size: int) -> bytes | None:
-        """Return a part of an object; None where there is no such object."""
+        """Return a part of an object; None if there is no such object."""
         self.gets += 1
         get = partial(self._store.get_range, start=start, length=size)
         data = self._ask("give", name, lambda name: bytes(get(name)) if size else b"")
@@ -125,7 +125,7 @@ class Storage:
         return data
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of an object; None where there is none."""
+        """Return the bytes of an object, or None if it does not exist."""
         self.gets += 1
         return self._ask("give", name, lambda name: int(self._store.head(name)["size"]))
 
@@ -157,7 +157,7 @@ class Storage:
         return self.put(name, pack(content))
 
     def unpack(self, name: str, data: bytes) -> Any:
-        """Return what :func:`pack` made the bytes of an object of."""
+        """Return the content that :func:`pack` made an object of."""
         with self.reading(name):
             return from_json(unpacked(data))
 
@@ -172,7 +172,7 @@ class Storage:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[None]:
-        """Take whatever goes wrong with what an object says for damage of the object."""
+        """Treat any error with the content of an object as damage of the object."""
         try:
             yield
         except StoreError:  # its advice is for a JOBDIR
@@ -187,7 +187,7 @@ class Storage:
         return StorageError(f"STORAGE {self.url}: {name} is damaged: {how}")
 
     def _check(self, name: str) -> None:
-        """Raise StorageError if what has the name of an object is nothing that may be read or written."""
+        """Raise StorageError if the file with the name of an object may not be read or written."""
         with (
             as_input_error(f"STORAGE {self.url}: {name} cannot be read", StorageError),
             as_input_error(f"STORAGE {self.url}", StorageError, errors=InputError),
@@ -239,7 +239,7 @@ _SIGNS: Final = (
     ("InsufficientStorage", "it is full"),
     ("QuotaExceeded", "it is full: the quota is used up"),
     ("Permission denied", "permission denied"),
-    ("RequestTimeTooSkewed", "this machine's clock is not the storage's; set it right"),
+    ("RequestTimeTooSkewed", "this machine's clock differs from the storage's; correct it"),
     ("403 Forbidden", _REFUSED),
     ("error sending request", "it cannot be reached (AWS_ENDPOINT_URL)"),
 )

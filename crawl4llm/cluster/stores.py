@@ -44,7 +44,7 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
-"""Tables whose changes are told."""
+"""Tables whose changes are reported."""
 FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
@@ -55,11 +55,11 @@ _LEAST_FRESH: Final = 1024
 
 
 class Scratch(CrawlStore):
-    """The store of a partition: its snapshot is what lasts of a commit."""
+    """The store of a partition: its snapshot is the durable form of a commit."""
 
     def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
-        """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError;
-        and other errors, of many kinds, where the snapshot is none."""
+        """Begin in a new folder, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
+        other kinds if the snapshot is invalid."""
         folder.mkdir(parents=True)
         tables = Store(folder / NAME, fsync=False)
         for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
@@ -81,12 +81,12 @@ class Scratch(CrawlStore):
 
 
 class LoggedStore(Store):
-    """A store that remembers what changes of the tables that are told, until it is taken."""
+    """A store that collects the changes of the reported tables until they are taken."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, fsync=False)
         self._before: dict[tuple[int, bytes], bytes | None] = {}
-        """Of what has changed, the values before."""
+        """The old values of changed entries."""
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         self._remember(table, key)
@@ -97,7 +97,7 @@ class LoggedStore(Store):
         return super().delete(table, key)
 
     def restore(self, changes: bytes) -> None:
-        """Take changes over that were told before. Raises ValueError where they are none."""
+        """Apply changes of earlier commits. Raises ValueError if they are invalid."""
         for table, key, value in records(changes):
             if value is None:
                 super().delete(table, key)
@@ -106,14 +106,14 @@ class LoggedStore(Store):
                 super().put(table, key, new)
 
     def take(self) -> bytes:
-        """Return what has changed, and begin anew."""
+        """Return the changes, and forget them."""
         before, self._before = self._before, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
         return encoded(_told(change for change in values if change[2] != change[3]))
 
     def whole(self) -> bytes:
-        """Return the tables that are told as changes of an empty store."""
+        """Return the reported tables as changes of an empty store."""
         return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
@@ -122,8 +122,8 @@ class LoggedStore(Store):
 
 
 class StoredHolds:
-    """Implements :class:`crawl4llm.frontier.holds.OwnerHolds` in a store. A wait that is taken over counts anew, from
-    then on: clocks of two machines are not compared."""
+    """Implements :class:`crawl4llm.frontier.holds.OwnerHolds` in a store. A wait that is taken over starts again,
+    because clocks of two machines are not compared."""
 
     def __init__(self, store: Store, longest: float) -> None:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
@@ -131,7 +131,7 @@ class StoredHolds:
         self._holds: dict[str, Hold] = {}
         self._ends: list[tuple[float, str]] = []
         self.is_urgent = False
-        """Whether there is a new wait for which whoever takes over would not wait by itself."""
+        """True if there is a new wait that a worker that takes over would not observe by itself."""
         for key, value in store.items("state", _HOLD):
             if not key.startswith(_HOLD):
                 break
@@ -139,12 +139,12 @@ class StoredHolds:
             self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
 
     def items(self) -> Iterator[tuple[str, Hold]]:
-        """Yield owners with what is in force."""
+        """Yield owners with the waits in force."""
         now = time.time()
         return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
 
     def get(self, owner: str) -> Hold:
-        """Return what is written of an owner, which may be over."""
+        """Return the stored wait of an owner, which may be over."""
         return self._holds.get(owner, Hold())
 
     def set(self, owner: str, hold: Hold) -> None:
@@ -185,9 +185,9 @@ class Working(CrawlStore):
     def __init__(
         self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
     ) -> None:
-        """Begin in a folder that is not there yet; ``told``: changes and fingerprints, packed, from the first commit or
-        a snapshot on. The frontier goes by owners if there is a clock; ``longest``: see StoredHolds. Raises InputError,
-        and ValueError where they are none."""
+        """Begin in a new folder. ``told``: changes and fingerprints, packed, since the first commit or a snapshot. With
+        a clock the frontier is ordered by owners. ``longest``: see StoredHolds. Raises InputError, and ValueError if
+        ``told`` is invalid."""
         folder.mkdir(parents=True)
         tables = LoggedStore(folder / NAME)
         runs = FingerprintRuns(tables)
@@ -200,7 +200,7 @@ class Working(CrawlStore):
             tables.put("state", FRONTIER_STATE, json.dumps({**json.loads(stored), "queued": 0}).encode())
         self.holds: StoredHolds | None = None
         self.owned: StoredFrontier | None = None
-        """The frontier, if it goes by owners. The store itself has their waits."""
+        """The frontier, if it is ordered by owners. The store itself has their waits."""
         if clock is None:
             frontier = open_frontier(tables, reranks=True)
         else:
@@ -220,7 +220,7 @@ class Working(CrawlStore):
         super().commit(balance, state)
 
     def take(self) -> tuple[bytes, bytes]:
-        """Return what the commits since the last call have changed, packed, and the fingerprints of what is new."""
+        """Return the changes of the commits since the last call, packed, and the fingerprints of new documents."""
         fingerprints, self._fingerprints = self._fingerprints, b""
         return packed(self.tables.take()), fingerprints
 

@@ -1,9 +1,9 @@
 """Liveness on a Valkey server, or Redis from 6.2 on.
 
-What it keeps is a line for each partition and each worker, whatever the size of the frontier, and may be lost at any
-time: with its next heartbeat a worker says again what it holds. A heartbeat is one call of a script, for all partitions
-of a worker. Announcements go by publish and subscribe, not by a stream: they are hints, so that none needs to be kept
-for who was not listening, trimmed, or found again after a wipe; and a full server takes them.
+The server keeps a line for each partition and each worker, whatever the size of the frontier. It may lose them at any
+time: with its next heartbeat a worker says again which partitions it holds. A heartbeat is one script call for all
+partitions of a worker. Announcements use publish and subscribe, not a stream: they are hints, which need not be kept,
+trimmed, or restored after a wipe, and a full server accepts them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
 _SAID: Final = {"facts": {...: {str}}, "figures": {...: NUMBER}}
-"""The shape of what workers say of themselves."""
+"""The shape of the facts of workers."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -85,8 +85,9 @@ store()
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
 return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
 """
-"""ARGV: facts; then partition, epoch and whether the lease still lasts by this worker's clock, of each that it holds.
-With the last, a line is put back that the server lost, also over that of who had the partition before."""
+"""ARGV: facts; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
+this worker's clock. If it lasts, a line that the server lost is restored, even over the line of the partition's
+previous worker."""
 
 _CLAIM: Final = f"""{_TOOLS}
 local all, floor = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -132,7 +133,7 @@ _ASK: Final = f"""{_TOOLS}
 redis.call('HSET', asked, ARGV[3], ARGV[4] .. ' ' .. now)
 redis.call('EXPIRE', asked, 86400)
 """
-"""ARGV: who is asked, and for what."""
+"""ARGV: the worker and the request."""
 
 
 class _Lease(NamedTuple):
@@ -145,7 +146,7 @@ class ValkeyLiveness(Liveness):
     """See :class:`crawl4llm.cluster.liveness.Liveness`. A call takes 5 seconds at most, and no time while the
     server is known to be away.
 
-    ``crawl``: an id of the storage, under which all keys stand. Raises InputError where the server cannot be used.
+    ``crawl``: an id of the storage, under which all keys stand. Raises InputError if the server cannot be used.
     """
 
     def __init__(self, url: str, crawl: str, partitions: int, lease: float) -> None:
@@ -162,7 +163,7 @@ class ValkeyLiveness(Liveness):
             self._keys = [f"crawl4llm:{{{crawl}}}:{name}" for name in ("partitions", "workers", "facts", "asked")]
             self._server.set(f"crawl4llm:{{{crawl}}}:probe", 1, px=1)
         except (TypeError, ValueError):  # of arguments in the query, which the library takes
-            raise InputError(f"CLUSTER {self._shown} has arguments that a connection does not take") from None
+            raise InputError(f"CLUSTER {self._shown} has unknown connection arguments") from None
         except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
         version = str(about.get("redis_version", "0"))
@@ -242,7 +243,7 @@ class ValkeyLiveness(Liveness):
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError if that cannot be
         told."""
         try:
             self._call(_ASK, worker or _ALL, action)
@@ -306,7 +307,7 @@ class ValkeyLiveness(Liveness):
         return self._scripts[script](self._keys, [self.worker, int(self._lease * 1000), *arguments])
 
     def _try(self, ask: Callable[[], T]) -> T | None:
-        """Ask the server; None where it does not answer, or was not asked because it did not shortly before."""
+        """Ask the server; None if it does not answer, or was not asked because it did not shortly before."""
         with self._lock:
             if boottime() < self._retry_at:
                 return None
@@ -331,12 +332,12 @@ def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
 
 
 def _problem(error: Exception) -> str:
-    """Return what an error means and what to do, in one line that goes on after the server's name."""
+    """Return the meaning of an error and the remedy, as the end of a line after the server's name."""
     said = " ".join(str(error).split())
     if isinstance(error, exceptions.OutOfMemoryError):
-        return "is full: raise its maxmemory, or take another"
+        return "is full: raise its maxmemory, or use another server"
     if isinstance(error, exceptions.NoPermissionError):
-        return f"does not permit its user what is needed: {said}"
+        return f"denies its user a required command: {said}"
     rejected = exceptions.AuthenticationError | exceptions.AuthorizationError
     if isinstance(error, rejected) or said.startswith(("NOAUTH", "WRONGPASS")):
         return "wants another user or password: CLUSTER=valkey://USER:PASSWORD@HOST:PORT/0"

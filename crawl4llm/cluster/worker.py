@@ -40,11 +40,11 @@ from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import ArchiveInfo
 
 POLL: Final = 1.0
-"""Seconds after which is looked for what others have put, announced or not."""
+"""Seconds between two looks for objects of other workers, announced or not."""
 
 
 class Common(NamedTuple):
-    """What the partitions of a crawl share."""
+    """The parts that the partitions of a crawl share."""
 
     options: Options
     make_policy: Callable[[], Policy]
@@ -58,7 +58,7 @@ class Common(NamedTuple):
     partitions: Partitions
     storage: Storage
     folder: Path
-    """For what is thrown away with this process."""
+    """For files that are deleted with this process."""
     clock: Clock | None = None
     """Continuous order: the time by which owners wait, if they do."""
     concurrent_leases: int = 1
@@ -68,7 +68,7 @@ class Common(NamedTuple):
 
 
 class OnePartition:
-    """A partition: a crawl of its own documents, and what the storage knows of it."""
+    """A partition: a crawl of its own documents, and its state in the storage."""
 
     crawl: Crawl
     _store: CrawlStore
@@ -98,7 +98,7 @@ class OnePartition:
         )
 
     def counted(self) -> Counter[str]:
-        """Return what was counted by this worker."""
+        """Return the counts of this worker."""
         return self.crawl.counters.counts
 
     @property
@@ -111,7 +111,7 @@ class OnePartition:
         return [key for key in self._common.seeds if self._common.partitions.of(key) == self.number]
 
     def close(self) -> None:
-        """Throw away what the storage does not have."""
+        """Discard everything that the storage does not have."""
         self._store.tables.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -132,7 +132,7 @@ class WorkerCrawl(Driven, Generic[P]):
     def __init__(
         self, common: Common, liveness: Liveness, *, visited: VisitedSet | None = None, owners: Owners | None = None
     ) -> None:
-        """``visited`` and ``owners`` are asked what this worker's partitions have visited, and whose turn it is."""
+        """``visited`` and ``owners`` know the visited documents of this worker's partitions, and whose turn it is."""
         counters = Counters()
         parts = common.parts.begun(counters.counts)
         visited = MemoryVisited() if visited is None else visited
@@ -227,7 +227,7 @@ class WorkerCrawl(Driven, Generic[P]):
         await self._liveness.leave()
 
     def close(self) -> None:
-        """Throw away what the storage does not have, and let others have the partitions: also after an error."""
+        """Discard everything that the storage does not have, and release the partitions, even after an error."""
         if own := list(self._own):
             self._release(own)
 
@@ -238,7 +238,7 @@ class WorkerCrawl(Driven, Generic[P]):
         return Balance._make(sum(one[place] for one in of_each) for place in range(len(Balance._fields)))
 
     def statistics(self) -> dict[str, float | None]:
-        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
+        """Return the figures of this worker; ``scrapy cluster merge`` adds up those of all."""
         crawls = [one.crawl for one in self._own.values()]
         counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
         queued = sum(len(crawl.frontier) for crawl in crawls)
@@ -256,7 +256,7 @@ class WorkerCrawl(Driven, Generic[P]):
 
     @abstractmethod
     async def _go_on(self) -> None:
-        """Do what can be done until there are documents to fetch, or nothing is left."""
+        """Work until there are documents to fetch, or nothing is left to do."""
 
     @abstractmethod
     async def _open(self, number: int) -> None:
@@ -275,7 +275,7 @@ class WorkerCrawl(Driven, Generic[P]):
     # -- which partitions are this worker's -----------------------------------------------------------------------
 
     async def _look_after_leases(self, *, floor: int) -> None:
-        """Leave to others what is theirs now, and take what is free. ``floor``: see Liveness.claim()."""
+        """Release partitions that others have now, and take free ones. ``floor``: see Liveness.claim()."""
         for number in self._liveness.renew():
             self._drop(number)
         if self._own and time.monotonic() < self._looked + POLL:
@@ -299,7 +299,7 @@ class WorkerCrawl(Driven, Generic[P]):
             self.finished, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
     def _note_end(self, reason: str, pages: int, iteration: int = 0) -> None:
-        """Note that the crawl is over, for those who have no partition too."""
+        """Record that the crawl is over, also for workers without a partition."""
         if self.finished is not None:
             return  # by another partition, meanwhile
         self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
@@ -323,6 +323,6 @@ class WorkerCrawl(Driven, Generic[P]):
 
 
 _SAID: Final = {
-    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the others go on",
-    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command goes on with it",
+    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the other workers continue",
+    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command resumes it",
 }

@@ -23,7 +23,7 @@ def _end_early() -> None:
 
 
 def _refuse_unknown_project() -> None:
-    """End the process where SCRAPY_PROJECT names no profile of this project's scrapy.cfg.
+    """End the process if SCRAPY_PROJECT names no profile of this project's scrapy.cfg.
 
     Scrapy would pass over that and go on without any settings. It imports the commands of installed packages before it
     looks at anything else, so this is the first place where it can be said.

@@ -25,7 +25,7 @@ def hide_versions(settings: BaseSettings) -> None:
 
 
 class Visiting:
-    """Runs a command of Scrapy's with the pages of the corpus; what is wrong is one line, and status 1.
+    """Runs a command of Scrapy's with the pages of the corpus; an error is one line, and status 1.
 
     It is no ScrapyCommand itself: Scrapy would take it for one.
     """
@@ -34,7 +34,7 @@ class Visiting:
     exitcode: int
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Take Scrapy's options; its list of versions would come before what is said to be wrong."""
+        """Take Scrapy's options; its list of versions would precede the error."""
         super().process_options(args, opts)  # type: ignore[misc]  # of the command
         assert self.settings is not None
         hide_versions(self.settings)

@@ -1,4 +1,4 @@
-"""``scrapy archive``: make a crawl's archive a dataset, check it, repair it, take out who opted out."""
+"""``scrapy archive``: make a crawl's archive a dataset, check it, repair it, remove domains that opted out."""
 
 from __future__ import annotations
 
@@ -23,5 +23,6 @@ class Command(ActionCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. DIR is the OUTPUT_DIR of a crawl (check: or its storage), or a folder of WARC files."
+            f"{self.short_desc()}. DIR is the OUTPUT_DIR of a crawl or a folder of WARC files; check also takes a "
+            f"storage."
         )

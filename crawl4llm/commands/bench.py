@@ -10,7 +10,7 @@ from crawl4llm.base.terminal import complain
 
 
 class Command(Scrapys):
-    """Refuses, and says what measures Scrapy, and this project."""
+    """Refuses, and names the benchmarks of Scrapy and of this project."""
 
     requires_crawler_process = False
 

@@ -31,8 +31,8 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. CRAWL is its OUTPUT_DIR; of its JOBDIR what waits in the frontier is shown too. "
-            "Only this machine reaches the page, by the address that is printed; Ctrl-C ends it."
+            f"{self.short_desc()}. CRAWL is its OUTPUT_DIR; given its JOBDIR, the page shows the frontier too. Only "
+            f"this machine reaches the page, at the printed address; Ctrl-C ends it."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ class Command(ScrapyCommand):
         group.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Serve until Ctrl-C; exit status 0 then, and 1 where there is nothing to serve."""
+        """Serve until Ctrl-C; exit status 0 then, and 1 if there is nothing to serve."""
         if len(args) != 1 or args[0].startswith("-"):
             raise UsageError(f"usage: {usage('dashboard', self.syntax())}", print_help=False)
 

@@ -32,35 +32,35 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR or storage. The corpus is scored once, and the scores "
-            "are kept. A contest crawls webs by policies, all from the same seeds, and ranks them by what they find "
-            f"({docs('contest')})."
+            "are kept. A contest crawls webs by several policies, all from the same seeds, and ranks the policies by "
+            f"recall ({docs('contest')})."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         add_json_option(parser)
         add_tasks_option(parser)
-        parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
-        random = "look at K random documents instead of the whole corpus, and give confidence intervals"
+        parser.add_argument("--out", metavar="DIR", help="folder of the report (required)")
+        random = "survey K random documents instead of the whole corpus, with confidence intervals"
         parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
-        trained = f"also show what models have learnt from the runs: results of scrapy trainlm ({docs('trainlm')})"
+        trained = f"also show the losses of models trained on the runs: results of scrapy trainlm ({docs('trainlm')})"
         parser.add_argument("--trained", metavar="DIR|FILE", help=trained)
-        topic = "also evaluate similarity to a topic: pages with a word of it"
+        topic = "also evaluate similarity to a topic: pages with one of these words"
         parser.add_argument("--topic", metavar="WORDS", help=topic)
         parser.add_argument(
             "--scorers",
             metavar="A,B",
-            help="also correlate two scorers: each what SCORER takes, or the path of a fastText model",
+            help="also correlate two scorers, each a value of SCORER or the path of a fastText model",
         )
 
         group = parser.add_argument_group("contest")
-        track = "a track's name (default: small), the JSON file of one, or a contest.json whose report is made again"
+        track = "a track's name (default: small) or JSON file, or a contest.json, to write its report again"
         group.add_argument("--contest", metavar="TRACK|FILE", nargs="?", const="small", help=track)
-        webs = "a corpus as CORPUS takes it, in the place of the track's webs; may be given more than once"
+        webs = "a corpus, as in CORPUS, instead of the track's webs; may be repeated"
         group.add_argument("--contest-web", metavar="PATH", action="append", default=[], help=webs)
-        policies = "names, files (my_policy.py) or dotted paths; default: all that do not look ahead, and influence"
+        policies = "names, files (my_policy.py) or dotted paths (default: influence, and all that do not look ahead)"
         group.add_argument("--policies", metavar="A,B", help=policies)
-        half = "crawl the webs, and halves of the hosts, that results are reported on (default), or those to tune on"
+        half = "crawl the webs and halves of hosts for reporting results (default), or those for tuning"
         group.add_argument("--half", choices=("reporting", "tuning"), default="reporting", help=half)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``scrapy explain``: explain what became of a page in a crawl."""
+"""``scrapy explain``: explain the outcome of a page in a crawl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawl4llm.base.terminal import add_json_option, print_lines
 
 
 class Command(ScrapyCommand):
-    """Prints what :mod:`crawl4llm.tools.explain` finds."""
+    """Prints the findings of :mod:`crawl4llm.tools.explain`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -22,15 +22,15 @@ class Command(ScrapyCommand):
         return "ID-or-URL [--run DIR]"
 
     def short_desc(self) -> str:
-        return "Explain what became of a page in a crawl, and why"
+        return "Explain the outcome of a page in a crawl"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--run", metavar="DIR", help="the crawl's output directory, whose settings are used")
+        parser.add_argument("--run", metavar="DIR", help="the crawl's output directory; its settings are used")
         add_json_option(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Print what is known of the page; exit status 0 only when it could be explained."""
+        """Print the facts of the page; exit status 0 only when it could be explained."""
         if len(args) != 1:
             raise UsageError(f"usage: {usage('explain', 'ID-or-URL [--run DIR]')}", print_help=False)
 

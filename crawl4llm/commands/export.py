@@ -32,8 +32,8 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. SOURCE is a crawl's OUTPUT_DIR, its storage, its warc/ folder, or WARC files of any "
-            "origin: a file, a folder, a glob pattern, or a text file with a list of paths. The same command goes on "
-            "where it was killed."
+            "origin: a file, a folder, a glob pattern, or a text file with a list of paths. After an interruption the "
+            "same command continues."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -45,55 +45,60 @@ class Command(ScrapyCommand):
         add_json_option(parser)
         add_tasks_option(parser)
         group = parser.add_argument_group("what is written")
-        group.add_argument("--out", metavar="DIR", help="where the export is written (needed)")
+        group.add_argument("--out", metavar="DIR", help="folder of the export (required)")
         group.add_argument("--format", choices=FORMATS, default="jsonl.zst", help="of the files (default: %(default)s)")
         group.add_argument(
-            "--order", choices=(CRAWL, INFLUENCE), default=CRAWL, help="as crawled (default), or the best first"
+            "--order", choices=(CRAWL, INFLUENCE), default=CRAWL, help="crawl order (default), or best first"
         )
         group.add_argument(
             "--shard-documents",
             metavar="N",
             type=positive_integer,
             default=100_000,
-            help="documents in a file, at most (default: %(default)s)",
+            help="maximum documents per file (default: %(default)s)",
         )
         group.add_argument(
-            "--shard-bytes", metavar="N", type=positive_integer, help="bytes of text in a file, before compression"
+            "--shard-bytes",
+            metavar="N",
+            type=positive_integer,
+            help="maximum bytes of text per file, before compression",
         )
-        tokens = "count tokens by this tokenizer.json of the library tokenizers"
+        tokens = "count tokens with this tokenizer.json of the library tokenizers"
         group.add_argument("--tokenizer", metavar="FILE", help=tokens)
-        languages = "fastText model, such as lid.176.ftz, for languages that no archive says (default: py3langid)"
+        languages = "fastText model, such as lid.176.ftz, for pages of unknown language (default: py3langid)"
         group.add_argument("--language-model", metavar="FILE", help=languages)
         group = parser.add_argument_group("which documents")
         group.add_argument(
             "--min-influence",
             metavar="X",
             type=_number,
-            help="those with at least this score, no others",
+            help="only pages with at least this score",
         )
         group.add_argument("--top", metavar="N", type=positive_integer, help="the N best")
-        group.add_argument("--top-share", metavar="X", type=_share, help="the best share of them, like 0.1")
-        group.add_argument("--oracle", action="store_true", help="the oracle set of the corpus that was crawled")
+        group.add_argument("--top-share", metavar="X", type=_share, help="only the best share of the pages, like 0.1")
+        group.add_argument("--oracle", action="store_true", help="only the oracle set of the crawled corpus")
         group.add_argument(
             "--language",
             dest="languages",
             metavar="L",
             action="append",
             default=[],
-            help="of this language; may be given again",
+            help="only pages in this language; may be repeated",
         )
-        group.add_argument("--min-words", metavar="N", type=positive_integer, help="with at least N words")
-        group.add_argument("--max-words", metavar="N", type=positive_integer, help="with at most N words")
+        group.add_argument("--min-words", metavar="N", type=positive_integer, help="only pages with at least N words")
+        group.add_argument("--max-words", metavar="N", type=positive_integer, help="only pages with at most N words")
         group.add_argument(
-            "--keep-duplicates", action="store_true", help="also those whose text is that of a better one, or nearly"
+            "--keep-duplicates", action="store_true", help="keep duplicates and near duplicates of better pages"
         )
         group.add_argument(
             "--keep-near-duplicates",
             action="store_true",
-            help="also those whose text shares 0.8 or more of its runs of five words with a better one",
+            help="keep near duplicates: pages that share 0.8 or more of their runs of five words with a better page",
         )
         group.add_argument(
-            "--known", metavar="FILE", help="leave out texts that a file of `scrapy corpus known` has, or nearly"
+            "--known",
+            metavar="FILE",
+            help="leave out texts that are in a file of `scrapy corpus known`, and near duplicates of these",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -38,13 +38,13 @@ class Command(ActionCommand):
         return "JOBDIR|STORAGE [options]"
 
     def short_desc(self) -> str:
-        return "Show, check or change what a crawl with JOBDIR holds"
+        return "Show, check or change the frontier of a crawl with JOBDIR"
 
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
-            "shown, also while the crawl runs. Of a storage (s3://BUCKET/FOLDER, file:///FOLDER) partitions are shown, "
-            "not hosts; --block and --unblock take it too."
+            f"shown, even while the crawl runs. For a storage (s3://BUCKET/FOLDER, file:///FOLDER) it shows "
+            f"partitions, not hosts; --block and --unblock take one too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

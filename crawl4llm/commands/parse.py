@@ -1,4 +1,4 @@
-"""``scrapy parse``: what a spider of one's own makes of a page of the corpus."""
+"""``scrapy parse``: the output of your own spider for a page of the corpus."""
 
 from __future__ import annotations
 

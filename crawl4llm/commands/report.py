@@ -1,4 +1,4 @@
-"""``scrapy report``: what a live crawl sent to whom, and what it left alone."""
+"""``scrapy report``: the requests of a live crawl, and the documents that it did not fetch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawl4llm.base.terminal import add_json_option, positive_integer, print_lin
 
 
 class Command(ScrapyCommand):
-    """Prints what :mod:`crawl4llm.tools.report` finds in the logs of requests and of failures."""
+    """Prints the report of :mod:`crawl4llm.tools.report` on the logs of requests and of failures."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -25,18 +25,19 @@ class Command(ScrapyCommand):
         return "JOBDIR|STORAGE|OUTPUT_DIR [--owner DOMAIN] [options]"
 
     def short_desc(self) -> str:
-        return "Report what a live crawl sent to whom, and when, and what it left alone, and why"
+        return "Report the requests of a live crawl, and the documents that it did not fetch, with the reasons"
 
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. An "
-            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it."
+            f"OUTPUT_DIR has no log of requests, unless scrapy cluster merge wrote it. Without that log, and for a "
+            f"simulation, the report has only the documents."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         group = parser.add_argument_group("report")
-        group.add_argument("--owner", metavar="DOMAIN", help="every request to the owner of this domain")
+        group.add_argument("--owner", metavar="DOMAIN", help="list every request to the owner of this domain")
         group.add_argument("--since", metavar="DAY", help="from this day on (UTC), like 2026-05-31")
         group.add_argument(
             "--owners", metavar="K", type=positive_integer, default=20, help="show the K largest owners (default: 20)"
@@ -59,21 +60,27 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
         from crawl4llm.tools.report.requests import Log, checked_day, is_merged
+        from crawl4llm.tools.report.simulation import simulation_at
 
         assert self.settings is not None
         since = None if opts.since is None else checked_day(opts.since)
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
+        if (simulation := simulation_at(path, self.settings)) is not None:
+            if owner is not None or since is not None:
+                raise InputError(f"{path} is a simulation: it sent no requests, so leave out --owner and --since")
+            yield from simulation.report(opts.owners)
+            return
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
-            raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
+            raise InputError(f"{path} is an OUTPUT_DIR; --since needs the log of requests in a JOBDIR: give that")
         output, unknown, aside = path, None, None
         if log is not None:
             try:
                 output = log.output(self.settings)
                 aside = None if is_merged(path) else set_aside(path, owner)
             except InputError as error:  # JOBDIR alone is enough to answer for what was sent
-                unknown = f"what was not fetched is not counted: {error}"
+                unknown = f"documents that were not fetched are not counted: {error}"
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")

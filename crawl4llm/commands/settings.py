@@ -9,7 +9,7 @@ from scrapy.commands.settings import Command as Scrapys
 
 
 class Command(Scrapys):
-    """Shows settings with what add-ons have set: a profile's components come by one."""
+    """Shows settings with those of add-ons: an add-on sets a profile's components."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

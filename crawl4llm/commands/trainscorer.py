@@ -17,7 +17,7 @@ _LARGEST = 2**31 - 1  # largest number that fastText takes
 
 
 class Command(ScrapyCommand):
-    """Trains what :mod:`crawl4llm.tools.trainscorer.train` makes."""
+    """Trains the model of :mod:`crawl4llm.tools.trainscorer.train`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
@@ -42,10 +42,10 @@ class Command(ScrapyCommand):
 
         default = Recipe()
         add_json_option(parser)
-        for name, texts in (("positive", "good texts"), ("negative", "ordinary texts, a random sample at best")):
+        for name, texts in (("positive", "good texts"), ("negative", "ordinary texts, ideally a random sample")):
             parser.add_argument(f"--{name}", nargs="+", action="extend", metavar="SRC", help=f"{texts} (needed)")
-        parser.add_argument("--out", metavar="DIR", help="where the model and all about it is written (needed)")
-        parser.add_argument("--text-field", metavar="NAME", default="text", help="field or column that has the text")
+        parser.add_argument("--out", metavar="DIR", help="folder of the model and its files (required)")
+        parser.add_argument("--text-field", metavar="NAME", default="text", help="field or column of the text")
         parser.add_argument("--balance", action="store_true", help="drop texts of the larger class at random")
         parser.add_argument("--quantize", action="store_true", help="also make a small model.ftz")
         parser.add_argument(
@@ -59,11 +59,11 @@ class Command(ScrapyCommand):
         rate = "learning rate (default: %(default)s)"
         parser.add_argument("--rate", type=_rate, default=default.rate, metavar="NUMBER", help=rate)
         for name, value, meaning in (
-            ("--epochs", default.epochs, "times each text is learned"),
-            ("--dim", default.dim, "numbers for each word"),
-            ("--word-ngrams", default.word_ngrams, "words in a row that are learned together, at most"),
-            ("--min-count", default.min_count, "words that are rarer are left out"),
-            ("--buckets", default.buckets, "numbers of words in a row that are told apart; most of the model's size"),
+            ("--epochs", default.epochs, "passes over the texts"),
+            ("--dim", default.dim, "dimensions of word vectors"),
+            ("--word-ngrams", default.word_ngrams, "maximum length of word n-grams"),
+            ("--min-count", default.min_count, "leave out words that are rarer than this"),
+            ("--buckets", default.buckets, "hash buckets of word n-grams; most of the model's size"),
         ):
             parser.add_argument(name, type=_count, default=value, metavar="N", help=f"{meaning} (default: %(default)s)")
 

@@ -59,8 +59,8 @@ logger = logging.getLogger(__name__)
 class Run:
     """Opens all parts of a crawl in the order that makes bad input fail first and cheapest.
 
-    ``seeds`` is a file of seeds, or seeds; None for random ones. Worker processes are forked here, before the reactor runs, so that they
-    share the loaded model. Raises InputError.
+    ``seeds`` is a file of seeds, or seeds; None for random ones. Worker processes are forked here, before the reactor
+    runs, so that they share the loaded model. Raises InputError.
     """
 
     job: Job | None

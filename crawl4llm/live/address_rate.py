@@ -1,8 +1,8 @@
-"""The rate of requests to an IP address: of all the sites that one server has, it gets no more at a time than from one.
+"""The rate of requests to an IP address: a server of many sites gets no more requests than a server of one.
 
-Whoever is to be sent soon takes the next free place in time and waits for it. An owner whose turn is further off is put
-aside, and its place in the downloader is another's: it comes again when all that are put aside with a better document
-have had theirs. So of N owners some N log N leases are given back, and the best document of an address goes first.
+A request that is due soon takes the next free slot of the address and waits for it. An owner whose slot is further off
+is put aside, and another owner takes its place in the downloader. It returns after all owners that were put aside with
+a better document. So the best document of an address goes first, and N owners give back about N log N leases.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.live.network import Network
 
 _SHORT_WAIT: Final = 1.0
-"""Seconds for which nobody is put aside, where they are no more than so many intervals."""
+"""Seconds; a shorter wait, of _SHORT_LINE intervals at most, puts no owner aside."""
 _SHORT_LINE: Final = 2
 _LONGEST_INTERVAL: Final = 86_400.0
 _SPARE: Final = 1000
@@ -29,7 +29,7 @@ _SPARE: Final = 1000
 
 
 class _Address:
-    """What is known of one address, by the clock of the rate."""
+    """The state of one address; times are those of the rate's clock."""
 
     __slots__ = ("aside", "free_at", "sent_at", "waiting")
 
@@ -39,11 +39,12 @@ class _Address:
         self.waiting = 0
         """Requests that have taken a place and were not sent."""
         self.aside: list[tuple[float, float]] = []
-        """Of each owner that was put aside its best document's score, negative, and when it comes again; sorted."""
+        """A pair per owner that was put aside, sorted: the negated score of its best document, and the time of its
+        return."""
 
 
 class AddressRate:
-    """Keeps what is sent to one address ``1 / rate`` seconds apart, over all owners; with a rate of 0 nothing waits.
+    """Keeps requests to one address ``1 / rate`` seconds apart, over all owners; with a rate of 0 nothing waits.
 
     An address may be forgotten when it may be asked again and nobody waits for it; this is done whenever the table has
     doubled.
@@ -61,10 +62,10 @@ class AddressRate:
         return len(self._addresses)
 
     def look_up(self, request: Request) -> asyncio.Task[str | None] | None:
-        """Find out the address that a request will be sent to; None for one that has no rate, as a proxy's has none.
+        """Return the address that a request will be sent to; None if the address has no rate, as for a proxy.
 
-        It is the first that may be asked. Twisted's endpoint goes on to the next after 0.3 seconds without an answer
-        (twisted.internet.endpoints.HostnameEndpoint); such a request counts for the first all the same.
+        It is the first address that may be connected to. Twisted's endpoint tries the next one after 0.3 seconds
+        without an answer (twisted.internet.endpoints.HostnameEndpoint); such a request still counts for the first.
         """
         if self._network is None or "proxy" in request.meta:
             return None
@@ -79,7 +80,7 @@ class AddressRate:
         return str(mapped or address)
 
     def put_aside(self, address: str, score: float) -> float | None:
-        """Return when an owner with a document of this score comes again; None where its turn is soon."""
+        """Return when an owner with a document of this score comes again; None if its turn is soon."""
         one, now = self._of(address), self._clock()
         if one.free_at - now <= min(_SHORT_WAIT, _SHORT_LINE * self.interval):
             return None

@@ -1,4 +1,4 @@
-"""Addresses: which of them a crawl may connect to, and what a hosts file says.
+"""Addresses: which of them a crawl may connect to, and the entries of a hosts file.
 
 A page can name any address, also by a host name whose owner points it to 127.0.0.1. A crawler that follows reads what
 its own machine and network show to nobody else. So only addresses of the public Internet are asked.
@@ -42,13 +42,13 @@ _NOT_PUBLIC: Final = [
         "3fff::/20",
     )
 ]
-"""IANA's registry of special-purpose addresses (RFC 6890), and multicast; of IPv6 what lies in _PUBLIC_6."""
+"""IANA's registry of special-purpose addresses (RFC 6890), and multicast; for IPv6, those in _PUBLIC_6."""
 _PUBLIC_6: Final = IPv6Network("2000::/3")
 """All that is given out as global unicast (RFC 4291, 2.4); loopback, link-local and private ones lie outside."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 """Prefix behind which a translator reaches IPv4 (RFC 6052, 2.1)."""
 _MOST_ADDRESSES: Final = 8
-"""Addresses of one host that are tried; who has more is no better reached."""
+"""Addresses of one host that are tried; more would not help to reach it."""
 _LONGEST_LINE: Final = 4096
 _DELIMITERS: Final = set(":/?#[]@")
 """Of the parts of a URL (RFC 3986, 2.2)."""
@@ -77,7 +77,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What NETWORK_ALLOWED and DNS_HOSTS say."""
+    """The rules of NETWORK_ALLOWED and DNS_HOSTS."""
 
     allowed: Sequence[IPv4Network | IPv6Network] = ()
     hosts: Mapping[str, Sequence[str]] | None = None
@@ -85,14 +85,14 @@ class Rules:
 
     @classmethod
     def of(cls, options: Options) -> Rules:
-        """Return the rules of the settings. Raises InputError where the file of DNS_HOSTS cannot be used."""
+        """Return the rules of the settings. Raises InputError if the file of DNS_HOSTS cannot be used."""
         hosts = None if options.dns_hosts is None else read_hosts(Path(options.dns_hosts))
         return cls([ip_network(network) for network in options.network_allowed], hosts)
 
     def permit(self, address: str, *, in_url: bool = False) -> bool:
-        """Return whether the crawl may connect to an address; ``in_url`` of one that stands in a URL for a host.
+        """Return whether the crawl may connect to an address; ``in_url`` if the address stands in a URL as the host.
 
-        Where no hosts but those of DNS_HOSTS are known, the latter must be in NETWORK_ALLOWED.
+        If only the hosts of DNS_HOSTS are known, an address in a URL must be in NETWORK_ALLOWED.
         """
         parsed = ip_address(address)
         if isinstance(parsed, IPv6Address):
@@ -103,18 +103,18 @@ class Rules:
 
 
 def written_addresses(host: str) -> list[str]:
-    """Return the address that a host is, in whatever form it is written; none where it is a name.
+    """Return the address that a host is, in any notation; none if the host is a name.
 
-    ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (POSIX, inet_addr). What the system takes for
-    an address is one here: the forms are its own.
+    ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (POSIX, inet_addr). The system decides which
+    forms are addresses.
     """
     return _ask(host, socket.AI_NUMERICHOST)
 
 
 def system_addresses(host: str) -> list[str]:
-    """Return the addresses of a host, as the system resolves it, the best first; none where it has none. Blocks.
+    """Return the addresses of a host, as the system resolves it, the best first; empty if it has none. Blocks.
 
-    Raises NoAnswer where nobody who could know answered (EAI_AGAIN of getaddrinfo(3)).
+    Raises NoAnswer if nobody who could know answered (EAI_AGAIN of getaddrinfo(3)).
     """
     return _ask(host, socket.AI_ADDRCONFIG)
 
@@ -157,7 +157,7 @@ def read_hosts(path: Path) -> dict[str, list[str]]:
 
 
 def _fault(address: str, names: Sequence[str]) -> str | None:
-    """Return what is wrong with a line of a hosts file; None if nothing is."""
+    """Return the fault of a line of a hosts file, or None."""
     try:
         ip_address(address)
     except ValueError:

@@ -1,23 +1,24 @@
-"""How answers are read: Twisted's parser with a tap, which takes what browsers take and keeps a server within bounds.
+"""Reads answers: Twisted's parser with a tap that accepts the heads that browsers accept, and limits what a server
+sends.
 
 Twisted ends an exchange for heads that browsers read. Here a head is read as Chromium's ``HttpResponseHeaders`` and
 the Fetch Standard do:
 
-- a line may have all that the head may, 256 KiB; a line that begins with a blank goes on with the field before it
-  (obs-fold, RFC 9112, 5.2), and is dropped where there is none;
-- a line without a colon is no field; blanks between name and colon are dropped (RFC 9112, 5.1); a field whose name is
-  no token is noted for the archive, and means nothing;
-- a status line may lack the version's numbers and have more blanks, and empty lines may come before it;
-- a Content-Length that is not digits is none, so that the body ends with the connection; different ones end the
-  exchange (Fetch, "extract a length"), unless the body is chunked (RFC 9112, 6.3);
-- the transfer coding ``identity``, of RFC 2616, is none, and chunks are read as :mod:`crawl4llm.base.chunked` does. No
-  request says that it takes another coding (TE), and an answer that has one fails.
+- A line may be as long as the whole head, 256 KiB. A line that begins with a blank continues the field before it
+  (obs-fold, RFC 9112, 5.2); without such a field it is dropped.
+- A line without a colon is no field. Blanks between name and colon are dropped (RFC 9112, 5.1). A field whose name is
+  no token is archived and has no effect.
+- A status line may lack the version's numbers and have more blanks. Empty lines may precede it.
+- A Content-Length that is not digits is ignored: the body ends with the connection. Different ones end the exchange
+  (Fetch, "extract a length"), unless the body is chunked (RFC 9112, 6.3).
+- The transfer coding ``identity`` of RFC 2616 is ignored. :mod:`crawl4llm.base.chunked` reads chunks. Requests announce
+  no other coding (TE), and an answer with one fails.
 
-The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
+The tap depends on these names; tests/live/test_wire.py checks them against the installed versions:
 
-- Twisted: ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which the parser gives the parts of the body and
-  its end; ``HTTPClientParser._transferDecoders``, the classes that undo transfer codings by name; ``_DataLoss``, by
-  which such an object says that the body is not whole.
+- Twisted: ``Response._bodyDataReceived`` and ``_bodyDataFinished``, which receive the parts of the body and its end.
+  ``HTTPClientParser._transferDecoders``: the classes that undo transfer codings, by name. ``_DataLoss``: raised for an
+  incomplete body.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTPClientParser.dataReceived``,
   ``line_mode``, ``lineReceived``, ``statusReceived``, ``headerReceived``, ``allHeadersReceived``, ``rawDataReceived``,
   ``connectionLost``, ``lineLengthExceeded``, ``MAX_LENGTH``, ``connHeaders`` and ``response``.
@@ -42,7 +43,7 @@ _LONGEST_HEAD: Final = 256 << 10
 _LINE_OVERHEAD: Final = 32
 """Bytes that a line counts for besides its own (RFC 9113, 6.5.2): many short ones take more memory than a long one."""
 _CLOSING_SECONDS: Final = 5.0
-"""How long a server may take to close its side of a TLS connection."""
+"""Seconds that a server may take to close its side of a TLS connection."""
 _STATUS_LINE = re.compile(
     rb"HTTP(?:/(\d{1,4})(?:\.(\d{1,4}))?)?[ \t]+(\d{3})(?!\d)[ \t]*(.*)", re.IGNORECASE | re.DOTALL
 )
@@ -74,11 +75,11 @@ class Exchange:
 
 
 class AnswerTap:
-    """Stands between a connection's parser and what the parser calls, for one answer: reads and notes its head, and
-    keeps the work that a server can cause by it in bounds."""
+    """Stands between a connection's parser and its callbacks for one answer. It reads and records the head, and limits
+    the work that a server can cause."""
 
     def __init__(self, connection: Any, exchange: Exchange, *, closes: bool) -> None:
-        """Begin; ``closes`` where the connection ends with the answer."""
+        """Begin; ``closes`` if the connection ends with the answer."""
         self._exchange = exchange
         self._transport = connection.transport
         self._head_left = self._line_left = _LONGEST_HEAD
@@ -100,7 +101,7 @@ class AnswerTap:
             self._lost, parser.connectionLost = parser.connectionLost, self._lose
 
     def _receive_data(self, data: bytes) -> None:
-        """Take what was read from the connection, whole lines of the head at once."""
+        """Receive bytes from the connection, whole lines of the head at once."""
         if not self._parser.line_mode:
             self._data(data)
             return
@@ -117,7 +118,7 @@ class AnswerTap:
                 self._refuse(data)
 
     def _receive_line(self, line: bytes) -> None:
-        """Take a line of the head. Raises DownloadFailedError where that is too long, which ends the exchange."""
+        """Take a line of the head. Raises DownloadFailedError if that is too long, which ends the exchange."""
         self._head_left -= len(line) + _LINE_OVERHEAD
         if self._head_left < 0:
             self._refuse(line)
@@ -157,7 +158,7 @@ class AnswerTap:
             self._parser.headerReceived(name, value)
 
     def _end_head(self) -> None:
-        """Let the parser go on with the body. Raises DownloadFailedError where nobody can say where it ends."""
+        """Let the parser go on with the body. Raises DownloadFailedError if nobody can say where it ends."""
         self._has_status = self._parser.response.code >= 200  # else another head follows
         try:
             if self._has_status:
@@ -168,7 +169,7 @@ class AnswerTap:
         self._parser.allHeadersReceived()
 
     def _receive_raw(self, data: bytes) -> None:
-        """Take what was read of the body; as one part, since a signal is sent for each, and a chunk may be a byte."""
+        """Receive bytes of the body; as one part, because each part sends a signal, and a chunk may be one byte."""
         self._raw(data)
         self._hand_on()
 
@@ -206,11 +207,11 @@ class _ChunkedBody:
 
 
 def mend_framing(headers: Headers) -> None:
-    """Leave of the fields that say where a body ends what Twisted understands. Raises ValueError for a transfer coding
-    that cannot be undone, and for lengths that differ."""
+    """Reduce the fields that say where a body ends to those that Twisted understands. Raises ValueError for a transfer
+    coding that cannot be undone, and for lengths that differ."""
     codings = {coding.lower() for coding in _values(headers, _TRANSFER_ENCODING)} - {b"", b"identity"}
     if codings - {_CHUNKED}:
-        raise ValueError("the answer has a transfer coding that was not asked for")
+        raise ValueError("the answer has an unrequested transfer coding")
     headers.removeHeader(_TRANSFER_ENCODING)
     if codings:
         headers.setRawHeaders(_TRANSFER_ENCODING, [_CHUNKED])

@@ -55,25 +55,25 @@ class Tries:
             request.meta[TRY] = LONGEST_TRY
 
     def answered(self, exchange: Exchange) -> None:
-        """Note the end of an exchange that was answered."""
+        """Record the end of an answered exchange."""
         if (sites := self._crawl.sites_of(exchange.url)) is not None:
             sites.answered(exchange.url)
             sites.took_turn(exchange.owner)
 
     def failed(self, exchange: Exchange, request: Request, delay: float) -> None:
-        """Note the end of a try without an answer; a turn of its owner takes the ``delay``, at least."""
+        """Record the end of a try without an answer; a turn of its owner takes at least ``delay``."""
         if (sites := self.of(exchange.url)) is not None:
             of_look_up = LONGEST_TRY - request.meta.get(TRY, LONGEST_TRY)
             seconds = time.monotonic() - exchange.began + of_look_up + delay
             sites.failed(exchange.url, max(round(seconds / max(delay, _SHORTEST_TURN)), 1))
 
     def forgive(self, url: str) -> None:
-        """Note that it was not the site of a URL that failed."""
+        """Record that the failure was not the fault of the URL's site."""
         if (sites := self.of(url)) is not None:
             sites.forgive(owner_of(url))
 
     def leave_alone(self, url: str, seconds: float, failures: int | None = None) -> bool:
-        """Let a site wait that has not answered, and nothing else of its owner. ``failures``: those so far. Returns
+        """Let a site that has not answered wait, but not the rest of its owner. ``failures``: those so far. Returns
         False if the site has answered."""
         if (sites := self.of(url)) is None:
             return False
@@ -84,18 +84,18 @@ class Tries:
         return True
 
     def give_up(self, url: str) -> None:
-        """Let the documents of a site that has not answered end, each in its turn."""
+        """End the documents of a site that has not answered, each when its turn comes."""
         if (sites := self.of(url)) is not None:
             sites.give_up(url)
 
 
 class Wait(NamedTuple):
-    """What an error costs."""
+    """The consequence of an error."""
 
     seconds: float
-    """In which the owner is not asked."""
+    """Time without requests to the owner."""
     final: bool
-    """Whether the document is given up."""
+    """True if the document is given up."""
 
 
 class Backoff:
@@ -107,7 +107,7 @@ class Backoff:
     A site, a host without an address, or a site with an unknown robots.txt is given up in the end. Its documents end,
     each when its turn comes, without a request. Other documents of the owner go on.
 
-    Statuses by which a server says that it has too much to do are blamed on the owner. Nothing is given up for them.
+    Statuses of an overloaded server are blamed on the owner. They never make the crawl give up anything.
 
     The frontier keeps the counts of owners, sites and hosts, and forgets them after a day. Failures of a robots.txt are
     kept with the robots.txt. With a JOBDIR both outlive the process; a method that cannot write them raises InputError.
@@ -118,9 +118,9 @@ class Backoff:
         self._answered: Recent[float] = Recent(_MOST_NAMES)
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
         self._given_up: Recent[str] = Recent(_MOST_NAMES)
-        """Reasons by site. What another process gave up is asked once more."""
+        """Reasons by site. A site that an earlier process gave up is tried once more."""
         self._good: Recent[int] = Recent(_MOST_NAMES)
-        """Answers since their delays were last changed, by owners who are slowed down."""
+        """Answers since the last change of the delay, by slowed-down owners."""
 
     def given_up(self, url: str) -> str | None:
         """Return why the document of a URL is not asked for any more; None if it may be."""

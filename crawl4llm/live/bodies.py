@@ -1,4 +1,4 @@
-"""What is taken of an answer: a downloader middleware that ends the download of what is no page, or too long."""
+"""Bodies: a downloader middleware that ends the download of an answer that is no page or is too long."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Bodies:
             request.meta[_RECEIVED] = request.meta["download_maxsize"] = 0
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Return the response; of a page without what came beyond the limit in the last part of the body."""
+        """Return the response; a page is cut at the limit if the last part of its body exceeded it."""
         if not is_leased(request) or request.meta.get(_RECEIVED, 0) <= self._limit:
             return response
         return response.replace(body=response.body[: self._limit], flags=[*response.flags, CUT])
 
     def _head_received(self, headers: Headers, body_length: int | str, request: Request) -> None:
-        """End the download of what its head says is no page."""
+        """End the download of an answer whose head says that it is no page."""
         if body_length == 0:  # there is nothing to end, such as in most redirects
             return
         types = headers.getlist("Content-Type")
@@ -73,7 +73,8 @@ class Bodies:
 
 
 class Decompressing(HttpCompressionMiddleware):
-    """Unpacks within bounds what is no page, such as robots.txt. A page is unpacked by the process that parses it."""
+    """Unpacks answers that are no pages, such as robots.txt, within limits. The process that parses a page unpacks
+    it."""
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Response:  # type: ignore[override]

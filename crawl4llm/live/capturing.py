@@ -1,9 +1,9 @@
 """Exchanges as they went over the network: a middleware keeps them with their requests.
 
-Those that give no page are archived as evidence, so that the crawl can be explained from its archive. Answers for
-robots.txt and the like are archived whole, and so are answers whose bodies unpack to far too much. If a server refused
-a document, or the head of its answer opts it out, only that head is archived. It shows who forbade to keep the
-document, without the document.
+Exchanges without a page are archived too, so that the crawl can be explained from its archive. Answers for robots.txt
+and the like are archived whole, and so are answers whose bodies unpack to far too much. If a server refused a document,
+or the head of its answer opts it out, only that head is archived. It shows who forbade to keep the document, without
+the document.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from crawl4llm.warc import digest
 BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""
 REFUSALS: Final = {401, 402, 403, 451}
-"""Statuses by which a server says that this crawler may not have a document, and not that there is none."""
+"""Statuses that refuse a document to this crawler, as opposed to those that say that it does not exist."""
 REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
 WANTED: Final = "crawl4llm_wanted"
-"""In the meta of requests for files of sites, which are captured for evidence."""
+"""In the meta of requests for files of sites, whose answers are archived."""
 ALLOWED_BY: Final = "crawl4llm_allowed_by"
 """In the meta of requests: the robots.txt that allowed it, as :attr:`crawl4llm.base.pages.Capture.robots` has it."""
 _MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
-"""Content codings whose bodies can be told (RFC 1952, 2.3.1; RFC 8878, 3.1.1)."""
+"""Content codings whose bodies can be recognised (RFC 1952, 2.3.1; RFC 8878, 3.1.1)."""
 
 
 def captures_of(request: Request) -> tuple[Capture, ...]:
-    """Return the exchanges that led to a request's response, redirects first; none where it was not sent."""
+    """Return the exchanges that led to a request's response, redirects first; none if it was not sent."""
     captures: tuple[Capture, ...] = request.meta.get(_CAPTURES, ())
     return captures
 
@@ -58,7 +58,7 @@ def forget_captures(request: Request) -> None:
 
 
 def hop_of(request: Request) -> Hop | None:
-    """Return how far redirects have led to a request that was not answered; None where there were none."""
+    """Return the redirects that led to a request without an answer; None if there were no redirects."""
     redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
     return Hop(request.url, redirects) if redirects else None
 
@@ -70,11 +70,11 @@ def go_on(request: Request, hop: Hop) -> Request:
 
 
 class Capturing:
-    """Downloader middleware, the innermost but for Bodies.
+    """Downloader middleware, the innermost except Bodies.
 
     Next to it are cookies, decompression, redirects, retries and the cache. An answer from a cache or from another
-    middleware was not sent for, and has no capture. What Scrapy fetches for itself (the files of media pipelines) is
-    left alone, but for what is WANTED. An answer through another handler than ours is counted here.
+    middleware has no capture, because no request was sent. Requests of Scrapy's own (the files of media pipelines) are
+    left alone, unless they are WANTED. An answer through another download handler is counted here.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -166,9 +166,9 @@ def _is_decoded(headers: HeaderFields, body: bytes) -> bool:
 
 
 def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | None:
-    """Archive the exchange that a request has led to; ``site``: what the answer is for.
+    """Archive the exchange of a request; ``site``: the site whose file the answer is.
 
-    Returns the digest and date by which its record is found; None where there was no exchange: an answer of a cache.
+    Returns the digest and date by which its record is found; None if there was no exchange: an answer of a cache.
     """
     captures = captures_of(request)
     if not captures:
@@ -211,12 +211,13 @@ def keep_bomb(crawl: Driven, request: Request) -> Why | None:
 
 
 def source_of(capture: Capture) -> str:
-    """Return payload digest and date of a capture's record, with a blank between: what its index has of it."""
+    """Return payload digest and date of a capture's record, as in the index, with a blank between."""
     return f"{digest(capture.body)} {capture.date}"
 
 
 def of_target(rule: str, request: Request) -> str:
-    """Return a rule against a request, with its URL where redirects led to it: the document itself was allowed."""
+    """Return a rule against a request, with the request's URL if redirects led to it: the document itself was
+    allowed."""
     return f"{rule}, for {request.url}" if request.meta.get("redirect_times") else rule
 
 

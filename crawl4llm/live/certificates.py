@@ -32,7 +32,7 @@ class NamedHosts:
         self._policy = policy
 
     def creatorForNetloc(self, hostname: bytes, port: int) -> _Creator:  # noqa: N802 - Twisted's name
-        """Return what makes connections to a host."""
+        """Return the factory of connections to a host."""
         return _Creator(self._policy.creatorForNetloc(hostname, port), hostname.decode("ascii"))
 
 

@@ -31,8 +31,8 @@ HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re
 
 
 class Elsewhere(Exception):
-    """A redirect led to another owner, or to what may not be asked for soon, and nobody asked yet: it ends the
-    lease."""
+    """A redirect led to another owner, or to a URL that may not be requested soon. No request was sent; the lease
+    ends."""
 
     def __init__(self, page: PageRecord) -> None:
         """``page``: as :meth:`crawl4llm.crawl.driven.Driven.redirected` takes it."""
@@ -43,13 +43,13 @@ class Elsewhere(Exception):
 class Fetching:
     """Downloader middleware, the outermost: request in, page out, as in a simulation.
 
-    Links and HTML are read from what was captured, in the way in which they will be read from the archive.
+    Links and HTML are read from the capture, exactly as they will be read from the archive.
     """
 
     web = LiveWeb
 
     def __init__(self, scope: Scope, opt_outs: OptOuts, reader: Reader) -> None:
-        """``scope`` judges targets of redirects, ``opt_outs`` what sites allow; ``reader`` rates pages."""
+        """``scope`` judges targets of redirects, ``opt_outs`` the signals of sites; ``reader`` rates pages."""
         self._scope, self._opt_outs, self._reader = scope, opt_outs, reader
 
     @classmethod
@@ -67,7 +67,7 @@ class Fetching:
         if not is_leased(request):
             return
         if not HAS_HOST.match(request.url):
-            raise NoPage(f"{request.url}: there is no such host", BAD_URL)
+            raise NoPage(f"{request.url}: the host does not exist", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
             if (refusal := self._scope.blocked(request.url)) is not None:
                 raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)
@@ -79,9 +79,9 @@ class Fetching:
                 raise NoPage(f"{request.url}: {refusal.reason}", refusal.reason, wanted=False, why=refusal.why)
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
-        kept, NoPage where its body cannot be unpacked, Later where its site cannot be asked for opt-outs now, and
-        InputError where it cannot be rated."""
+        """Attach the page; only a response with status 200 has one. Raises OptedOut if it may not be kept, and NoPage
+        if its body cannot be unpacked. Raises Later if its site's opt-outs cannot be fetched now, and InputError if the
+        page cannot be rated."""
         if is_leased(request) and response.status == 200:
             capture = (captures := captures_of(request))[-1]
             if not is_html(Fields(head_fields(capture)).listed(CONTENT_TYPE), capture.body):
@@ -105,9 +105,9 @@ class Fetching:
 
 
 class Redirecting(RedirectMiddleware):
-    """Follows a redirect to where it leads a browser. Takes one that leads to no URL for what it is: an answer without
-    a page. Sends one to another host in that host's slot of the downloader; Scrapy would leave it in the one where it
-    began. Ends a loop at its first URL that was asked for before."""
+    """Follows a redirect as a browser does. A redirect without a valid URL is an answer without a page. A redirect to
+    another host goes to that host's slot of the downloader; Scrapy would leave it in the old slot. A loop ends at the
+    first URL that was requested before."""
 
     def __init__(self, settings: BaseSettings) -> None:
         super().__init__(settings)
@@ -116,7 +116,7 @@ class Redirecting(RedirectMiddleware):
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """Return the request for where a redirect leads, or the answer itself. Raises NoPage where redirects have no
+        """Return the request for where a redirect leads, or the answer itself. Raises NoPage if redirects have no
         end."""
         target = redirect_target(request.url, response.headers.get("Location") or b"")
         if target is None:  # such as javascript:, or a port that is none
@@ -137,7 +137,7 @@ class Redirecting(RedirectMiddleware):
 
 
 def elsewhere(request: Request) -> Elsewhere:
-    """Return what ends the lease of a document where redirects have led to a request."""
+    """Return the exception that ends the lease of a document if redirects have led to a request."""
     entry = lease_of(request).entry
     captures = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
     hops = [*_keys_behind(captures), normalise_url(request.url)]

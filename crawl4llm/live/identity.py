@@ -1,4 +1,4 @@
-"""Who a live crawl says it is: its user agent, in which webmasters find its name and how to reach who runs it."""
+"""The identity of a live crawl: a user agent that gives webmasters the crawler's name and its operator's contact."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVICE: Final = (
 
 
 def user_agent(settings: BaseSettings) -> str:
-    """Return the user agent that requests are sent with; empty where there is none."""
+    """Return the user agent of the crawl's requests; empty if it has none."""
     headers = settings.getdict("DEFAULT_REQUEST_HEADERS")
     given = next((value for name, value in headers.items() if name.lower() == "user-agent" and value), None)
     return str(given or settings.get("USER_AGENT") or "")
@@ -56,12 +56,12 @@ def with_contact(agent: str, contact: str) -> str:
 
 
 def check_identity(settings: BaseSettings) -> None:
-    """Raise InputError for a user agent that does not say what the crawler is called, and how to reach its operator."""
+    """Raise InputError for a user agent without the crawler's name or its operator's contact."""
     given = user_agent(settings)
     if not settings.getpriority("USER_AGENT") and given == settings.get("USER_AGENT"):
-        raise InputError(f"USER_AGENT is not set, and a live crawl says who runs it: {_ADVICE}")
+        raise InputError(f"USER_AGENT is not set, and a live crawl must name its operator: {_ADVICE}")
     if not _CONTACT.search(given):
-        raise InputError(f"USER_AGENT = {given!r} has no URL or mail address of who runs the crawl; {_ADVICE}")
+        raise InputError(f"USER_AGENT = {given!r} has no URL or mail address of the crawl's operator; {_ADVICE}")
     if not _NAME.fullmatch(crawler_name(settings)):
         given = str(settings.get("ROBOTSTXT_USER_AGENT") or given)
         raise InputError(f"user agent {given!r} does not begin with the crawler's name; {_ADVICE}")

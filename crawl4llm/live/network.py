@@ -1,8 +1,8 @@
-"""The network of a live crawl: looks hosts up without blocking, and gives no address that may not be connected to.
+"""The network of a live crawl: looks hosts up without blocking, and returns only addresses that may be connected to.
 
-Twisted's endpoint asks the reactor's name resolver for every host, also for one that is an address, and connects to
-what it is given, without another look-up (twisted.internet.endpoints.HostnameEndpoint). So what is checked here is what
-is connected to: an address in whatever form, a name that leads to one, and where redirects lead.
+Twisted's endpoint asks the reactor's name resolver for every host, even if the host is an address, and connects to the
+result without another look-up (twisted.internet.endpoints.HostnameEndpoint). So every connection is checked here:
+addresses in any notation, host names, and targets of redirects.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from crawl4llm.options import read_options
 logger = logging.getLogger(__name__)
 
 _KEPT_SECONDS: Final = 600.0
-"""How long an answer holds; the system does not tell how long its owner wants it to."""
+"""Seconds for which an answer is kept; the system does not say which lifetime the domain's owner asks for."""
 _FAILURE_KEPT_SECONDS: Final = 30.0
 _THREADS: Final = 32
 """Look-ups at once, besides those whose time is up; each takes a thread, as the system's resolver waits."""
 _MOST_THREADS: Final = 256
-"""Threads in all; where so many look-ups hang, others wait until one of them ends."""
+"""Threads in all; while so many look-ups hang, others wait until one of them ends."""
 
 
 class Found(NamedTuple):
-    """What is known of a host."""
+    """The result of the last look-up of a host."""
 
     addresses: Sequence[str]
     """Those that may be connected to."""
     refused: str | None = None
-    """One that may not, where there are no others."""
+    """An address that may not be connected to, if there are no others."""
     said: str | None = None
-    """Why nothing is known, where there was no answer."""
+    """The reason for a missing answer."""
 
 
 @implementer(IHostnameResolver)
 class Network:
     """Scrapy extension, and the reactor's name resolver while requests are sent.
 
-    Answers are kept for DNSCACHE_SIZE hosts, those of hosts without an address for a shorter time; that there was none
-    is not kept. A look-up ends DNS_TIMEOUT seconds after it began. ``look_up`` returns a host's addresses, or raises
-    NoAnswer; it runs in a thread.
+    Answers of DNSCACHE_SIZE hosts are kept, for a shorter time if the host has no address; failed look-ups are not
+    kept. A look-up ends DNS_TIMEOUT seconds after it began. ``look_up`` returns a host's addresses, or raises NoAnswer;
+    it runs in a thread.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Network:
             pluggable.installNameResolver(self)
 
     def refused(self, host: str) -> str | None:
-        """Return the address for which a host was refused when it was looked up last; None where it was not."""
+        """Return the address for which a host was refused when it was looked up last; None if it was not."""
         written = written_addresses(host)
         found = self._judge(written, in_url=True) if written else self._known.get(host, (None, 0.0))[0]
         return found.refused if found else None
 
     async def first_address(self, host: str) -> str | None:
-        """Return the address of a host that is connected to first; None where it has none that may be connected to."""
+        """Return the address of a host that is connected to first; None if it has none that may be connected to."""
         found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
 
         def tell(known: Found) -> None:
@@ -127,7 +127,7 @@ class Network:
         return resolution
 
     def _find(self, host: str, tell: Callable[[Found], None]) -> None:
-        """Tell what is found of a host, at once or later."""
+        """Report the addresses of a host, at once or later."""
         if written := written_addresses(host):
             tell(self._judge(written, in_url=True))
         elif self._rules.hosts is not None:
@@ -160,7 +160,7 @@ class Network:
         self._threads.run(ask)
 
     def _time(self, host: str, look_up: _LookUp) -> None:
-        """Let those who wait for a look-up wait so long, from when it began or, where it hangs, from now."""
+        """Limit the wait for a look-up to ``seconds`` from its beginning or, if it already hangs, from now."""
         look_up.timer = asyncio.get_running_loop().call_later(self._timeout, self._give_up, host, look_up)
 
     def _give_up(self, host: str, look_up: _LookUp) -> None:
@@ -184,7 +184,7 @@ class Network:
             look_up.end(self._kept(host, answer))
 
     def _kept(self, host: str, addresses: Sequence[str]) -> Found:
-        """Return what the addresses of a host are good for, and keep it for a while."""
+        """Return the verdict on the addresses of a host, and keep it for a while."""
         found = self._judge(addresses)
         seconds = _KEPT_SECONDS if found.addresses else _FAILURE_KEPT_SECONDS
         self._known.note(host, (found, time.monotonic() + (seconds if self._keeps else 0.0)))
@@ -200,14 +200,14 @@ class _LookUp:
     """A look-up that is queued or under way."""
 
     tell: list[Callable[[Found], None]]
-    """Who waits for its end."""
+    """Callers that wait for its end."""
     timer: asyncio.TimerHandle | None = None
     """Ends their waiting; None before the look-up has begun, and after their time was up."""
     hangs: bool = False
-    """Whether it has taken too long."""
+    """True if it has taken too long."""
 
     def end(self, found: Found) -> None:
-        """Tell those who wait."""
+        """Report to the waiting callers."""
         if found.said:
             logger.debug("no answer: %s", found.said)
         waiting, self.tell = self.tell, []

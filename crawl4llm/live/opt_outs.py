@@ -1,4 +1,4 @@
-"""Opt-outs in a live crawl: what a site has said of a page before the fetch, what the page says, and what that ends."""
+"""Opt-outs in a live crawl: signals of a site before the fetch, signals of the page, and their consequences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawl4llm.options import read_options
 from crawl4llm.optouts import TDMREP, Action, Said, Verdict, decide
 
 AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
-"""Returns what a site's tdmrep.json says of a page, and its record in the archive."""
+"""Returns the rules of a site's tdmrep.json for a page, and its record in the archive."""
 
 _SAID, _SOURCES, _ASK = "crawl4llm_said", "crawl4llm_said_by", "crawl4llm_ask_site"
 
@@ -25,8 +25,7 @@ class OptedOut(NoPage):
     """A document that its site or its own head keeps from being fetched, or from being used; it is dropped."""
 
     def __init__(self, request: Request, verdict: Verdict, action: Action, sources: Mapping[str, str | None]) -> None:
-        """``action`` is what is forbidden, by the ``verdict``; ``sources``: records of the archive by the place of what
-        they say."""
+        """``verdict`` forbids ``action``. ``sources``: records of the archive, by the place of the signals in them."""
         self.rule = of_target(verdict.reason(action), request)
         place = verdict.forbidden[action].place
         because = why(self.rule, sources[place]) if place in sources else None
@@ -39,12 +38,12 @@ class OptOuts:
 
     def __init__(self, settings: BaseSettings) -> None:
         self.of_pages = OfPages(crawler_name(settings), read_options(settings).opt_out_fetch)
-        """What the processes that read pages need to know."""
+        """The facts that processes need in order to read pages."""
 
     def check_site(
         self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite | None
     ) -> None:
-        """Note with a request what its site says of the document, and by which records. Raises OptedOut if it may not
+        """Attach to a request its site's signals about the document, and their records. Raises OptedOut if it may not
         be fetched. ``ask``: asks the site for tdmrep.json; None if it was asked before."""
         request.meta[_SAID], request.meta[_SOURCES], request.meta[_ASK] = said, sources, ask
         verdict = decide(said, fetch_opted_out=self.of_pages.fetched)
@@ -56,13 +55,13 @@ class OptOuts:
         return request.meta.get(_ASK) is not None
 
     async def ask_site(self, request: Request) -> None:
-        """Ask the site for tdmrep.json, and note what it says. Raises the errors of that request."""
+        """Request the site's tdmrep.json, and record its rules. Raises the errors of that request."""
         of_tdm, source = await request.meta.pop(_ASK)()
         request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
         request.meta[_SAID] = [*(one for one in request.meta[_SAID] if one.place != TDMREP), *of_tdm]
 
     def verdict(self, request: Request, *of_page: Said) -> Verdict:
-        """Return the verdict on the page that a request was answered with, by what its site and the page say. Raises
+        """Return the verdict on the page in a request's answer, by the signals of its site and of the page. Raises
         OptedOut if the page may not be archived."""
         verdict = decide([*request.meta.get(_SAID, ()), *of_page], fetch_opted_out=self.of_pages.fetched)
         if verdict.forbids(Action.ARCHIVE):

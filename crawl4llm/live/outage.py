@@ -1,4 +1,5 @@
-"""Outages: tells a network that is down from owners who do not answer, so that these are not blamed for it."""
+"""Outages: distinguishes a network that is down from owners that do not answer, so that owners are not blamed for
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 NO_NETWORK: Final = "no_network"
 SILENCE: Final = {CONNECTION, DNS, TIMEOUT}
-"""Reasons of exchanges that fail too where there is no network."""
+"""Reasons of exchanges that also fail without a network."""
 _PROBE: Final = "crawl4llm_probe"
 """In the meta of requests by which the network is tried."""
 _SEVERAL: Final = 8
@@ -41,13 +42,13 @@ def is_probe(request: Request) -> bool:
 
 
 class Outage:
-    """Whether the network is down.
+    """Detects that the network is down.
 
-    It is doubted where several owners were silent one after the other, or one was and nobody has answered a while
-    later; what becomes of their documents is open until then. No document is handed out now, and the robots.txt of an
-    owner who answered lately is asked for, in turn with all else that is asked of it: without an answer the network is
-    down. Where nobody has answered yet, it is taken to be down until somebody does. One document is tried now and then;
-    after CRAWL_WAIT seconds the crawl is stopped.
+    An outage is suspected if several owners in a row are silent, or if one is and no owner answers for a while after.
+    The outcome of their documents stays open until then, and no document is handed out. The crawl requests the
+    robots.txt of an owner that answered lately, within its politeness delay: without an answer the network is down. If
+    no owner has answered yet, the network counts as down until one does. In an outage the crawl tries one document now
+    and then, and stops after CRAWL_WAIT seconds.
     """
 
     def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
@@ -56,12 +57,12 @@ class Outage:
         self.interval = min(_INTERVAL, self._wait / 10)
         """Seconds between two tries."""
         self.pause = min(self.interval, crawl.options.retry_waits[0])
-        """Seconds without a sign of life before the network is doubted, and for which an owner is left alone who is not
-        to blame."""
+        """Seconds without a sign of life before an outage is suspected. An owner that is not to blame is left alone as
+        long."""
         self._alive = self._since = time.monotonic()
         """Of the last sign of life, and of the first silence after it."""
         self._good: Recent[str] = Recent(_SEVERAL)
-        """Sites of the owners who answered last, by owner."""
+        """Sites of the owners that answered last, by owner."""
         self._silent: set[str] = set()
         """Owners, since the last sign of life."""
         self._waiting = 0
@@ -72,7 +73,7 @@ class Outage:
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def alive(self) -> None:
-        """Note a sign of life that tells nothing of an owner, such as a refused connection."""
+        """Record a sign of life that says nothing about an owner, such as a refused connection."""
         self._alive = time.monotonic()
         self._silent.clear()
 
@@ -120,12 +121,12 @@ class Outage:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _is_asked_by(self, until: float) -> bool:
-        """Return whether somebody who may answer will be asked before a time."""
+        """Return whether an owner that may answer will get a request before a time."""
         ready = self._owners.next_ready() if self._good else None
         return ready is not None and ready < until
 
     def _know_one(self) -> None:
-        """Take the site whose robots.txt an earlier process had last, where nobody has answered to this one."""
+        """Take the site whose robots.txt an earlier process received last, if no owner has answered this process."""
         robots = None if self._good else self._crawler.get_downloader_middleware(Robots)
         site = None if robots is None else robots.copies.store.latest()
         if site is not None and (owner := owner_of(f"{site}/")):
@@ -145,11 +146,13 @@ class Outage:
                 seconds = time.monotonic() - self._since
                 one = next(iter(self._silent), "")
                 asked = (
-                    f"none of the {len(self._silent):,} owners asked has" if len(self._silent) > 1 else f"{one} has not"
+                    f"none of the {len(self._silent):,} owners requested has"
+                    if len(self._silent) > 1
+                    else f"{one} has not"
                 )
                 if seconds >= self._wait:
-                    message = f"no network: {asked} answered for {seconds:.0f} s; nothing is lost"
-                    self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
+                    message = f"no network: {asked} answered for {seconds:.0f} s; no document is lost"
+                    self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when the network is back")
                     return
                 if not said and (self._good or seconds >= self.interval):
                     said = True
@@ -173,7 +176,8 @@ class Outage:
                 logger.info("The network is back after %.0f s", time.monotonic() - self._since)
 
     async def _is_silent(self) -> bool:
-        """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
+        """Send a request to an owner that answered lately. False: it answers, or no owner is free now, so nothing is
+        known."""
         self._crawl.limit_leases(0)
         now = time.monotonic()
         good = [name for name, site in reversed(self._good.items()) if self._crawl.may_send(f"{site}/")]
@@ -187,7 +191,7 @@ class Outage:
         return await self._try(f"{self._good[asked]}/robots.txt") and self._alive < began
 
     async def _try(self, url: str) -> bool:
-        """Make a request; whoever sees its end notes what it tells. False: it may not be sent now."""
+        """Send a request; the code that sees its end records the outcome. False: it may not be sent now."""
         meta = {_PROBE: True, "dont_obey_robotstxt": True, "dont_redirect": True, "dont_retry": True}
         try:
             await self._crawler.engine.download_async(Request(url, callback=NO_CALLBACK, meta=meta))

@@ -1,9 +1,8 @@
-"""Pace: the downloader middleware that sends each owner one request at a time, and no sooner than it is due.
+"""Pace: the downloader middleware that sends each owner one request at a time, after its politeness delay.
 
-An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (a
-robots.txt to which another owner redirects). All exchanges with an owner go through one place, in which they
-wait for each other: the delay runs from the end of one (last byte, time-out, closed connection) to the sending of the
-next. It does not matter which handler downloads.
+An owner is held for the whole of a lease, or for an exchange without a lease (a robots.txt to which another owner
+redirects). All exchanges with an owner go through one place, in which they wait for each other. The delay runs from the
+end of one (last byte, time-out, closed connection) to the sending of the next, with any download handler.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ logger = logging.getLogger(__name__)
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
 _LONGEST_WAIT = 60.0
-"""Seconds that a request may wait in the downloader, where it takes the place of another one."""
+"""Seconds that a request may wait in the downloader, in which it takes the place of another."""
 _LONGEST_FOR_A_REDIRECT = 30.0
 """Seconds beyond which a redirect ends the lease, and its target is queued."""
 _NOT_WRITTEN = 3.0
 """Seconds by which a delay may be cut short by a restart."""
 _PARKED_LINES = 20
-"""Owners of whom the log says that they are parked."""
+"""Parked owners that the log names."""
 _MOST_GIVEN_BACK = 65_536
 """Owners that are remembered; of one that is forgotten a document is given back once more."""
 _MOST_WAITING = 8
@@ -58,11 +57,11 @@ _MOST_WAITING = 8
 _SHORT_WAIT = 1.0
 """Seconds for which a document is not given back."""
 _LOOK_SECONDS = 0.1
-"""Those who wait look so often whether the crawl stops."""
+"""Waiting requests check so often whether the crawl stops."""
 _OF_THE_OWNER = {CONNECTION, DNS, REFUSED, TIMEOUT}
 """Reasons of failures that other documents of the site would have too."""
 _BUSY = {429, 502, 503, 504}
-"""Statuses of servers that have too much to do, or of what is before them."""
+"""Statuses of overloaded servers, or of the proxies in front of them."""
 _SLOT = "crawl4llm"
 """The slot of Scrapy's downloader that all requests share: it has no delay, so that nothing waits twice."""
 
@@ -70,8 +69,8 @@ _SLOT = "crawl4llm"
 class Pace:
     """Downloader middleware, the innermost; also the :class:`crawl4llm.crawl.turns.Turns` of its crawl.
 
-    Only for a crawl whose frontier goes by owners: others are delayed by Scrapy's downloader alone. Raises Later for
-    what goes back to the frontier, and Withdrawn where the crawl stops.
+    Only for a crawl whose frontier is ordered by owners: Scrapy's downloader alone delays others. Raises Later for a
+    request that returns to the frontier, and Withdrawn if the crawl stops.
     """
 
     def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
@@ -83,7 +82,7 @@ class Pace:
         self._control = Control()
         log = crawler.get_extension(request_log.RequestLog)
         self._note_rule = log.note_rule if log is not None else lambda _owner, _rule: None
-        """Notes for the request log what an owner's next request waits for."""
+        """Records for the request log why an owner's next request waits."""
         self._is_stopping = partial(is_stopping, crawler)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
@@ -102,7 +101,7 @@ class Pace:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:
-        """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
+        """Build it for the spider's crawl. Raises NotConfigured if there are no owners."""
         crawl = crawl_of(crawler)
         if crawl is None or crawl.owners is None:
             raise NotConfigured
@@ -113,7 +112,7 @@ class Pace:
         self._robots = self._crawler.get_downloader_middleware(Robots)
 
     def steer(self, control: Control) -> None:
-        """Let the delays of the control file hold; longer ones than before from now on, also for owners who wait."""
+        """Apply the delays of the control file; longer delays hold at once, also for waiting owners."""
         before = {one: self._base_delay(one) for one in {"", *self._control.delays, *control.delays, *self._places}}
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
@@ -165,7 +164,7 @@ class Pace:
         self._running[request] = Exchange(owner, request.url, place, time.monotonic())
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Note the end of an exchange, and what the server said of the next."""
+        """Record the end of an exchange, and when the server allows the next."""
         if (exchange := self._running.pop(request, None)) is None:
             return response
         wait = retry_after(response)
@@ -212,7 +211,7 @@ class Pace:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     async def _is_network_down(self, exchange: Exchange, *, is_try: bool) -> bool:
-        """Return whether a silence is the network's, and let what was asked wait in that case."""
+        """Return whether a silence is the network's fault; in that case the request waits."""
         owner, url, place, _ = exchange
         if is_try and place.lease is not None and not place.users:
             place.lease = None  # what it was kept for ends now; others of its documents need not wait for that
@@ -226,7 +225,8 @@ class Pace:
         return True
 
     async def _enter(self, request: Request, owner: str) -> Place:
-        """Return the place of an owner, kept for a lease, or from now on for what has none. Raises NotHeld."""
+        """Return the place of an owner, held for a lease, or from now on for an exchange without a lease. Raises
+        NotHeld."""
         while (place := self._places.get(owner)) is None:
             now = time.monotonic()
             self._owners.tick(now)
@@ -267,12 +267,12 @@ class Pace:
         self._check_held(request, owner)
 
     def _check_held(self, request: Request, owner: str) -> None:
-        """Raise NotHeld where another worker may be asking the owner."""
+        """Raise NotHeld if another worker may be asking the owner."""
         if not self._crawl.may_send(request.url, led=request_log.LED in request.meta):
             raise NotHeld(owner)
 
     async def _wait_for_address(self, request: Request, owner: str, place: Place) -> None:
-        """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
+        """Wait until a request may go to the address; if that takes long, let the owner wait in the frontier."""
         if (look_up := self._addresses.look_up(request)) is None:
             return
         began, is_try = time.monotonic(), TRY in request.meta
@@ -295,7 +295,7 @@ class Pace:
             if until is not None:
                 place.send_at = max(place.send_at, until)
                 self._note_rule(owner, request_log.IP_RATE)
-                raise Later(f"{request.url}: {address} may not be asked yet")
+                raise Later(f"{request.url}: {address} gets no request yet")
         longest = self._longest_wait + self._addresses.interval
         began = time.monotonic()
         is_first = PATIENT in request.meta
@@ -304,11 +304,11 @@ class Pace:
             self._note_rule(owner, request_log.IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
-        """Wait for a part of this. Raises Withdrawn, or Later where it is longer than it may be."""
+        """Wait for a part of this. Raises Withdrawn, or Later if it takes too long."""
         if self._is_stopping():
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:
-            raise Later(f"{owner} may not be asked now", HELD, wait=seconds)
+            raise Later(f"{owner} gets no request now", HELD, wait=seconds)
         await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
 
     def _end_exchange(self, exchange: Exchange, asked_for: float = 0.0, *, is_try: bool = False) -> None:
@@ -330,13 +330,13 @@ class Pace:
         place.ended, place.send_at = now, now + delay
         place.turn.release()
         self._places.leave(owner, place, users=1)
-        # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
+        # Of a restart all owners wait the base delay. Last, as it raises InputError if it cannot be written down.
         if asked_for or max(by_duration, slowed) > base + _NOT_WRITTEN:
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
     def _base_delay(self, owner: str) -> float:
-        """Return the seconds between two exchanges with an owner, where nothing asks for more."""
+        """Return the seconds between two exchanges with an owner, unless something asks for more."""
         steered = self._control.delay_of(owner)
         return self._delay if steered is None else steered
 
@@ -346,7 +346,7 @@ class Pace:
 
     def _park(self, owner: str, delay: float, place: Place) -> Later:
         """Park an owner that asks for a longer delay than is waited for; its documents stay in the frontier. Returns
-        what ends the present one: where its lease keeps another owner, that would be asked again and again."""
+        what ends the present one: if its lease holds another owner, that owner would get endless requests."""
         if self._owners.park(owner, delay):
             self._parked += 1
             if self._parked <= _PARKED_LINES:
@@ -355,7 +355,7 @@ class Pace:
                     *(owner, f"{self._owners.queued_of(owner):,}", delay, self._cap),
                 )
             if self._parked == _PARKED_LINES:
-                logger.info("Of more owners that are parked only the stats tell how many they are (owners/parked)")
+                logger.info("The log names no further parked owners; the statistic owners/parked counts them")
         return Later(f"{owner} is parked", HELD if place.lease is None else None)
 
     def _end_attempt(self, exchange: Exchange, status: int, asked_for: float) -> None:
@@ -371,8 +371,8 @@ class Pace:
             raise Later(f"{url}: answered {status}", f"http_{status}")
 
     def _hold_for_robots(self, request: Request, error: RobotsUnknown) -> Later:
-        """Hold the owner of a site whose robots.txt cannot be had. Returns what ends the document: another owner's
-        would be asked for again and again if that were no attempt."""
+        """Hold the owner of a site whose robots.txt is unavailable. Returns the exception that ends the document. For
+        another owner it counts as an attempt, or the document would be requested endlessly."""
         owner = owner_of(request.url)
         wait = self._backoff.robots_unknown(owner, request.url, error, time.monotonic())
         place = self._places.get(owner)
@@ -380,8 +380,9 @@ class Pace:
         return self._later(owner, ROBOTS_UNKNOWN if counts else None, wait)
 
     def _later(self, owner: str, reason: str | None, wait: Wait) -> Later:
-        """Return what ends a document after an error of its owner, who is asked no sooner than after the wait."""
+        """Return the exception that ends a document after an error of its owner, which gets no request before the wait
+        is over."""
         if wait.seconds:
             self._note_rule(owner, request_log.RETRY_WAITS)
         self._places.wait(owner, wait.seconds)
-        return Later(f"{owner}: {reason or 'to be asked later'}", reason, final=wait.final)
+        return Later(f"{owner}: {reason or 'to be requested later'}", reason, final=wait.final)

@@ -24,14 +24,14 @@ PATIENT: Final = "crawl4llm_patient"
 _RETRY_STATUSES: Final = {429, 503}
 """Too Many Requests (RFC 6585, 4) and Service Unavailable (RFC 9110, 15.6.4): the field holds for the server then."""
 _LONGEST_RETRY: Final = 86_400.0
-"""Seconds; who asks for more is asked again after a day."""
+"""Seconds; a server that asks for more gets its next request after a day."""
 _LONGEST_FIELD: Final = 64
 """Bytes; a date has up to 33."""
 
 
 class Later(Exception):
-    """A document was not had now. Without a ``reason`` nothing was tried; else it counts as an attempt that failed,
-    the last one if ``final``. ``wait``: seconds in which its owner is better not asked."""
+    """The document goes back to the frontier. Without a ``reason`` no request was sent; otherwise it counts as a failed
+    attempt, the last one if ``final``. ``wait``: seconds in which its owner should get no request."""
 
     def __init__(self, message: str, reason: str | None = None, *, final: bool = False, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class Later(Exception):
 
 
 class Place:
-    """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
+    """The place in which all exchanges with an owner wait for each other, while the owner is held."""
 
     __slots__ = ("ended", "lease", "send_at", "turn", "users")
 
@@ -47,7 +47,7 @@ class Place:
         self.ended = ended
         """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
         self.lease: Lease | None = None
-        """What it is kept for; None: an exchange that belongs to no lease of its owner's documents."""
+        """The lease that holds it; None: an exchange without a lease of the owner's documents."""
         self.users = 0
         """Exchanges that go on or wait."""
         self.turn = asyncio.Lock()
@@ -56,12 +56,12 @@ class Place:
 
     @property
     def attempts(self) -> int:
-        """Times that the document on lease was leased, with this one; 0 where there is none."""
+        """Number of leases of the document so far, including this one; 0 without a lease."""
         return 0 if self.lease is None else self.lease.entry.attempts
 
 
 class Places(dict[str, Place]):
-    """The places of all owners who are kept, by owner."""
+    """The places of all owners that are held, by owner."""
 
     def __init__(self, owners: Owners, since: float) -> None:
         """``since``: monotonic time at which this process began, or a delay was last made longer. Any exchange with an
@@ -70,16 +70,16 @@ class Places(dict[str, Place]):
         self._owners, self.since = owners, since
 
     def taken(self, owner: str) -> Place:
-        """Return the place of an owner, who is kept from now on."""
+        """Return the place of an owner, which is held from now on."""
         return self.setdefault(owner, Place(self.since))
 
     def wait(self, owner: str, seconds: float) -> None:
-        """Let an owner who is kept wait for some seconds from now."""
+        """Let an owner that is held wait for some seconds from now."""
         if place := self.get(owner):
             place.send_at = max(place.send_at, time.monotonic() + seconds)
 
     def leave(self, owner: str, place: Place, *, users: int = 0) -> None:
-        """Release an owner who is not kept any more. ``users``: how many exchanges have just left its place."""
+        """Release an owner that is no longer held. ``users``: number of exchanges that have just left its place."""
         place.users -= users
         if place.lease is None and not place.users:
             del self[owner]
@@ -97,12 +97,12 @@ class Exchange(NamedTuple):
 
 
 def retry_after(response: Response) -> float:
-    """Return the seconds after which a server may be asked again, as it said; 0 where it said nothing that counts."""
+    """Return the seconds after which the server accepts another request, as it said; 0 if it said nothing valid."""
     return wait_in(response) if response.status in _RETRY_STATUSES else 0.0
 
 
 def wait_in(response: Response) -> float:
-    """Return the seconds that the field says, a day at most, whatever the status; 0 where it is missing or is none."""
+    """Return the seconds of the Retry-After field, a day at most, for any status; 0 if it is missing or invalid."""
     given = response.headers.get("Retry-After")
     if given is None or len(given) > _LONGEST_FIELD:
         return 0.0

@@ -45,7 +45,7 @@ class Unpacking(NamedTuple):
     most: int | None
     """Bytes of HTML that are read of a page (DOWNLOAD_MAXSIZE); None for no limit."""
     is_cut: bool
-    """Whether a page is cut there, and not dropped (BODY_LIMIT)."""
+    """True if a longer page is cut there, False if it is dropped (BODY_LIMIT)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -121,7 +121,7 @@ def _rate(rater: PageRater, page: SentPage, rate: _Rate) -> Rating | RatedText:
 
 
 class OfPages(NamedTuple):
-    """What decides about signals in pages."""
+    """Decides about opt-out signals in pages."""
 
     crawler: str
     """Product token in lower case."""
@@ -141,8 +141,8 @@ class Reader:
         self._looking = PageTasks(workers, partial(_read, rate=None, opt_outs=opt_outs))
 
     def lag(self) -> int:
-        """Return how many pages wait, if more should not be asked for: what is next had better be chosen by what is in
-        them."""
+        """Return the number of waiting pages if no more should be requested: their content should decide which document
+        is next."""
         return self._reading.lag()
 
     async def look(self, page: FetchedPage) -> None:
@@ -154,7 +154,7 @@ class Reader:
         """Give a page its links, its signals and its rating. Raises NoPage as :meth:`look` does, and InputError if the
         scorer does.
 
-        A page that ends or hangs its worker has links and signals all the same: another task finds them.
+        A page that kills or hangs its worker still gets links and signals: another task finds them.
         """
         found = await self._reading.run(self._sent(page))
         if isinstance(found, Rating):
@@ -175,7 +175,7 @@ class Reader:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 
     async def ratings(self, pages: Sequence[PageRecord]) -> list[Rating | RatedText]:
-        """Return the ratings of pages, in their order; those that were read by an earlier process are rated anew."""
+        """Return the ratings of pages, in their order; pages that an earlier process read are rated again."""
         known = [page.rating if isinstance(page, FetchedPage) else None for page in pages]
         kept = [self._sent(page) for page, rating in zip(pages, known, strict=True) if rating is None]
         if not kept:

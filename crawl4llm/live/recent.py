@@ -13,7 +13,7 @@ class Recent(OrderedDict[str, V]):
     """Entries in the order in which they were noted; only :meth:`note` and :meth:`forget` change which there are."""
 
     def __init__(self, most: int, size_of: Callable[[str, V], int] = lambda _key, _value: 1) -> None:
-        """``most`` bounds the sum of what ``size_of`` gives for each entry. One entry stays, whatever its size."""
+        """``most`` limits the sum of ``size_of`` over the entries. One entry stays, whatever its size."""
         super().__init__()
         self._most, self._size_of = most, size_of
         self.size = 0

@@ -1,4 +1,5 @@
-"""The request log: what a live crawl with JOBDIR or STORAGE sent to whom, when, and by which rule it had waited."""
+"""The request log of a live crawl with JOBDIR or STORAGE: each request with its time, owner, and the rule it waited
+for."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ PRICES: Final = {
     "www-authenticate": "RSL 1.0 (2025-11-06), Crawler Authorization Protocol: License ...",
     "link": "RSL 1.0: the licence",
 }
-"""Header fields of answers with status 402 that say what would be paid, and how. They are noted, never acted upon."""
+"""Header fields of 402 responses with prices and ways to pay. They are logged, never acted upon."""
 _LONGEST_PRICE: Final = 500
 """Characters of a field's value that are noted."""
 _MOST_PRICES: Final = 10
@@ -85,13 +86,14 @@ class RequestLog:
         return cls(crawler, files)
 
     def note_rule(self, owner: str, rule: str) -> None:
-        """Note what an owner's next request waits for."""
+        """Record the rule that an owner's next request waits for."""
         ended, _ = self._last.get(owner, (None, None))
         if ended is not None:
             self._last[owner] = ended, rule
 
     async def noted(self, request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
-        """Send a request, and write its line. Raises what ``send`` raises, and InputError where that cannot be done."""
+        """Send a request, and write its line. Raises the errors of ``send``, and InputError if the line cannot be
+        written."""
         at, began = time.time(), time.monotonic()
         owner = owner_of(request.url)
         ended, rule = self._last.get(owner, (None, None))
@@ -126,9 +128,10 @@ class RequestLog:
 
 
 def price_of(response: Response) -> str | None:
-    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, and without any.
+    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, or without such
+    fields.
 
-    What is no printable ASCII in them is replaced.
+    Characters that are not printable ASCII are replaced.
     """
     if response.status != 402:
         return None
@@ -149,7 +152,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def purpose_of(request: Request) -> str:
-    """Return what a request is for, as the log has it."""
+    """Return the purpose of a request, as the log has it."""
     if not is_leased(request):
         if SITEMAP in request.meta:
             return "sitemap"

@@ -44,7 +44,7 @@ _LONGEST_ELSEWHERE: Final = 10.0
 _PAUSE: Final = 30.0
 """Seconds for which its owner is then left alone, at least."""
 _LONGEST_PAUSE: Final = 600.0
-"""Seconds; a site that may not be asked for longer has a robots.txt that cannot be had."""
+"""Seconds; a site that gets no request for longer has an unavailable robots.txt."""
 _LARGEST: Final = 16 << 20
 """Bytes, by its own head, of a robots.txt that is read at all."""
 _CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip", b"zstd")
@@ -58,14 +58,14 @@ class Forbidden(NoPage, IgnoreRequest):
 
 
 class RobotsUnknown(NoPage):
-    """A document that is not asked for, since its site's robots.txt cannot be had.
+    """A document that is not requested, because its site's robots.txt is unavailable.
 
-    The reason is ROBOTS_UNKNOWN, with which it goes back to the frontier, or one that says more of the host.
+    The reason is ROBOTS_UNKNOWN, and the document is requeued; or a reason that says more of the host.
     """
 
     def __init__(self, site: str, known: Known, now: float, *, is_new: bool) -> None:
         """``now`` is by the clock on the wall."""
-        message = f"{site}/robots.txt cannot be had"
+        message = f"{site}/robots.txt is unavailable"
         because = why(message, known.source_of_failure) if known.source_of_failure else None
         super().__init__(message, known.reason or ROBOTS_UNKNOWN, why=because)
         self.wait = min(max(known.failed + known.wait - now, 0.0), known.wait)
@@ -73,11 +73,11 @@ class RobotsUnknown(NoPage):
         self.failures = known.failures
         """Requests for it that have failed in a row."""
         self.is_new = is_new
-        """Whether it was asked for just now."""
+        """True if it was requested just now."""
 
 
 class _Answer(NamedTuple):
-    """The answer to a request for robots.txt: a file, that there is none, or a failure with its reason."""
+    """The answer to a request for robots.txt: a file, its absence, or a failure with its reason."""
 
     body: bytes | None = None
     reason: str | None = None
@@ -90,15 +90,15 @@ class _Answer(NamedTuple):
 
 
 class Robots:
-    """Asks once for the robots.txt of each site, a scheme with an authority, and lets pass what that allows.
+    """Requests the robots.txt of each site (a scheme with an authority) once, and passes the requests that it allows.
 
-    Its requests go through the downloader in the slot of their host, as any others, but through neither Scrapy's
-    retries nor its redirects: what is repeated, and when, is said here. They are no pages, but are archived as what
-    they are. A stop of the crawl withdraws them as it does the requests that wait for them.
+    Its requests go through the downloader in the slot of their host, like others, but not through Scrapy's retries and
+    redirects: this class decides about both. The answers are archived, but are not pages. A stop of the crawl withdraws
+    them, and the requests that wait for them.
     """
 
     def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` gives seconds since 1970. Raises NotConfigured where ROBOTSTXT_OBEY is off."""
+        """``clock`` gives seconds since 1970. Raises NotConfigured if ROBOTSTXT_OBEY is off."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         self._crawler = crawler
@@ -124,8 +124,8 @@ class Robots:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> None:
-        """Raise Forbidden for what robots.txt forbids, RobotsUnknown while that cannot be had, OptedOut for what may
-        not be fetched by the opt-outs in robots.txt and tdmrep.json."""
+        """Raise Forbidden if robots.txt forbids the request, RobotsUnknown while it is unavailable, and OptedOut if
+        opt-outs in robots.txt and tdmrep.json forbid to fetch."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
             return
         rules, source = await self._rules(site_of(request.url))
@@ -142,23 +142,24 @@ class Robots:
             self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources, ask)
 
     def age(self, url: str) -> float:
-        """Return the seconds since the robots.txt of a URL's site came last; infinite where it never did."""
+        """Return the seconds since the robots.txt of a URL's site came last; infinite if it never did."""
         return max(self.copies.now() - self.copies.of(site_of(url)).fetched, 0.0)
 
     def crawl_delay(self, url: str) -> float | None:
-        """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
+        """Return the Crawl-delay of a URL's site, in seconds; None if it has none, or none is known of."""
         return self.copies.of(site_of(url)).crawl_delay_at(self.copies.now())
 
     async def _rules(self, site: str) -> tuple[Rules, str | None]:
-        """Return the rules that hold for a site now, and the record that has them; the first who wants them asks, and
-        others wait for that."""
+        """Return the current rules of a site, and their record. The first caller requests robots.txt, and others wait
+        for that answer."""
         known = self.copies.of(site)
         if is_new := known.must_ask(self.copies.now()):
             task = self._asked(site)
             while not task.done():
                 await asyncio.wait({task}, timeout=_LONGEST_ELSEWHERE)
                 if not task.done() and site in self._leads_to:
-                    raise Later(f"{site}/robots.txt is another site's, which is waited for", wait=_PAUSE)
+                    why = f"{site}/robots.txt redirects to another site, whose robots.txt is awaited"
+                    raise Later(why, wait=_PAUSE)
             known = task.result()
         rules = known.rules_at(self.copies.now())
         if rules is None:
@@ -166,14 +167,15 @@ class Robots:
         return rules, known.source
 
     def _asked(self, site: str, hops: int = 0) -> asyncio.Task[Known]:
-        """Return the task that asks for a site's robots.txt, to which so many redirects have led."""
+        """Return the task that requests a site's robots.txt, after as many redirects."""
         if (task := self._asking.get(site)) is None:
             task = self._asking[site] = asyncio.ensure_future(self._ask(site, hops))
             task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
         return task
 
     async def _ask(self, site: str, hops: int) -> Known:
-        """Ask for a site's robots.txt, and note what came. Raises what says nothing about it, such as Withdrawn."""
+        """Request a site's robots.txt, and record the answer. Raises errors that say nothing about it, such as
+        Withdrawn."""
         answer = await self._answer(site, hops)
         if answer.elsewhere is not None:
             try:
@@ -184,7 +186,7 @@ class Robots:
                 return self.copies.same(site, answer.elsewhere[0])
         if answer.reason is None:
             return self.copies.answered(site, answer.body, answer.source)
-        logger.debug("%s/robots.txt cannot be had: %s", site, answer.reason)
+        logger.debug("%s/robots.txt is unavailable: %s", site, answer.reason)
         return self.copies.failed(site, answer.reason, answer.wait, answer.source)
 
     async def _answer(self, site: str, hops: int) -> _Answer:
@@ -209,7 +211,7 @@ class Robots:
     async def _follow(self, site: str, other: str, hops: int, source: str | None) -> _Answer:
         """Return what is known of another site, to whose robots.txt a site's redirects: ``elsewhere`` where it has
         rules. One request for it is enough for all that wait. ``source`` is the record of the redirect. Raises Later
-        where it may not be asked soon."""
+        if it may not be asked soon."""
         ahead: str | None = other
         while ahead is not None and ahead != site:
             ahead = self._leads_to.get(ahead)
@@ -230,9 +232,9 @@ class Robots:
         return _Answer(elsewhere=(other, hops))
 
     def _failure(self, error: Exception, *, at_home: bool) -> _Answer:
-        """Return the answer that a failed request is. Raises the error where it tells nothing of robots.txt.
+        """Return the answer that a failed request stands for. Raises the error if it says nothing about robots.txt.
 
-        ``at_home``: the request was for the site itself, and not for where a redirect led.
+        ``at_home``: the request was for the site itself, not for the target of a redirect.
         """
         if isinstance(error, Withdrawn) or machine_error(error) is not None:
             raise error
@@ -281,7 +283,7 @@ class Robots:
 
 
 def _answer(response: Response, source: str | None) -> _Answer:
-    """Return what a response says that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
+    """Return the answer in a response that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
     status = response.status
     if status == 429 or not 200 <= status < 500:
         return _Answer(reason=ROBOTS_UNKNOWN, wait=wait_in(response), source=source)

@@ -1,7 +1,7 @@
-"""What is known of each site's robots.txt: the rules, how old they are, and how long a failed request is remembered.
+"""Cached robots.txt files: the rules of each site, their age, and how long a failed request is remembered.
 
-A site is a scheme with an authority (RFC 9309, 2.3). Parsed rules are kept in a cache that is bounded in bytes; behind
-it may be a store on disk. All times are wall clock times, in seconds since 1970, since they outlast the process.
+A site is a scheme with an authority (RFC 9309, 2.3). Parsed rules are kept in a cache of limited size, with an optional
+store on disk behind it. All times are wall-clock seconds since 1970, because they outlast the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRESH: Final = 23 * 3600.0
 """Seconds after which an answer is asked for again. RFC 9309, 2.4, has 24 hours; a request that is allowed may wait in
 the downloader for some of the last one."""
 HOLDS: Final = 30 * 24 * 3600.0
-"""Seconds for which a file holds where no new answer can be had (RFC 9309, 2.3.1.4)."""
+"""Seconds for which a file holds if no new answer is available (RFC 9309, 2.3.1.4)."""
 WAITS: Final = (60.0, 600.0, 3600.0)
 """Seconds for which a failure is remembered: the first one, the second, all others until an answer comes; the default
 of RETRY_WAITS."""
@@ -36,15 +36,15 @@ _BYTES_KNOWN: Final = 800
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a site's robots.txt."""
+    """The cached robots.txt of a site."""
 
     rules: Rules | None = None
-    """Of the last answer; None: there was none. Where that never came, they are of one whose record was lost: nothing
-    is allowed by them, but what they ask for holds."""
+    """The rules of the last answer; None before the first. If no answer came in this process, they are of an answer
+    whose record was lost: they allow nothing, but their delays hold."""
     fetched: float = -math.inf
     """When that came."""
     is_file: bool = False
-    """Whether it was a file, and not an answer that there is none."""
+    """True for a file, False for an answer that there is no file."""
     failures: int = 0
     """Requests that have failed since; of those in the time of one of RETRY_WAITS only the first counts."""
     counted: float = -math.inf
@@ -57,7 +57,7 @@ class Known:
     """Why it failed."""
     source: str | None = None
     """The record of the archive that has the last answer: its WARC-Payload-Digest and WARC-Date, with a blank between;
-    None where nothing is archived."""
+    None if nothing is archived."""
     source_of_failure: str | None = None
     """The same of an answer that was a failure, in this process."""
 
@@ -69,12 +69,12 @@ class Known:
         return None
 
     def waits_until(self, now: float) -> float | None:
-        """Return the time at which it may be asked for again after a failure; None where that is now."""
+        """Return the time at which it may be asked for again after a failure; None if that is now."""
         until = self.failed + self.wait
         return until if self.failures and until > now else None
 
     def crawl_delay_at(self, now: float) -> float | None:
-        """Return the Crawl-delay that is known of, in seconds; None where there is none."""
+        """Return the known Crawl-delay in seconds, or None."""
         rules = self.rules_at(now) or (self.rules if self.fetched == -math.inf else None)
         return None if rules is None else rules.crawl_delay
 
@@ -84,7 +84,7 @@ class Known:
 
 
 class Copies:
-    """What is known of all sites, the last ones asked about in memory."""
+    """The cached robots.txt of all sites; those used last are in memory."""
 
     def __init__(
         self,
@@ -94,17 +94,17 @@ class Copies:
         most: int = _MOST,
         waits: Sequence[float] = WAITS,
     ) -> None:
-        """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
+        """``crawler`` is the product token whose rules apply; without a store, copies that exceed the cache are
         forgotten."""
         self._crawler, self.store, self._waits = crawler, store or RobotsStore(None), waits
         self.now = clock
         self.known: Recent[Known] = Recent(most, _size)
         """The cache, by site."""
         self.listener: Callable[..., None] | None = None
-        """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
+        """Called for each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
-        """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
+        """Return the cached copy of a site. If the clock was set back, the wait after a failure starts over."""
         if (known := self.known.recalled(site)) is None:
             known = self._stored(site)
             self.known.note(site, known)
@@ -114,8 +114,8 @@ class Copies:
         return known
 
     def answered(self, site: str, body: bytes | None, source: str | None = None) -> Known:
-        """Note the answer to a request for robots.txt: the file, or None where there is none. ``source``: its record in
-        the archive."""
+        """Record the answer to a request for robots.txt: the file, or None if there is no file. ``source``: its record
+        in the archive."""
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
         known = Known(self._rules(body), self.now(), body is not None, source=source)
         self.known.note(site, known)
@@ -125,7 +125,7 @@ class Copies:
         return known
 
     def same(self, site: str, other: str) -> Known:
-        """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
+        """Record that the copy of another site holds for a site too, because its robots.txt redirects there."""
         known = replace(self.of(other))
         self.known.note(site, known)
         if (stored := self.store.get(other)) and stored.fetched is not None:
@@ -157,7 +157,7 @@ class Copies:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
-        """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
+        """Return the stored copy of a site; an empty one if the store has none, or an impossible one."""
         if (stored := self.store.get(site)) is None:
             return Known()
         known = Known(

@@ -1,8 +1,8 @@
-"""The answers to requests for robots.txt and tdmrep.json on disk, so that a resumed crawl does not ask for all again.
+"""Answers to requests for robots.txt and tdmrep.json on disk, so that a resumed crawl does not repeat them all.
 
-An SQLite file in JOBDIR. It is a cache: what is damaged or not of this form is thrown away, and asked for anew. JOBDIR
-may come from anybody, so the file is taken for hostile: its schema must be ours to the letter, and what is read out of
-it is checked and bounded.
+An SQLite file in JOBDIR. It is a cache: entries that are damaged or of another form are dropped and requested again.
+JOBDIR may come from anybody, so the file counts as hostile. Its schema must be exactly ours, and its values are checked
+and limited.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _TABLE: Final = (
 )
 _SCHEMA: Final = {("table", "copies", _TABLE), ("index", "sqlite_autoindex_copies_1", None)}
 _MOST: Final = 1 << 30
-"""Bytes on disk; beyond, the answers that were written first make room."""
+"""Bytes on disk; beyond, the oldest answers are removed."""
 _A_ROW: Final = 200
 """Bytes on disk of a row, besides the body."""
 _LONGEST_COPY: Final = LIMIT + 4096
-"""Bytes of a compressed body: zlib adds less to what it cannot compress."""
+"""Bytes of a compressed body: zlib adds less to incompressible data."""
 _NUMBER: Final = Where({float}, lambda number: 0 <= number < math.inf)
 _ROW: Final = (Maybe(_NUMBER), Maybe({bytes}), whole(), _NUMBER, _NUMBER, {str}, {str})
 """The shape of a row without the authority."""
 
 
 class Stored(NamedTuple):
-    """What is kept of a site's robots.txt."""
+    """The stored answer of a site's robots.txt."""
 
     fetched: float | None
-    """When the last answer that says something came, in seconds since 1970; None: there was none yet."""
+    """Time of the last conclusive answer, in seconds since 1970; None before the first."""
     body: bytes | None
-    """The file, as far as it is parsed; None: there was none."""
+    """The parsed part of the file; None if there is no file."""
     failures: int = 0
     """Requests that have failed since."""
     failed: float = 0.0
@@ -57,19 +57,18 @@ class Stored(NamedTuple):
     reason: str = ""
     """Why it did."""
     source: str = ""
-    """The record of the archive that has the last answer: digest and date; empty where there is none."""
+    """The record of the last answer in the archive: digest and date; empty without a record."""
 
 
 class RobotsStore:
-    """Answers by authority, those of tdmrep.json by their URLs, the latest of each. Never raises for what is on disk,
-    or for a full disk."""
+    """The latest answers by authority, those of tdmrep.json by URL. Never raises for a damaged file or a full disk."""
 
     def __init__(self, folder: Path | None, most: int = _MOST) -> None:
-        """Open the file in a JOBDIR, or make it anew. Without a ``folder`` nothing is kept."""
+        """Open the file in a JOBDIR, or make a new one. Without a ``folder`` nothing is kept."""
         self._most = most
         self._size = 0
         self._waiting: dict[str, str] | None = None
-        """Records of answers, by authority, that are written at the next commit; None where they are at once."""
+        """Records of answers, by authority, that are written at the next commit; None if they are at once."""
         self._db: sqlite3.Connection | None = None
         if folder is None:
             return
@@ -80,7 +79,7 @@ class RobotsStore:
             except (sqlite3.DatabaseError, ValueError) as error:
                 if not self._path.exists():
                     raise
-                logger.warning("%s is damaged (%s); each robots.txt is asked for again", self._path, error)
+                logger.warning("%s is damaged (%s); each robots.txt is requested again", self._path, error)
                 self.close()
                 for ending in ("", "-wal", "-shm", "-journal"):
                     self._path.with_name(ROBOTS + ending).unlink(missing_ok=True)
@@ -93,7 +92,7 @@ class RobotsStore:
 
     @property
     def proves(self) -> bool:
-        """Whether an answer without a record is not proven."""
+        """True if an answer without a record is not proven."""
         return self._waiting is not None
 
     def committed(self) -> None:
@@ -105,7 +104,7 @@ class RobotsStore:
             self._waiting.clear()
 
     def get(self, authority: str) -> Stored | None:
-        """Return what is kept for an authority; None where that is nothing, or nothing sound."""
+        """Return the stored answer of an authority; None without a sound one."""
         query = (
             "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
             "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
@@ -116,7 +115,7 @@ class RobotsStore:
         return stored
 
     def latest(self) -> str | None:
-        """Return the authority whose robots.txt came last; None where there is none."""
+        """Return the authority whose robots.txt came last, or None."""
         row = self._row(
             "SELECT authority FROM copies WHERE fetched IS NOT NULL AND length(authority) <= 300 "
             "AND authority NOT LIKE '%/.well-known/%' ORDER BY rowid DESC LIMIT 1"
@@ -124,8 +123,8 @@ class RobotsStore:
         return None if row is None else str(row[0])
 
     def put(self, authority: str, fetched: float, body: bytes | None, source: str = "") -> None:
-        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now. ``source``:
-        its record in the archive, if it has one."""
+        """Replace the stored answer, wholly or not at all, even if the process ends now. ``source``: its record in the
+        archive, if it has one."""
         if self._db is None:
             return
         if self._waiting is not None:
@@ -165,11 +164,11 @@ class RobotsStore:
             with suppress(OSError):
                 sync_path(self._path.parent)
         elif set(db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 10").fetchall()) != _SCHEMA:
-            raise ValueError("it is of another form")
+            raise ValueError("it has another schema")
         self._measure(db)
 
     def _row(self, query: str, *values: object) -> Sequence[Any] | None:
-        """Return the first row that a query finds; None where it finds none."""
+        """Return the first row that a query finds; None if it finds none."""
         row: Sequence[Any] | None = None
         if self._db is not None:
             with self._given_up_after_errors():
@@ -177,7 +176,7 @@ class RobotsStore:
         return row
 
     def _write(self, statement: str, values: Sequence[object], size: int = 0) -> None:
-        """Execute a statement that writes a row as a transaction of its own, and make room where there are too many.
+        """Execute a statement that writes a row as a transaction of its own, and make room if there are too many.
         ``size``: bytes of the body."""
         if self._db is None:
             return
@@ -193,8 +192,8 @@ class RobotsStore:
         self._size = db.execute(query, (_A_ROW,)).fetchone()[0]
 
     def _make_room(self, db: sqlite3.Connection) -> None:
-        """Remove the rows written first, down to nine tenths of what is allowed. A row that took another's place is a
-        new one, and both were counted, so the count begins anew. Raises sqlite3.Error."""
+        """Remove the oldest rows, down to nine tenths of the limit. A row that replaced another was counted twice, so
+        the count is taken again. Raises sqlite3.Error."""
         self._measure(db)
         rows = db.execute("SELECT rowid, ifnull(length(body), 0) FROM copies ORDER BY rowid")
         last = 0
@@ -211,12 +210,12 @@ class RobotsStore:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError) as error:
-            logger.warning("%s is not used any more (%s): answers stay in memory", self._path, error)
+            logger.warning("%s is no longer used (%s); answers stay in memory", self._path, error)
             self.close()
 
 
 def _checked(row: Sequence[Any] | None) -> Stored | None:
-    """Return a row as what it should be; None where it is something else."""
+    """Return a row as the type that it should have; None if it is something else."""
     if row is None or not fits([list(row)], _ROW):
         return None
     stored = Stored(*row)

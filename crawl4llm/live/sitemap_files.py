@@ -1,11 +1,11 @@
-"""Sitemaps: which ones a robots.txt names, and the URLs in one (sitemaps.org/protocol.html). Bytes in, URLs out.
+"""Sitemap files: those that a robots.txt names, and the URLs in one (sitemaps.org/protocol.html). Bytes in, URLs out.
 
-Read by expat, as a stream: memory is bounded by what is returned, whatever a file holds. Scrapy's own reader keeps all
-elements that are none of a sitemap's; ultimate-sitemap-parser downloads by itself, and unpacks without a bound
-(GHSA-8823-qg2x-pv9f). XML is read up to its first fault, and has no document type.
+Expat reads them as a stream: the result limits the memory, whatever a file holds. Scrapy's own reader keeps all
+elements that a sitemap does not define; ultimate-sitemap-parser downloads by itself, and unpacks without a limit
+(GHSA-8823-qg2x-pv9f). XML is read up to its first error, and may have no document type.
 
-Expat is given UTF-8, whatever the file is in: by itself it raises ValueError for an encoding of several bytes a
-character. The encoding is that of the byte order mark or of the XML declaration (XML 1.0, appendix F.1), else UTF-8.
+Files are converted to UTF-8 for expat, which raises ValueError for other encodings of several bytes a character. The
+encoding is that of the byte order mark or of the XML declaration (XML 1.0, appendix F.1), else UTF-8.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _BEFORE: Final = "\ufeff\0 \t\r\n"
 
 
 class Listing(NamedTuple):
-    """What a sitemap has; each URL once, as document keys."""
+    """The content of a sitemap; each URL once, as document keys."""
 
     pages: list[str]
     maps: list[str]
-    """Other sitemaps, where it is an index."""
+    """Other sitemaps, if it is an index."""
     others: int = 0
     """Pages that it says to be in languages that are not wanted."""
 
@@ -79,8 +79,8 @@ def read_sitemap(
     is_wanted: Callable[[str], bool],
     speaks: Callable[[Collection[str]], bool] = lambda _: True,
 ) -> Listing | None:
-    """Return what a sitemap has, XML, a feed or text, gzip or not, also where it is cut: the first ``most`` pages of
-    those that are wanted. None where it is no sitemap. ``speaks``: whether a page is wanted that is in one of some
+    """Return the content of a sitemap (XML, a feed or text, gzip or not), even if it is cut: the first ``most`` pages
+    of those that are wanted. None if it is no sitemap. ``speaks``: whether a page is wanted that is in one of some
     languages, as ``hreflang`` has them
     (developers.google.com/search/docs/specialty/international/localized-versions#sitemap)."""
     reader = _Reader(url, most, is_wanted, speaks)
@@ -102,7 +102,7 @@ def _parts(data: bytes) -> Iterator[bytes]:
 
 
 def _decoded(parts: Iterator[bytes]) -> Iterator[str]:
-    """Yield the text of the parts; what cannot be decoded becomes U+FFFD."""
+    """Yield the text of the parts; undecodable bytes become U+FFFD."""
     first = next(parts, b"")
     while len(first) < _LONGEST and (more := next(parts, b"")):  # a gzip member may hold a byte
         first += more
@@ -140,7 +140,7 @@ class _Reader:
         """Of text, the beginning of a line."""
         self._names: set[str] = set()
         self._is_heard = False
-        """Whether the parser has found anything in the part."""
+        """True if the parser has found anything in the part."""
         self._silent = 0
         """Bytes in which it has not."""
         self._prefix = ""
@@ -268,7 +268,7 @@ class _Reader:
 
 
 def _key(given: str, base: str) -> str | None:
-    """Return the document key of a URL; None where it is none of the web."""
+    """Return the document key of a URL; None if it is not of the web."""
     given = given.strip().strip(BLANKS)
     if len(given) > _LONGEST:
         return None

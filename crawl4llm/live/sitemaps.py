@@ -1,7 +1,7 @@
-"""Sitemaps of sites that a live crawl meets: their URLs are found as links are, with the scores that the policy gives.
+"""Sitemaps of a live crawl's sites: their URLs are treated as links, with the scores that the policy gives.
 
-A robots.txt that names sitemaps lets them be asked for, one at a time of an owner, in turn with its other exchanges.
-To the policy a sitemap is a page without an influence score.
+The sitemaps that a robots.txt names are requested one at a time per owner, among its other exchanges. To the policy a
+sitemap is a page without an influence score.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Sitemaps:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Sitemaps:
-        """Build it for the spider's crawl. Raises NotConfigured where SITEMAPS is 0."""
+        """Build it for the spider's crawl. Raises NotConfigured if SITEMAPS is 0."""
         crawl, most = crawl_of(crawler), read_options(crawler.settings).sitemaps
         if crawl is None or not most:
             raise NotConfigured
@@ -82,7 +82,7 @@ class Sitemaps:
 
     def _opened(self) -> None:
         if (robots := self._crawler.get_downloader_middleware(Robots)) is None:
-            logger.warning("SITEMAPS: robots.txt names them, and ROBOTSTXT_OBEY is off; none are read")
+            logger.warning("SITEMAPS is ignored: sitemaps are named in robots.txt, and ROBOTSTXT_OBEY is off")
         else:
             robots.copies.listener = self._noticed
 
@@ -142,7 +142,7 @@ class Sitemaps:
             waiting.extend((one, level + 1) for one in new)
 
     async def _listing(self, owner: str, url: str, most: int) -> Listing | None:
-        """Return what a sitemap has; None if it cannot be had or read. Raises errors of this machine."""
+        """Return the content of a sitemap; None if it cannot be fetched or read. Raises errors of this machine."""
         try:
             if (data := await self._download(url)) is None:
                 return None
@@ -169,8 +169,8 @@ class Sitemaps:
         self._crawl.wake()
 
     async def _download(self, url: str) -> bytes | None:
-        """Return the body of a sitemap, cut where it is too long; None where it cannot be had. Raises what is no
-        sitemap's fault."""
+        """Return the body of a sitemap, cut if it is too long; None if it cannot be fetched. Raises errors that are not
+        the sitemap's fault."""
         meta = {"dont_retry": True, "download_maxsize": 0, "redirect_ttl": _REDIRECTS, SITEMAP: True}
         meta |= {MOST_RECEIVED: MOST_BYTES, MOST_UNPACKED: MOST_BYTES}
         headers = {"Accept": "application/xml,text/xml,text/plain,*/*;q=0.5", "Accept-Encoding": "identity"}
@@ -185,7 +185,7 @@ class Sitemaps:
             except Exception as error:
                 if isinstance(error, InputError) or machine_error(error) or verdict(error) is None:
                     raise
-                logger.debug("%s cannot be had: %s", url, error)
+                logger.debug("%s is unavailable: %s", url, error)
                 return None
             else:
                 return response.body[:MOST_BYTES] if response.status == 200 else None
@@ -195,7 +195,7 @@ class Sitemaps:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the crawl ends."""
+        """True if the crawl is ending."""
         return is_stopping(self._crawler) or self._crawl.failure is not None or self._crawl.finished is not None
 
     def _keep_open(self) -> None:

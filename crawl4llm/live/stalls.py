@@ -27,8 +27,8 @@ _STALL_SECONDS, _LINE_SECONDS, _LOOK_SECONDS = 30.0, 60.0, 5.0
 
 
 class Stalls:
-    """Scrapy extension; speaks of stalls only where the frontier goes by owners. ``folders``: on whose disks is
-    written."""
+    """Scrapy extension; reports stalls only if the frontier is ordered by owners. ``folders``: the crawl writes to
+    their disks."""
 
     def __init__(self, crawl: Driven, owners: Owners | None, now: float, folders: Sequence[Path] = ()) -> None:
         self._crawl, self._owners, self._folders = crawl, owners, folders
@@ -38,7 +38,7 @@ class Stalls:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stalls:
-        """Build it for the spider's crawl. Raises NotConfigured where there is none."""
+        """Build it for the spider's crawl. Raises NotConfigured if there is no crawl."""
         crawl: Driven | None = getattr(crawler.spider, "crawl", None)
         if crawl is None:
             raise NotConfigured
@@ -51,7 +51,7 @@ class Stalls:
         return stalls
 
     def line(self, now: float) -> str | None:
-        """Return what is to be said now, by the monotonic clock; None while all goes on, or where it was just said."""
+        """Return the line to log at a monotonic time; None while the crawl progresses, or if it was just logged."""
         stalled = now - self._answered
         if self._owners is None or stalled < _STALL_SECONDS or now - self._said < _LINE_SECONDS:
             return None
@@ -69,18 +69,18 @@ class Stalls:
         if lag or self._crawl.must_wait:
             return f"the workers are full, {lag + self._crawl.answered:,} pages wait for their scores"
         if not waiting:
-            return f"the frontier is empty, and {self._crawl.in_flight:,} documents are being asked for"
+            return f"the frontier is empty, and {self._crawl.in_flight:,} documents are in flight"
         owners.tick(now)
         counts, ready = owners.counts, owners.next_ready()
         when = "" if ready is None else f" (the first {max(ready - now, 0):.0f} s more)"
         return (
-            f"{waiting:,} documents wait; of their owners {counts.waiting:,} wait{when}, {counts.ready:,} may be "
-            f"asked, {counts.busy:,} are being asked, {counts.parked:,} are parked"
+            f"{waiting:,} documents wait. Of their owners, {counts.waiting:,} wait{when}, {counts.ready:,} are ready "
+            f"for a request, {counts.busy:,} have one in flight, {counts.parked:,} are parked"
             + (f"; {aside:,} are of sites that never answered" if (aside := self._crawl.unanswered_sites) else "")
         )
 
     def check_disks(self) -> None:
-        """Stop the crawl where a disk has less room than it is to have."""
+        """Stop the crawl if a disk has too little free space."""
         least = self._crawl.options.disk_min_free
         for folder in self._folders if least else ():
             with suppress(OSError):  # of a folder that is gone the next commit tells

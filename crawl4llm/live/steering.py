@@ -40,13 +40,13 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.5
 _DROP_SECONDS: Final = 0.1
-"""Spent in each look on dropping what is queued for blocked owners."""
+"""Seconds per check for dropping queued documents of blocked owners."""
 
 
 class Steering:
     """Scrapy extension. Looks at all places twice a second, and at once when SIGHUP comes.
 
-    What cannot be used is said in one line of the log, once; what held before holds.
+    An unusable file is logged in one line, once; the earlier instructions stay in force.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path, run: Any) -> None:
@@ -59,7 +59,7 @@ class Steering:
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._control = run.web.control
         self._seen: object = None
-        """What control.json was like when it was read last."""
+        """The state of control.json when it was last read."""
         self._folder = InjectFolder(jobdir)
         self._taken: dict[Path, int] = {}
         """Files that are being read, await a commit, or were of no use, with their times of change."""
@@ -80,7 +80,7 @@ class Steering:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Steering:
-        """Build it for the spider's crawl. Raises NotConfigured where that ends with its process."""
+        """Build it for the spider's crawl. Raises NotConfigured if that ends with its process."""
         run = getattr(crawler.spider, "run", None)
         if run is None or run.job is None:
             raise NotConfigured
@@ -117,7 +117,7 @@ class Steering:
             task.cancel()
 
     def _look(self, *, asked: bool = False) -> None:
-        """Take up what has changed; ``asked``: also a control.json, or a list, that looks as it did."""
+        """Apply changed files; ``asked``: apply a control.json or a list even if it looks unchanged."""
         if is_stopping(self._crawler) or self._crawl.failure is not None:
             return
         seen = file_stamp(self._jobdir / CONTROL)
@@ -129,13 +129,13 @@ class Steering:
         self._drop()
 
     def _drop(self) -> None:
-        """Drop some of what is queued for blocked owners."""
+        """Drop some of the queued documents of blocked owners."""
         until = time.monotonic() + _DROP_SECONDS
         while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
             pass
 
     def _read_control(self, *, say: bool) -> None:
-        with _said("; what it said before holds"):
+        with _said("; the earlier instructions stay in force"):
             control = read_control(self._jobdir)
             if control != self._control:
                 self._apply(control)
@@ -153,7 +153,7 @@ class Steering:
             pace.steer(control)
         elif control.delay is not None or control.delays:
             logger.warning("%s: delays hold in continuous order only", self._jobdir / CONTROL)
-        with _said("; exports do not know what is blocked"):
+        with _said("; exports do not know the blocked domains"):
             if control.blocked or (self._output / BLOCKED).exists():
                 publish_blocked(self._jobdir, self._output)
         self._crawl.wake()
@@ -169,14 +169,14 @@ class Steering:
         """Read block lists beside the crawl, and let them hold; the output has them first."""
         new = list(lists.lists)
         for place in places:
-            with _said("; the list as it was before holds"):
+            with _said("; the earlier list stays in force"):
                 one = await asyncio.to_thread(DomainList, new[place].path, NAME)
                 if one.digest != new[place].digest:
                     new[place] = one
         changed = [one for one in new if one not in lists.lists]
         if not changed:
             return
-        with _said("; exports go by the lists as they were before"):
+        with _said("; exports use the earlier lists"):
             await asyncio.to_thread(publish, new, self._output)
         lists.hold(new)
         self._crawl.lists_changed()
@@ -203,7 +203,7 @@ class Steering:
 
     async def _inject(self, path: Path) -> None:
         """Read a file beside the crawl, and hand its seeds over."""
-        with _said("; it stays where it is, and is read again when it changes"):
+        with _said("; the file stays in place, and is read again after a change"):
             seeds = await asyncio.to_thread(self._folder.read, path, self._corpus)
             self._crawl.inject(Injected(seeds, partial(self._finish, path, len(seeds.keys))))
             self._crawl.wake()
@@ -218,7 +218,7 @@ class Steering:
 
 @contextmanager
 def _said(consequence: str = "") -> Iterator[None]:
-    """Say in a line of the log why the block cannot be done, and what follows from that."""
+    """Log in one line why the block cannot be done, and the consequence."""
     try:
         yield
     except InputError as error:
@@ -226,9 +226,9 @@ def _said(consequence: str = "") -> Iterator[None]:
 
 
 def _told(control: Control) -> str:
-    """Return what the control file says, in a line."""
+    """Return the content of the control file, in a line."""
     said = {name: value for name, value in vars(control).items() if value}
-    return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings hold"
+    return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings apply"
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""A polite stop of a live crawl: nothing more is sent, and what is on the wire gets a little time."""
+"""A polite stop of a live crawl: no more requests are sent, and those in flight get a little time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawl4llm.crawl import Driven
 from crawl4llm.options import read_options
 
 abort_downloads = object()
-"""Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
+"""Scrapy signal: the time of the requests in flight is up. Download handlers end them with :class:`Withdrawn`."""
 
 _LOOK_SECONDS = 0.1
 
@@ -34,13 +34,14 @@ def crawl_of(crawler: Crawler) -> Driven | None:
 
 
 def is_stopping(crawler: Crawler) -> bool:
-    """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
+    """Return whether the crawl is stopping (Ctrl-C, SIGTERM, or by itself), so that no more requests may be sent."""
     crawl = crawl_of(crawler)
     return crawler.engine is not None and (not crawler.engine.running or (crawl is not None and bool(crawl.stopped)))
 
 
 class Stopping:
-    """Scrapy extension: withdraws what waits in the downloader, and aborts what is on the wire after SHUTDOWN_GRACE.
+    """Scrapy extension: withdraws requests that wait in the downloader, and aborts requests in flight after
+    SHUTDOWN_GRACE.
 
     Scrapy itself would send all that the downloader holds, at the pace of its delays, and wait for every answer.
     """

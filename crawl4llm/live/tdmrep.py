@@ -35,7 +35,7 @@ _Sent = tuple["Response", str | None]
 
 _MOST_REDIRECTS: Final = 5
 _MOST: Final = 16 << 20
-"""Bytes of memory for what is known of sites; of those beyond, what the store has."""
+"""Bytes of memory for the answers of sites; the store has the others."""
 _BYTES_A_SITE: Final = 600
 
 
@@ -50,7 +50,7 @@ class _Known(NamedTuple):
 
 
 class TdmFiles:
-    """The files of all sites. ``send`` makes a request as those for robots.txt are, and raises what that raises."""
+    """The files of all sites. ``send`` sends a request like those for robots.txt, and raises the same errors."""
 
     def __init__(
         self, send: Callable[[str, str], Awaitable[_Sent]], store: RobotsStore | None, clock: Callable[[], float]
@@ -60,8 +60,8 @@ class TdmFiles:
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
-        """Return what a site's file says of a URL that may be asked for, and its record in the archive. A file that is
-        known and a day old is asked for first, if ``rules`` allow that. Raises errors that tell nothing about the
+        """Return the rules of a site's file for a URL that may be requested, and its record in the archive. A file that
+        is known and a day old is asked for first, if ``rules`` allow that. Raises errors that tell nothing about the
         file, and Later if the owner is to be left alone now."""
         known = self._of(site := site_of(url))
         if known.fetched is not None and not 0 <= self._now() - known.fetched < FRESH:
@@ -88,15 +88,16 @@ class TdmFiles:
         return known.rules.of(url), known.source
 
     async def _asked(self, site: str, rules: Rules) -> None:
-        """Let a site be asked, once for all who want to know."""
+        """Request a site's file, once for all callers that wait for it."""
         if (task := self._asking.get(site)) is None:
             task = self._asking[site] = asyncio.ensure_future(self._ask(site, rules))
             task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
         await asyncio.shield(task)
 
     async def _ask(self, site: str, rules: Rules) -> None:
-        """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
-        nothing was tried; and Later where its owner is to be left alone after the failure, which is noted."""
+        """Request a site's file. Raises errors that say nothing about the file, so it is requested again: Withdrawn,
+        and Later if no request was sent. Raises Later too if its owner must be left alone after a failure, which is
+        recorded."""
         try:
             body, source = await self._body(site, rules)
         except Exception as error:
@@ -109,13 +110,13 @@ class TdmFiles:
                 raise
             unforeseen = verdict(error) is None
             level = logging.ERROR if unforeseen else logging.DEBUG
-            logger.log(level, "%s%s cannot be had: %r", site, PATH, error, exc_info=unforeseen)
+            logger.log(level, "%s%s is unavailable: %r", site, PATH, error, exc_info=unforeseen)
         else:
             self._answered(site, body, source)
 
     async def _body(self, site: str, rules: Rules) -> tuple[bytes | None, str | None]:
-        """Return the file, without a byte where there is none; None where the server cannot tell now; with its record.
-        Redirects are followed within the owner."""
+        """Return the file and its record: no bytes if there is no file, None if the server gives no conclusive answer
+        now. Redirects are followed within the owner."""
         url, source = site + PATH, None
         for _ in range(1 + _MOST_REDIRECTS):
             if site_of(url) == site and not rules.allows(url):
@@ -132,7 +133,7 @@ class TdmFiles:
         return b"", source
 
     def _answered(self, site: str, body: bytes | None, source: str | None) -> None:
-        """Note an answer, or with no ``body`` that there was none, so that the one before holds."""
+        """Record an answer; without a ``body`` the server gave no answer, and the earlier one holds."""
         now, before = self._now(), self._of(site)
         rules, source = (before.rules, before.source) if body is None else (_rules(body), source)
         stored = self._store.get(site + PATH) if body is None else None

@@ -30,7 +30,7 @@ _REASONS: Final = {name: reason for reason, names in _EXCEPTIONS.items() for nam
 """By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
 
 _UNVERIFIED: Final = "certificate verify failed"
-"""What OpenSSL says of a chain that does not lead to an authority which this machine trusts, or has expired."""
+"""OpenSSL's errors for a certificate chain that has expired or leads to no authority that this machine trusts."""
 
 _BROKEN_CODINGS: Final = {"brotli.error", "backports.zstd.ZstdError", "compression.zstd.ZstdError"}
 """Errors of Scrapy's decompression, besides gzip's and zlib's errors; not each of these packages is installed."""

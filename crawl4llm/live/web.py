@@ -44,7 +44,7 @@ class LiveWeb(FetchedWeb):
         self.host = host_name()
         Rules.of(self.options)  # says what is wrong before anything is opened
         if leak := _leak(settings):
-            logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
+            logger.warning("%s: requests may go to private addresses too; start from settings/live.py", leak)
         if self.options.corpus:
             raise InputError(f"CORPUS {self.options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
         self._injected: InjectFolder | None = None
@@ -59,12 +59,12 @@ class LiveWeb(FetchedWeb):
     def visit(cls, settings: BaseSettings, given: str | None) -> NoReturn:
         """Raise InputError: whatever asks the web passes robots.txt, the waits of its owner and its opt-outs first."""
         raise InputError(
-            "the live profile asks the web by `crawl influence` alone, which obeys robots.txt and waits; look at pages "
-            "that a crawl has archived, with the simulation profile and CORPUS=OUTPUT_DIR"
+            "the live profile sends requests by `crawl influence` alone, which obeys robots.txt and politeness "
+            "delays. To look at archived pages of a crawl, use the simulation profile with CORPUS=OUTPUT_DIR"
         )
 
     def rating(self, workers: Raters[PageRater], *, text: bool, signature: bool) -> RatePages:
-        """Return what gives pages the ratings that they got when they were fetched."""
+        """Return the function that gives pages the ratings of their fetch."""
         unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
         of_pages = OptOuts(self._settings).of_pages
         self.reader = Reader(workers, unpacking, of_pages, text=text, signature=signature)
@@ -78,14 +78,14 @@ class LiveWeb(FetchedWeb):
         """Return the fields of the archive on pages from the network."""
         known = "robots.txt, tdmrep.json, heads of responses and of HTML"
         if not self._settings.getbool("ROBOTSTXT_OBEY"):
-            known = "heads of responses and of HTML; those of robots.txt and tdmrep.json are not asked for"
-        what = "noted, not to be exported" if self.options.opt_out_fetch else "not fetched, or not kept"
-        note = f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
+            known = "heads of responses and of HTML; robots.txt and tdmrep.json are not requested"
+        what = "recorded, and left out of exports" if self.options.opt_out_fetch else "not fetched, or not kept"
+        note = f"by crawl4llm's table of {TABLE_DATE}: pages that opt out of training are {what}; signals of {known}"
         return from_the_network(self._settings, note)
 
 
 def _leak(settings: BaseSettings) -> str | None:
-    """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
+    """Return the setting that bypasses the network's guard, or None. Raises InputError."""
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
     guards = [_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")]
     if not any(guards):
@@ -99,7 +99,7 @@ def _leak(settings: BaseSettings) -> str | None:
 
 
 def _is_a(wanted: type, setting: str, path: Any) -> bool:
-    """Return whether a component of a setting is of a class. Raises InputError where it cannot be loaded."""
+    """Return whether a component of a setting is of a class. Raises InputError if it cannot be loaded."""
     faults = (ImportError, NameError, TypeError, ValueError)
     with as_input_error(f"{setting}: {path} cannot be loaded", form="{} ({})", errors=faults):
         found = load_object(path)

@@ -53,31 +53,31 @@ from crawl4llm.live.verdicts import verdict
 
 _EXCHANGE: Final = "crawl4llm_exchange"
 _LONGEST_IDLE: Final = 4
-"""Seconds for which a connection is kept that may be used again. Many servers close it after five, and a request that
-crosses with that fails; nor does a crawl of many owners need so many open files."""
+"""Seconds for which an idle connection is kept. Many servers close it after five, and a request at that moment fails;
+also, a crawl of many owners would hold too many open files."""
 _STATUSES: Final = range(100, 600)
 _UNKNOWN_ERROR: Final = 599
 """A status that no server sends."""
 
 
 def take_exchange(request: Request) -> Exchange | None:
-    """Return, once, what was noted of a sent request; None if its answer did not come through this handler."""
+    """Return, once, the recorded exchange of a request; None if its answer did not come through this handler."""
     exchange: Exchange | None = request.meta.pop(_EXCHANGE, None)
     return exchange
 
 
 def known_status(status: int) -> int:
-    """Return a status, or 599 for what is none: such an answer is taken for a server's error (RFC 9110, 15)."""
+    """Return a status, or 599 if it is invalid: such an answer counts as a server error (RFC 9110, 15)."""
     return status if status in _STATUSES else _UNKNOWN_ERROR
 
 
 class WireHandler(HTTP11DownloadHandler):
-    """Leaves with each request what :func:`take_exchange` gives. The head of an answer has a limit.
+    """Attaches to each request the exchange that :func:`take_exchange` returns. The head of an answer has a limit.
 
-    Where there are the extensions Stopping and Network (the add-on does not have them), raises Withdrawn for what a
-    stop ends, and NoPage for a host that may not be connected to. With Network what is no status is replaced by 599;
-    connections are not kept that an owner's next request would come too late for; and no request is sent twice: Twisted
-    by itself repeats one at once whose connection, used before, was closed without an answer.
+    With the extension Stopping it raises Withdrawn for a request that a stop ends. With Network it raises NoPage for a
+    host that may not be connected to. The add-on has neither. With Network an invalid status is replaced by 599. A
+    connection is not kept if the owner's next request would come too late for it. No request is sent twice: Twisted
+    alone would repeat one at once if its reused connection was closed without an answer.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -180,13 +180,13 @@ class WireHandler(HTTP11DownloadHandler):
             exchange.cancel()
 
     def _check_refusal(self, request: Request) -> None:
-        """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
+        """Raise NoPage if the host of a request, or its proxy's, has an address, but none that may be asked."""
         host = host_of(request.meta.get("proxy") or request.url)
         if self._network is not None and (address := self._network.refused(host)):
             raise NoPage(f"{request.url}: {host} is {address}, which is not public", REFUSED_ADDRESS, wanted=False)
 
     def _abort(self) -> None:
-        """End what is on the wire."""
+        """End the exchange in flight."""
         self._aborted = True
         for exchange in self._on_the_wire:
             exchange.cancel()

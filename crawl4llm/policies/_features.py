@@ -1,4 +1,4 @@
-"""What tells pages apart before they are fetched: features of their URLs and of the anchors of links to them."""
+"""Features of documents that are known before the fetch: of their URLs and of the anchors of links to them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MOST_FOLDERS: Final = 8
 _MOST_URL_WORDS: Final = 24
 _MOST_ANCHOR_WORDS: Final = 16
 _DEEPEST: Final = 9
-"""Documents so many links from a seed, and more, are one."""
+"""Documents of this depth and deeper ones share a feature."""
 _LONGEST_EXTENSION: Final = 8
 
 
 class UrlFeatures(NamedTuple):
-    """What a URL tells of a page."""
+    """The features of a page that its URL gives."""
 
     places: list[int]
     """See :func:`places_of`."""
@@ -38,7 +38,7 @@ class UrlFeatures(NamedTuple):
 
 
 class _Folder(NamedTuple):
-    """What the pages of a folder have in common."""
+    """The features that the pages of a folder share."""
 
     name: str
     """Host and path, without the innermost ones of too many folders."""
@@ -63,7 +63,7 @@ def _divided(path: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _folder(host: str, path: str) -> _Folder:
-    """Return what is known of a folder; pages of one are often seen together."""
+    """Return the features of a folder; pages of one folder often come together."""
     folders = path.split("/")[:-1][:_MOST_FOLDERS]
     names = [f"{host}/{'/'.join(folders[:end])}" for end in range(len(folders) + 1)]
     places = [*_hashes("host", [host]), *_hashes("folder", names[1:])]

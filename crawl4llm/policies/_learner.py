@@ -1,4 +1,4 @@
-"""A linear model of documents' influence, which starts from what is expected of each and learns the rest of it."""
+"""A linear model of documents' influence, which starts from an expectation of each and learns the difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float32]
 _Places = npt.NDArray[np.intp]
 
 NUMBERS: Final = 16
-"""How many numbers are known of each document, besides its features."""
+"""Number of numeric facts of each document, besides its features."""
 _BITS: Final = 20
 _MASK: Final = (1 << _BITS) - 1
 _OF_NUMBERS: Final = np.arange(1 << _BITS, (1 << _BITS) + NUMBERS, dtype=np.uint32).tobytes()
@@ -29,7 +29,7 @@ _NEWTON: Final = 4
 
 
 def packed(hashes: Iterable[int]) -> bytes:
-    """Return features as a learner takes them: of each hash the 20 bits that tell its weight, four bytes each."""
+    """Return features in the learner's form: the 20 bits of each hash that select its weight, four bytes each."""
     return array("I", sorted({one & _MASK for one in hashes})).tobytes()
 
 
@@ -74,8 +74,8 @@ class Learner:
         return predicted
 
     def learn(self, documents: Sequence[bytes], targets: Sequence[float], sizes: Sequence[int] | None = None) -> None:
-        """Learn the probabilities of documents: so many at a time, all of these from the weights as they are then;
-        without ``sizes``, all at once."""
+        """Learn the probabilities of documents in groups of ``sizes``, without it in one group. All documents of a
+        group are learnt from the same weights."""
         numbers = np.array([np.frombuffer(one, np.float32, 1 + NUMBERS) for one in documents])
         joined, starts, lengths = _joined([_OF_NUMBERS + one[_HEAD:] for one in documents])
         slots = joined.astype(np.intp)
@@ -119,10 +119,10 @@ def probability_of(log_odds: float) -> float:
 
 
 def _step(log_odds: float, target: float, reach: float) -> float:
-    """Return what a document's rates are to be multiplied by.
+    """Return the factor of a document's learning rates.
 
-    By Newton's method, the z for which z = log_odds - reach * (probability of z - target): the prediction after a step
-    that goes by its own gradient.
+    It solves z = log_odds - reach * (probability of z - target) for z by Newton's method: z is the prediction after a
+    step along its own gradient.
     """
     if not reach:
         return 0.0

@@ -71,7 +71,7 @@ class Waiting:
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
-        """Return what :meth:`save` was called on."""
+        """Return the object that :meth:`save` was called on."""
         waiting = cls(*saved[:3])
         waiting._set_anchors(saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
@@ -83,11 +83,11 @@ WAITING: Final = Where(
     ({str}, whole(), Maybe({str}), [whole(0, (1 << 32) - 1)], whole(), NUMBER, _SHARE, _SHARE, _SHARE, NUMBER),
     lambda saved: are_shares(saved[5], saved[4]),
 )
-"""The shape of what :meth:`Waiting.save` returns."""
+"""The shape of the result of :meth:`Waiting.save`."""
 
 
 def worst_of(waiting: Mapping[str, V], most: int, score: Callable[[V], float]) -> list[str]:
-    """Return, where there are more than ``most``, the keys of the lowest scores: but for them, nine tenths of it."""
+    """Return the keys of the lowest scores if there are more than ``most``; nine tenths of ``most`` remain."""
     if len(waiting) <= most:
         return []
     return sorted(waiting, key=lambda key: (score(waiting[key]), key))[: len(waiting) - most * 9 // 10]
@@ -97,22 +97,23 @@ _FEWEST_LESSONS: Final = 16
 """Pages that the first new learner is taught."""
 _GROWTH: Final = 1.25
 _POWER: Final = 4
-"""Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
+"""Stresses the top: a crawl wants the best pages, and a page in the middle is little better than the worst
 (docs/policy-measurements.md has the figures)."""
 _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
 _BEFORE: Final = 256
-"""How many pages are to be learnt before one more is learnt together: what is learnt from should not be old."""
+"""Pages to be learnt per further page of a group: the weights that a group learns from should not be old."""
 _AT_ONCE: Final = 1024
 """Pages that are made ready at once to be learnt again."""
 
 
 class Lessons:
-    """The pages that a learner was taught; each time that they have grown by a quarter, a new one is taught them all.
+    """The pages that a learner was taught. Each time that they have grown by a quarter, a new learner is taught all of
+    them.
 
-    What is taught of a page is its rank among all of them by then, 0 to 1, to the power of 4: the same for any scorer
-    that puts pages in the same order. A crawl takes the best first, so that the ranks of early pages rise as it goes
-    on, which is why they are taught again. The last ``most`` pages are kept, and what came since the learner was new.
+    A page is taught by its rank among all of them, 0 to 1, to the power of 4, which is the same for any scorer with the
+    same order. A crawl takes the best pages first, so the ranks of early pages rise later; therefore they are taught
+    again. The last ``most`` pages are kept, and all pages since the learner was new.
     """
 
     def __init__(self, most: int) -> None:
@@ -133,11 +134,11 @@ class Lessons:
 
     @property
     def is_new(self) -> bool:
-        """Whether the learner was taught all pages anew with the last of them."""
+        """True if the last page made a new learner be taught all pages."""
         return self._first == len(self._pages)
 
     def add(self, document: bytes, score: float) -> float:
-        """Teach a page; returns what was taught of it."""
+        """Teach a page; returns its target."""
         self._pages.append(document + _SCORE.pack(score))
         if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
             return self._follow(document, score)
@@ -160,13 +161,13 @@ class Lessons:
         self._documents: list[bytes] = []
         """Pages, until they are enough to be learnt together."""
         self._targets: list[float] = []
-        """What is to be learnt of them."""
+        """The targets to learn."""
         for start in range(0, self._first, _AT_ONCE):
             pages = self._pages[start : min(start + _AT_ONCE, self._first)]
             self._teach([page[:-8] for page in pages], [self._target(_score_of(page)) for page in pages])
 
     def _follow(self, document: bytes, score: float) -> float:
-        """Teach a page that came after them; returns what was taught of it."""
+        """Teach a page that came after them; returns its target."""
         insort(self._ordered, score)
         target = self._target(score)
         self._teach([document], [target])
@@ -191,7 +192,7 @@ class Lessons:
         return (rank / len(self._ordered)) ** _POWER
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
-        """Take up what pieces hold, and write there from now on."""
+        """Load the pieces, and write to them from now on."""
         stored = sorted(pieces.values())
         self._pages = [_from_json(page) for _, page in stored]
         self._oldest = stored[0][0] if stored else 0
@@ -199,7 +200,7 @@ class Lessons:
         self._pieces = pieces
 
     def save(self) -> list[Any]:
-        """Write changed pieces; return what :meth:`load` takes: with all pages where there are no pieces."""
+        """Write changed pieces; return the argument of :meth:`load`, with all pages if there are no pieces."""
         if self._pieces is None:
             return [self._first, list(map(_as_json, self._pages))]
         held = range(self._oldest, self._oldest + len(self._pages))
@@ -211,7 +212,7 @@ class Lessons:
         return [self._first, []]
 
     def load(self, first: int, pages: Sequence[tuple[str, float]]) -> None:
-        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
+        """Restore from the result of :meth:`save`: teaches all pages again, in the same order."""
         self._pages += map(_from_json, pages)
         self._begin(first)
         for page in self._pages[first:]:
@@ -242,7 +243,7 @@ def _is_packed(text: str) -> bool:
 
 
 PAGE: Final = (Where({str}, _is_packed), NUMBER)
-"""The shape of a page in what :meth:`Lessons.save` returns."""
+"""The shape of a page in the result of :meth:`Lessons.save`."""
 
 
 def turn_of(shape: Any) -> Any:
@@ -251,13 +252,13 @@ def turn_of(shape: Any) -> Any:
 
 
 class InTurn(Generic[K]):
-    """Keeps in pieces what changes of a dict whose order matters: each has its turn, a number, before its value."""
+    """Keeps the changes of a dict whose order matters in pieces: each has its turn, a number, before its value."""
 
     def __init__(self) -> None:
         self._pieces: MutableMapping[str, Any] | None = None
         self._next = 0
         self._changed: dict[K, bool] = {}
-        """Whether it went to the end of the dict, in this order, or stays where it is."""
+        """True if it moved to the end of the dict, in this order; False if it stays in its place."""
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the items that pieces hold, in turn, and write there from now on."""
@@ -293,7 +294,7 @@ class InTurn(Generic[K]):
 
 
 def sums_by(key: Any) -> Any:
-    """Return the shape of what :meth:`RunningMeans.save` returns, ``key`` being that of a key."""
+    """Return the shape of the result of :meth:`RunningMeans.save`, ``key`` being that of a key."""
     return [Where((key, *MEAN), lambda sums: are_shares(*sums[1:]))]
 
 
@@ -326,17 +327,17 @@ class RunningMeans(Generic[K]):
         return shrunken(total, count, towards, weight)
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
-        """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
+        """Load the pieces, and write to them from now on; ``key_of`` makes a key of its name."""
         self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
 
     def save(self) -> list[tuple[K, float, int]]:
-        """Write changed pieces; return all sums, in an order that matters, where there are none."""
+        """Write changed pieces; return all sums, in an order that matters, if no piece changed."""
         if self._turns.save(self._sums, list):
             return []
         return [(key, total, count) for key, (total, count) in self._sums.items()]
 
     def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
-        """Go on from what :meth:`save` gave."""
+        """Restore from the result of :meth:`save`."""
         for key, total, count in sums:
             self._sums[key] = total, count
             self._turns.moved(key)

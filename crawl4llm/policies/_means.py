@@ -25,13 +25,13 @@ def shrunken(total: float, count: int, towards: float, weight: float) -> float:
 
 
 class RunningMean:
-    """Mean of the influence scores seen so far, a stand-in where one is not known; one half before the first."""
+    """Mean of the influence scores seen so far, a stand-in if one is unknown; one half before the first."""
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0
 
     def known_or_mean(self, influence: float | None) -> float:
-        """Return a page's influence score, which is counted; the mean of those before where it has none."""
+        """Return a page's influence score, which is counted; the mean of those before if it has none."""
         if influence is None:
             return self.value
         self.total += influence

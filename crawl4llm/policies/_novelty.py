@@ -1,4 +1,4 @@
-"""Where new texts are found: hosts and folders whose pages have known texts lose, whatever the policy."""
+"""Novelty of texts: under any policy, hosts and folders whose pages have known texts lose score."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 # docs/policy-measurements.md says how these were chosen, and on what.
 _HOST_PRIOR: Final = 0.3
-"""How many new texts a host is taken to have besides those of its pages that were crawled."""
+"""Number of new texts that a host is assumed to have besides those of its crawled pages."""
 _FOLDER_PRIOR: Final = 1.0
-"""How many pages of a folder weigh as much as what is known of the one above it, or its host."""
+"""Number of a folder's pages that weigh as much as the share of the folder above it, or of its host."""
 _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
 _MOST_WAITING: Final = 50_000
-"""Documents that are ranked anew; the worst above that keep their score."""
+"""Documents that are ranked again; the worst above that number keep their score."""
 
 
 _WAITING: Final = (Where([{int}], len), NUMBER, Where(NUMBER, lambda share: 0 < share <= 1))
@@ -45,25 +45,25 @@ class Novelty(Wrapper):
     """Multiplies a document's score by the probability that its text is new; a negative score is divided by it.
 
     The probability is the share of new texts among the pages crawled in the document's folder, shrunken towards those
-    of the folders above and its host's, and that towards 1. It is 1 where no known text was met, to the last bit: with
-    nothing known the scores are those of the policy inside. Documents are ranked anew when more is known of their host
-    or folder: at each of its first 15 pages, then ever more seldom, 8 to 16 times until there are twice as many.
+    of the folders above and its host's, and that towards 1. It is exactly 1 if no known text was met: the scores are
+    then those of the policy inside. Documents are ranked again after further pages of their host or folder: after each
+    of its first 15 pages, then less often, 8 to 16 times until the pages have doubled.
     """
 
     def __init__(self, inner: Policy) -> None:
         super().__init__(inner, "novelty")
         self.name = inner.name
-        """The policy's own: what a page is worth is another, not what it goes by."""
+        """The policy's own: the value of a page is another, but the policy's inputs are not."""
         self.reranks = True
         self._shares: RunningMeans[int] = RunningMeans(_MOST_PLACES)
         """Of new texts, by host and folder."""
         self._met = False
-        """Whether a known text was met."""
+        """True after the first known text."""
         self._waiting: dict[str, _Waiting] = {}
         self._of_host: dict[int, dict[str, None]] = {}
-        """Keys of what waits, by host."""
+        """Keys of waiting documents, by host."""
         self._stored: MutableMapping[str, Any] | None = None
-        """What waits, as pieces hold it."""
+        """Waiting documents, in the form of pieces."""
         self._crawled: list[CrawledPage] = []
         """Pages of which nothing was learnt yet."""
         self._changed: dict[str, None] = {}
@@ -73,7 +73,7 @@ class Novelty(Wrapper):
         self._crawled.append(page)
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Score page by page, so that no document's score depends on how many pages are told of at once."""
+        """Score page by page, so that no document's score depends on how many pages come at once."""
         ratings = await self._inner.score(candidates)
         found: dict[str | None, list[tuple[Candidate, float]]] = {}
         for candidate, rated in zip(candidates, ratings, strict=True):
@@ -112,7 +112,7 @@ class Novelty(Wrapper):
             self._take_in(key, _Waiting(tuple(places), score, share))
 
     def save(self) -> bytes:
-        """Return one line of its own, then what the policy inside saves."""
+        """Return one line of its own, then the saved lines of the policy inside."""
         waiting = self._waiting if self._stored is None else {}
         own = json.dumps([self._met, self._shares.save(), waiting])
         return own.encode() + b"\n" + super().save()
@@ -136,7 +136,7 @@ class Novelty(Wrapper):
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, page: CrawledPage) -> None:
-        """Count a page at its host and folders; look again at what waits there, where that is due."""
+        """Count a page at its host and folders; rank the documents that wait there again, if that is due."""
         if page.novel is None:
             return
         places = tuple(places_of(page.entry.url))
@@ -193,7 +193,7 @@ class Novelty(Wrapper):
             self._stored.pop(key, None)
 
     def _forget_worst(self) -> None:
-        """Forget, where there are too many, the documents of the lowest scores, down to nine tenths."""
+        """If there are too many documents, forget those of the lowest scores, down to nine tenths."""
         for key in worst_of(self._waiting, _MOST_WAITING, _worth):
             self._forget(key)
 
@@ -203,5 +203,5 @@ def _worth(known: _Waiting) -> float:
 
 
 def _is_due(count: int) -> bool:
-    """Return whether what waits at a place is looked at again when so many of its pages were crawled."""
+    """Return whether the documents waiting at a place are ranked again after so many of its pages."""
     return count % (1 << max(count.bit_length() - 4, 0)) == 0

@@ -1,4 +1,4 @@
-"""From a policy to the order of the frontier: settings that change what any policy's scores mean, as wrappers of it."""
+"""From a policy to the order of the frontier: settings that change the meaning of a policy's scores, as wrappers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BOUND: Final = 2.0**128
 _LEAST: Final = _bits(1 / _BOUND)
 _RANGE: Final = _bits(_BOUND) - _LEAST
 _ZERO: Final = _bits(_BOUND) + 1 + _RANGE
-"""Where 0 is lifted to: the lowest lifted score is next to the bound."""
+"""The score that 0 is lifted to: the lowest lifted score is next to the bound."""
 
 
 def kept(score: float) -> float:
@@ -76,11 +76,11 @@ _BETWEEN_WORDS = re.compile(r"[_\W]+")
 
 
 class HotQueue(base.Wrapper):
-    """A document is hot whose URL, or the anchor of the link along which it was found, has a word of the topic, or that
-    is within 3 links of a crawled page on the topic; its score is lifted above all others.
+    """A document is hot if its URL, or the anchor of the link to it, has a word of the topic, or if it is within 3
+    links of a crawled page on the topic. Its score is lifted above all others.
 
-    As in the paper's algorithm that is decided when the document is discovered, by the links seen so far, and for good;
-    seeds are not hot. Hot documents among themselves, and the others, are ordered by the policy inside.
+    As in the paper's algorithm, the links seen so far decide it once, when the document is discovered. Seeds are not
+    hot. Hot documents among themselves, and the others, are ordered by the policy inside.
     """
 
     def __init__(self, inner: base.Policy, workers: Raters[PageRater], topic: Sequence[str]) -> None:
@@ -90,7 +90,8 @@ class HotQueue(base.Wrapper):
         self._words = topic_pattern(self._topic)
         self._graph = SeenGraph()
         self._distance: dict[int, int] = {}
-        """Links from the nearest page on the topic, by the number in the graph; only of what is near enough."""
+        """Links from the nearest page on the topic, by the number in the graph; only of documents that are near
+        enough."""
         self._hot: set[str] = set()
         """Hot documents that are not crawled."""
         self._crawled: list[base.CrawledPage] = []
@@ -118,7 +119,7 @@ class HotQueue(base.Wrapper):
         return await super().score(candidates)
 
     def save(self) -> bytes:
-        """Return one line of its own, then what the policy inside saves."""
+        """Return one line of its own, then the saved lines of the policy inside."""
         own = json.dumps([self._graph.dump(), sorted(self._distance.items()), sorted(self._hot)])
         return own.encode() + b"\n" + super().save()
 
@@ -135,7 +136,7 @@ class HotQueue(base.Wrapper):
         return original(score)
 
     def _follow(self, page: base.CrawledPage, *, on_topic: bool) -> None:
-        """Note the page's links, and to what they bring the topic nearer."""
+        """Record the page's links, and the documents that they bring nearer to the topic."""
         number = self._graph.add(page.entry.key, targets_of(page.links))
         if on_topic:
             self._distance[number] = 0
@@ -154,8 +155,8 @@ class HotQueue(base.Wrapper):
 
 
 def make_policy(workers: Raters[PageRater], options: base.PolicyOptions) -> base.Policy:
-    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
-    with KNOWN_TEXTS, with what it learns of where new ones are. Raises InputError."""
+    """Return the policy URL_POLICY in the given ORDER. It is behind the hot queue of HOT_QUEUE_TOPIC, if that is set,
+    and with KNOWN_TEXTS its scores are multiplied by novelty. Raises InputError."""
     policy: base.Policy = base.load_policy(options.url_policy)(workers, options)
     if options.known_texts is not None:
         from crawl4llm.policies._novelty import Novelty  # few crawls look for it, and it needs the learner's module

@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 
 class Candidate(NamedTuple):
-    """A document that was just discovered: what is known of it before its fetch."""
+    """A newly discovered document, with the facts known before its fetch."""
 
     key: str
     url: str
@@ -36,19 +36,19 @@ class Candidate(NamedTuple):
 
 
 class CrawledPage(NamedTuple):
-    """A page that was crawled, as a policy is told of it."""
+    """A crawled page, as policies receive it."""
 
     entry: Entry
     """The document as it left the frontier; its URL is the page's own, for seeds too."""
     influence: float | None
-    """Its influence score; None where that could not be computed; 0 or less where it does not count to N."""
+    """Its influence score; None if that could not be computed; 0 or less if it does not count to N."""
     links: Sequence[Link]
     """All its outlinks in page order: also those without a key, and those to documents visited before."""
     novel: bool | None = None
-    """Whether its text is new: neither known nor a near duplicate of an earlier page's; None where it has none, or none
-    are compared."""
+    """True if its text is new: neither known nor a near duplicate of an earlier page's. None without a text, or if
+    texts are not compared."""
     classes: tuple[int, ...] | None = None
-    """MIXTURE: the number of its class by each classifier; None where it has no text, or there are none."""
+    """MIXTURE: the number of its class by each classifier; None without a text or without classifiers."""
     archived: bool = True
     """False of a page that a part dropped after it was read, and of a list of URLs that is no page."""
 
@@ -107,7 +107,7 @@ class PolicyOptions(_OfOthers):
     """The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer as
     `SCORER` takes it. Such a scorer rates each page before it is crawled."""
     order: str = fixed("desc", one_of("desc", "asc"))
-    """Whether the highest scores come first, or (`asc`) the lowest."""
+    """True if the highest scores come first, False (`asc`) if the lowest do."""
     hot_queue_topic: tuple[str, ...] = fixed((), terms)
     """Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, whatever
     the policy. So do documents within 3 links of a page that speaks of one. Empty: none."""
@@ -119,15 +119,15 @@ class PolicyOptions(_OfOthers):
 
 
 class Pieces(Protocol):
-    """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
+    """The store of a policy for data that grow with the crawl, so that a commit writes only the changes."""
 
     def mapping(
         self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
     ) -> MutableMapping[str, Any]:
-        """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
-        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged. ``of_documents``:
-        the names in it are the keys of documents queued, whose scores change when their values do. ``seldom_read``: the
-        policy has in memory what it needs of them, so that they need not stay there when they are written."""
+        """Return the pieces stored under a name: a dict of JSON values, which change by assignment, not in place.
+        ``is_valid`` checks each value that is read from the disk, which may be damaged. ``of_documents``: the names in
+        it are keys of queued documents, whose scores change with their values. ``seldom_read``: the policy has the
+        values it needs in memory, so written ones need not stay there."""
 
 
 NO, EACH, COUNTED = "no", "each", "counted"
@@ -137,7 +137,7 @@ NOT_OURS = Candidate("", "", 0, None)
 
 
 class BasePolicy:
-    """Score_URL: what the frontier orders by.
+    """Score_URL: the score that orders the frontier.
 
     As it stands, a policy reads nothing of the corpus, does not look ahead and learns nothing. One of somebody else
     need not inherit it, if it has the same attributes and methods.
@@ -145,18 +145,18 @@ class BasePolicy:
 
     name: str
     looks_ahead = False
-    """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
-    fetches are all documents it discovers, and its failures are final."""
+    """True if scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy
+    fetches all documents it discovers, and its failures are final."""
     scores_influence = False
-    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
+    """True if its score is the influence score, which then is not computed a second time; it looks ahead."""
     reranks = False
-    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
+    """True if it changes the scores of queued documents (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...] = ()
     """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
     partitioned = NO
-    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
-    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
-    only those. Classes that lack this are NO."""
+    """Tells if each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. A
+    partition's policy hears of every page in crawl order, but only of the links to its own documents, without anchors,
+    and scores only those. The default is NO."""
 
     def __init__(self, workers: Raters[PageRater], options: PolicyOptions) -> None:
         """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
@@ -179,25 +179,26 @@ class BasePolicy:
 
     @abstractmethod
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
+        """Return a rating for each candidate, in order: first the seeds, later the documents found on the last crawled
+        pages."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
         return ()
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
-        """Note what left the frontier, in that order."""
+        """Receive the documents that left the frontier, in that order."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
-        policy without this method keeps everything itself."""
+        """Keep data in pieces, which :meth:`save` then need not return. Called in a crawl with JOBDIR, before
+        :meth:`load`; a policy without this method keeps everything itself."""
 
     def save(self) -> bytes:
         """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
         return b""
 
     def load(self, state: bytes) -> None:
-        """Go on, in a new policy, from what :meth:`save` gave.
+        """Restore a new policy from the result of :meth:`save`.
 
         For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
         """
@@ -219,11 +220,11 @@ class Wrapper(BasePolicy):
 
     @abstractmethod
     def _outer_score(self, key: str, score: float) -> float:
-        """Return what the frontier orders a document by that the inner policy scored so."""
+        """Return the frontier's score of a document, from the inner policy's score."""
 
     @abstractmethod
     def _inner_score(self, key: str, score: float) -> float:
-        """Return the inner policy's score of a document by what the frontier orders it by."""
+        """Return the inner policy's score of a document, from the score that orders the frontier."""
 
     def identity(self) -> Mapping[str, object]:
         return self._inner.identity()
@@ -263,7 +264,8 @@ class Wrapper(BasePolicy):
 
 
 def saved_state(state: bytes, shape: Any) -> Any:
-    """Return what a policy saved as JSON. Raises ValueError if it has another shape: anybody may have made a JOBDIR."""
+    """Return a policy's saved JSON. Raises ValueError if it has another shape, because anybody may have made a
+    JOBDIR."""
     found = parse_json(state)
     if not fits([found], shape):
         raise ValueError("the state of another policy")
@@ -271,7 +273,7 @@ def saved_state(state: bytes, shape: Any) -> Any:
 
 
 def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
-    """Return the part of a mapping for :meth:`BasePolicy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
+    """Return the part of a mapping for :meth:`BasePolicy.save`: nothing if pieces hold it (see :class:`Pieces`)."""
     return mapping if isinstance(mapping, dict) else {}
 
 
@@ -283,7 +285,7 @@ _PARTS = (
 
 
 def load_policy(name: str) -> type[Policy]:
-    """Return the class of a policy by its name or dotted path. Raises InputError where there is none."""
+    """Return the class of a policy by its name or dotted path. Raises InputError if there is none."""
     if name.startswith(SCORER_PREFIX):
         dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:

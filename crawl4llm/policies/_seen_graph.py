@@ -41,7 +41,7 @@ class SeenGraph:
         return len(self._keys)
 
     def number(self, key: str) -> int:
-        """Return the number of a document; a new one where it was not seen before."""
+        """Return the number of a document; a new one if it was not seen before."""
         number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
             self._keys.append(key)
@@ -61,7 +61,7 @@ class SeenGraph:
         return page
 
     def targets(self, page: int) -> Sequence[int]:
-        """Return what a page links to; nothing for one that was not crawled."""
+        """Return the targets of a page; nothing for one that was not crawled."""
         place = self._places.get(page)
         if place is None:
             return ()

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 SEED_SCORE = 1.0
-"""A seed's score where influence is predicted: as good as a page can be, since somebody chose it."""
+"""A seed's score if influence is predicted: as good as a page can be, since somebody chose it."""
 
 S = TypeVar("S")
-"""Type of what is kept of the links to one document, as JSON has it."""
+"""Type of the stored facts about the links to one document, as JSON has it."""
 _NOT_QUEUED: Any = object()
 
 
@@ -30,10 +30,10 @@ def targets_of(links: Sequence[Link]) -> list[str]:
 
 
 class SeenLinksPolicy(BasePolicy, Generic[S]):
-    """Scores a queued document by the pages that link to it, and anew with each further one.
+    """Scores a queued document by the pages that link to it, again after each further link.
 
-    A page that links to a document several times counts once. What is kept is forgotten when the document leaves the
-    frontier; one that comes back keeps the score it had.
+    A page that links to a document several times counts once. The facts are forgotten when the document leaves the
+    frontier; a requeued document keeps its score.
     """
 
     reranks = True
@@ -44,7 +44,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._queued: MutableMapping[str, S | None] = {}
-        """By key, what is known of the links to it; None for a seed to which no link was seen."""
+        """By key, the facts of the links to it; None for a seed without a seen link."""
         self._found: dict[str, S] = {}
         """The same for documents that may be new; those that are come as candidates next."""
         self._changed: dict[str, None] = {}
@@ -55,7 +55,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
 
     @abstractmethod
     def _seen(self, known: S | None, influence: float) -> S:
-        """Return what is known of a document, when a page of some influence is seen to link to it."""
+        """Return the facts of a document after a link from a page of some influence."""
 
     @abstractmethod
     def _score(self, known: S) -> float:
@@ -98,7 +98,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
 
 
 class PageByPagePolicy(BasePolicy):
-    """Takes pages one by one, so that no document's score depends on how many of them are told of at once."""
+    """Takes pages one by one, so that no document's score depends on how many pages come at once."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

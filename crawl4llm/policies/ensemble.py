@@ -22,9 +22,8 @@ _STATE: Final = [(_LEAST_0, NUMBER, _LEAST_0)]
 class ZScore:
     """Standard deviations (of the population) above the mean, by Welford's method (Knuth, TAOCP 2, 4.2.2).
 
-    Each score is compared with those seen up to it, itself included, in the order in which documents are discovered. So
-    the result does not depend on how many documents come at once, and the first of all, or one of constant scores, is
-    0.
+    Each score is compared with those seen so far, itself included, in the order of discovery. So the result does not
+    depend on the size of the groups that documents come in. The first score is 0, and so are constant scores.
     """
 
     count: float = 0.0

@@ -1,4 +1,4 @@
-"""Harmonic centrality from a file, as Common Crawl ranks hosts and domains to choose what it crawls."""
+"""Harmonic centrality from a file, by which Common Crawl ranks hosts and domains for its crawls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):
-    """Static, from HARMONIC_RANKS: ranks of hosts, domains or pages; what is not in the file scores 0."""
+    """Static, from HARMONIC_RANKS: ranks of hosts, domains or pages; names missing from the file score 0."""
 
     name = "harmonic"
     partitioned = EACH
@@ -33,8 +33,8 @@ class Policy(BasePolicy):
             given = {} if self._options.corpus is None else {"CORPUS": self._options.corpus}
             make = command("corpus", "ranks", "--out", "ranks.tsv.gz", simulation=True, **given)
             raise InputError(
-                "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those of the corpus's "
-                f"pages, which are made by {make}"
+                f"HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or ranks of the corpus's "
+                f"pages, made by {make}"
             )
         self._ranks = HarmonicRanks(given_path(self._options.harmonic_ranks))
 
@@ -47,7 +47,7 @@ class Policy(BasePolicy):
 
 _PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"
 _COLUMNS: Final = {2: (_PAGES, 0, 1), 5: (_HOSTS, 4, 1), 6: (_DOMAINS, 4, 1)}
-"""By their number: what they rank, and where the name and its value stand."""
+"""By number of columns: the things ranked, and the places of name and value."""
 
 
 class HarmonicRanks:
@@ -55,11 +55,11 @@ class HarmonicRanks:
 
     Lines are divided by tabs, and a first line that begins with ``#`` is passed over. Two columns are a document's key
     and its value, as ``scrapy corpus ranks`` writes them. Five are Common Crawl's ranks of hosts (``#harmonicc_pos
-    #harmonicc_val #pr_pos #pr_val #host_rev``), six those of registrable domains (``#n_hosts`` besides); names are
-    reversed, and a host's leading ``www.`` is left out (commoncrawl.org, host- and domain-level web graphs). Of several
-    lines with one name the first counts. A line takes 16 bytes of memory: 64 bits of a hash stand for the name.
+    #harmonicc_val #pr_pos #pr_val #host_rev``), six those of registrable domains (``#n_hosts`` besides). Names are
+    reversed there, and a host's leading ``www.`` is left out (commoncrawl.org, host- and domain-level web graphs). The
+    first line with a name counts. A line takes 16 bytes of memory: 64 bits of a hash stand for the name.
 
-    Raises InputError where the file cannot be read or a line is malformed.
+    Raises InputError if the file cannot be read or a line is malformed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,10 +87,10 @@ class HarmonicRanks:
         order = np.argsort(hashes, kind="stable")
         self._names, self._values = hashes[order], np.array(values)[order]
         self.digest = hashlib.sha256(self._kind.encode() + self._names.tobytes() + self._values.tobytes()).hexdigest()
-        """SHA-256 of what was read."""
+        """SHA-256 of the file."""
 
     def value(self, key: str, url: str) -> float:
-        """Return the harmonic centrality of a document, or of its host or domain; 0 where it is not known."""
+        """Return the harmonic centrality of a document, or of its host or domain; 0 if it is not known."""
         for name in self._names_of(key, url):
             wanted = np.uint64(int.from_bytes(_hashed(name), "little"))
             place = int(np.searchsorted(self._names, wanted))
@@ -110,7 +110,7 @@ class HarmonicRanks:
                 yield ".".join(labels[:end])
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield lines with their numbers, without the first where that is a head."""
+        """Yield lines with their numbers, without the first if that is a head."""
         try:
             for number, line in enumerate(input_lines(self._path, newline="\n"), start=1):
                 if number > 1 or not line.startswith("#"):

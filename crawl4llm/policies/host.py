@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 _STATE: Final = ({...: (*MEAN, Maybe(NUMBER), [{str}])}, {...: MEAN}, MEAN)
 _PRIOR_MEAN: Final = 0.5
 _PRIOR_PAGES: Final = 5.0
-"""How many pages of its own weigh as much as what is known of hosts of the same domain, and of all domains."""
+"""Number of a host's own pages that weigh as much as the mean of its domain; likewise for a domain and all pages."""
 _LEAST_MOVE: Final = 0.01
-"""A host's documents are ranked anew when its score has moved so far: the means of large hosts move ever less, so that
-each document is ranked anew a number of times that grows with the logarithm of the host's pages."""
+"""A host's documents are ranked again when its score has moved so far. The means of large hosts move less and less, so
+each document is ranked a number of times that grows with the logarithm of the host's pages."""
 EXPLORATION: Final = 0.2
 """The bonus of a host of which no page is crawled; it falls with the root of their number."""
 _IN_BUCKET: Final = 16
@@ -66,9 +66,9 @@ class _Host(NamedTuple):
 class Policy(PageByPagePolicy):
     """A host's mean shrinks towards that of its registrable domain, and a domain's towards that of all pages.
 
-    The bonus is EXPLORATION divided by the root of the host's pages plus one: that of UCB1 (Auer et al. 2002)
-    without the logarithm of all pages, which would change the score of every host at every page. All documents of a
-    host have one score. Pages without an influence score say nothing.
+    The bonus is EXPLORATION divided by the root of the host's pages plus one. This is the bonus of UCB1 (Auer et al.
+    2002) without the logarithm of all pages, which would change every host's score at every page. All documents of a
+    host have one score. Pages without an influence score do not count.
     """
 
     name = "host"
@@ -165,7 +165,7 @@ class Policy(PageByPagePolicy):
             yield from self._queued.get(f"{name} {bucket}", ())
 
     def _add(self, name: str, key: str) -> _Host:
-        """Note that a document is queued; its host's buckets become twice as many where they are full."""
+        """Note that a document is queued; its host's buckets double if they are full."""
         host = _Host(*self._hosts.get(name, ()))
         added = [key]
         if host.queued >= _IN_BUCKET * host.buckets and host.buckets < _MOST_BUCKETS:

@@ -35,7 +35,7 @@ _STATE: Final = {
     "linked": [{str}],
 }
 _HOST_PRIOR: Final = 5.0
-"""How many pages of a host weigh as much as what is known of all pages."""
+"""Number of a host's pages that weigh as much as the mean of all pages."""
 _FOLDER_PRIOR: Final = 3.0
 """The same for a folder and the one above it, or the host."""
 _PARENTS_PRIOR: Final = 1.0
@@ -47,17 +47,17 @@ _PLACE_WEIGHT: Final = 0.5
 _EXPLORATION: Final = 1.0
 """Log-odds that a document in a folder of which nothing is known gets on top."""
 _INTERVAL: Final = 40
-"""Pages after which documents are ranked anew."""
+"""Documents are ranked again after so many pages."""
 _REFRESHED: Final = 200
-"""Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
+"""Documents ranked again besides those with new links: those that were ranked longest ago."""
 _MOST_BEST: Final = 2_000
-"""Those that a new learner ranks at once: the best half of what waits, if it is no more. Others come in their turn."""
+"""Documents that a new learner ranks at once, at most: the best half of those waiting. Others follow later."""
 _SCALE: Final = 0.225
-"""What numbers of a document count, where a word counts 1."""
+"""Weight of a document's numeric facts; a word has weight 1."""
 
 
 class _Place(NamedTuple):
-    """What is expected of pages in a place, the same for all that wait there until a page is crawled."""
+    """The expectation for documents of a place, the same for all that wait there until a page is crawled."""
 
     of_host: float
     """Mean target on its host."""
@@ -70,22 +70,22 @@ class _Place(NamedTuple):
 class Policy(PageByPagePolicy):
     """Predicts a document's rank among the pages crawled, between 0 and 1, to the power of 4.
 
-    The prediction starts from a prior in log-odds: half from the mean of the pages in its folder, shrunken towards
-    those of the folders above, of its host, and of all pages; half from the mean of the pages that link to it. To that
-    a linear model adds what it has learnt of the words of URL and anchors, of the folder, and of what is known of
-    parents and siblings. It has learnt nothing at first, so that a young crawl goes by the prior. A bonus for folders
-    of which little is known falls with the root of their pages. Each time that the pages crawled have grown by a
-    quarter, a new model learns them all, by their ranks among all, and ranks the best of what waits anew.
+    The prediction starts from a prior in log-odds. One half is the mean of the pages in its folder, shrunken towards
+    the means of the folders above, of its host, and of all pages. The other half is the mean of the pages that link to
+    it. A linear model adds what it has learnt from the words of URL and anchors, from the folder, and from the pages
+    that link to the document or its siblings. The model is empty at first, so a young crawl uses the prior alone.
+    Folders with few pages get a bonus, which falls with the root of their pages. Each time that the pages crawled have
+    grown by a quarter, a new model learns all of them by their ranks, and ranks the best waiting documents again.
 
-    Of influence scores only the order counts. A page without one counts as the mean of those before it.
+    Only the order of influence scores counts. A page without one counts as the mean of those before it.
     """
 
     name = "link"
     reranks = True
     most = 50_000
-    """What bounds its memory, in a crawl of any length: documents that are known by more than their URL and ranked anew
-    (the worst above that keep their score), pages that are learnt again, parents whose pages are siblings; of folders
-    four times as many. With as many of each it takes about 120 MB."""
+    """The limit of its memory, in a crawl of any length. It holds for documents that are ranked again (the worst above
+    it keep their score), for pages that are learnt again, and for parents of siblings; four times as many folders are
+    kept. With so many of each it takes about 120 MB."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -104,10 +104,10 @@ class Policy(PageByPagePolicy):
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
         self._known_places: dict[int, _Place] = {}
-        """By the hash of the innermost folder, what was computed since a page was crawled."""
+        """By the hash of the innermost folder, the values computed since a page was crawled."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
+        """Keep the facts of documents, folders and siblings in pieces; all of them are in memory too."""
         is_mean = is_of(learning.turn_of(MEAN_OF_SHARES))
         self._lessons.keep_in(pieces.mapping("taught", is_of(learning.turn_of(learning.PAGE)), seldom_read=True))
         self._places.keep_in(pieces.mapping("places", is_mean, seldom_read=True), int)
@@ -182,7 +182,7 @@ class Policy(PageByPagePolicy):
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, page: CrawledPage) -> float:
-        """Learn from a page and return its target, or that of pages on average where its influence is not known."""
+        """Learn from a page and return its target, or the average target if its influence is unknown."""
         known = self._leased.pop(page.entry.key, None) or learning.Waiting(page.entry.url, page.entry.depth)
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
@@ -218,7 +218,7 @@ class Policy(PageByPagePolicy):
             self._waiting_turns.moved(key)
 
     def _best(self) -> list[str]:
-        """Return the best half of what waits, or as many as are ranked at once."""
+        """Return the best half of the waiting documents, or as many as are ranked at once."""
         most = min(len(self._waiting) // 2, _MOST_BEST)
         return sorted(self._waiting, key=lambda key: self._waiting[key].score, reverse=True)[:most]
 
@@ -258,7 +258,7 @@ class Policy(PageByPagePolicy):
         return numbers
 
     def _place(self, known: learning.Waiting) -> _Place:
-        """Return what is expected of where a document lies."""
+        """Return the expectation for a document's place."""
         innermost = known.places[-1]
         if (place := self._known_places.get(innermost)) is None:
             host, *folders = known.places
@@ -271,7 +271,7 @@ class Policy(PageByPagePolicy):
 
 
 _NO_LINKS: Final = (probability_of(-1.0),) * 3
-"""Stands for first, least and most of the targets of pages that link to a document, where there is no link."""
+"""Replaces the first, least and greatest target of the pages that link to a document, if there are none."""
 
 
 def _log_odds(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

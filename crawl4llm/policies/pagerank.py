@@ -25,9 +25,9 @@ _TOLERANCE = 1e-9
 class Policy(BasePolicy):
     """Unnormalised, as the paper has it: IR(P) = (1 - d) + d (IR(T1)/c1 + ... + IR(Tn)/cn).
 
-    d is DAMPING. A crawled page without links counts as one that links to every document seen. The equations
-    are solved after each INTERVAL pages, from the last solution on. In between, a page that is crawled passes
-    its IR on to what it links to, and no further.
+    d is DAMPING. A crawled page without links counts as one that links to every document seen. The equations are solved
+    after each INTERVAL pages, from the last solution on. In between, a crawled page passes its IR on to the documents
+    it links to, and no further.
     """
 
     name = "pagerank"

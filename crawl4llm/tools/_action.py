@@ -25,10 +25,10 @@ class Action(NamedTuple):
     help: str
     """One sentence: what it does."""
     run: Callable[[BaseSettings, argparse.Namespace], Iterator[Part]]
-    """Does the work and yields what is to be printed; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
-    values of options. Raises InputError and PageError."""
+    """Does the work and yields the output; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the values of
+    options. Raises InputError and PageError."""
     arguments: str = ""
-    """The names of its arguments, divided by spaces; empty where it takes none. With ``...`` behind it there may be
+    """The names of its arguments, divided by spaces; empty if it takes none. With ``...`` behind it there may be
     several of the last."""
     add_options: Callable[[argparse._ArgumentGroup], None] = lambda _group: None
     """Adds the action's options, whose names no other action of the command has."""
@@ -73,7 +73,7 @@ class ActionCommand(ScrapyCommand):
         if not args or args[0] not in self.actions:
             near = "".join(f" (did you mean {one}?)" for one in get_close_matches("".join(args[:1]), self.actions, 1))
             unknown = f"{harmless(args[0])} is not known{near}; " if args else ""
-            raise UsageError(f"{unknown}say what to do: one of {', '.join(self.actions)}", print_help=False)
+            raise UsageError(f"{unknown}give an action: one of {', '.join(self.actions)}", print_help=False)
         action = self.load(args[0])
         missing = len(action.arguments.split()) - (len(args) - 1)
         if missing > 0 or (missing < 0 and not action.arguments.endswith("...")):

@@ -20,7 +20,7 @@ class Alongside(Generic[V]):
         self._passed: dict[str, V] = {}
 
     def take(self, key: str) -> V | None:
-        """Return the value of a document, None where it has none near; each can be taken once."""
+        """Return the value of a document, None if it has none near; each can be taken once."""
         following = self._following
         if following is None or following[0] != key:
             return self._search(key)

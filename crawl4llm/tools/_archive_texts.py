@@ -1,4 +1,4 @@
-"""The texts of archive files: what the tools share that take texts from WARC files of any origin."""
+"""The texts of archive files, for the tools that take texts from WARC files of any origin."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextTaker:
-    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
+    """Settings of a worker process: pickled if processes are spawned, inherited if they are forked."""
 
     corpus: Corpus
     extractor: str
     clean_text: bool
-    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
+    """True to take the corpus's own text; False to take the HTML, and the text only of pages without HTML."""
 
 
 def page_text(taker: TextTaker, key: str) -> str:
@@ -49,8 +49,8 @@ def text_to_learn(taker: TextTaker, key: str) -> str:
 
 
 def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:
-    """Open archive files, a folder or a pattern of them, of which an index is made where there is none; return what
-    that has counted too. Raises InputError."""
+    """Open archive files, given as a folder or a pattern, and index them if needed. Returns the counts of the indexing
+    too. Raises InputError."""
     index = index_folder(path)
     try:
         found = build_warc_index(list_files(path), index, processes=cores())

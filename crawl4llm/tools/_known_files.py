@@ -1,8 +1,8 @@
-"""The files of known URLs and texts, made of what was spread over others: sorted on disk, in bounded memory.
+"""The files of known URLs and texts, sorted on disk, in bounded memory.
 
-Records are spread over files by the first bits of their fingerprints, which a hash made even; each file is then sorted
-in memory, where it takes a 256th of all, two or three times. At 10^9 that is 0.1 GB for URLs, and 1 GB for texts. On
-disk what is spread takes 8 bytes a URL; 88 bytes a text, and 128 while its bands are sorted.
+Records are spread over files by the first bits of their fingerprints, which are evenly distributed. Each file is then
+sorted in memory, in two or three copies of a 256th of all records. At 10^9 records that is 0.1 GB for URLs, and 1 GB
+for texts. On disk the spread records take 8 bytes per URL, and 88 bytes per text (128 while its bands are sorted).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEXT: Final = np.dtype([("digest", "<u8"), ("bits", "<u8", 2), ("bands", "<u4", 
 AT_ONCE: Final = 1 << 18
 """Records that are handed on at once."""
 _BITS: Final = 8
-"""First bits by which records are spread where nobody knows how many there will be."""
+"""Number of first bits that spread records if their number is unknown."""
 _SORTED_AT_ONCE: Final = 1 << 22
 _WHAT: Final = "known sets"
 
@@ -48,7 +48,7 @@ class Spread:
             folder.mkdir(exist_ok=True)
 
     def add(self, records: Records) -> None:
-        """Write records. Raises InputError where that fails (disk full)."""
+        """Write records. Raises InputError if that fails (disk full)."""
         parts = (_keys(records) >> np.uint64(64 - self._bits)).astype(np.uint16)
         order = np.argsort(parts, kind="stable")
         records, ends = records[order], np.cumsum(np.bincount(parts, minlength=1 << self._bits)).tolist()

@@ -1,4 +1,4 @@
-"""``trainlm.json``: what models have learnt from runs, as trainlm writes it and evaluate shows it."""
+"""``trainlm.json``: the losses of models trained on runs, as trainlm writes and evaluate shows them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A run with what its models have learnt."""
+    """A run with the losses of its models."""
 
     name: str
     facts: Mapping[str, Any]
@@ -84,7 +84,7 @@ def read_results(path: Path) -> Results:
     try:
         return _checked(content)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it anew: {_AGAIN}") from None
+        raise InputError(f"--trained {path} is damaged ({error!r:.200}); make it again: {_AGAIN}") from None
 
 
 def _checked(content: Mapping[str, Any]) -> Results:

@@ -56,9 +56,9 @@ def run_folder(given: str, settings: Given) -> Path:
 
 
 def refuse_storage(given: str) -> None:
-    """Raise InputError where an argument of a command that changes files names a storage."""
+    """Raise InputError if an argument of a command that changes files names a storage."""
     if is_storage(given):
-        raise InputError(f"{given}: what is in a storage is not changed; merge it first: {merge_command(given)}")
+        raise InputError(f"{given}: this command does not change a storage; merge it first: {merge_command(given)}")
 
 
 def _make(history: History, folder: Path, view: Path, settings: Given) -> None:

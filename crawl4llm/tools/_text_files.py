@@ -34,8 +34,8 @@ def is_parquet(path: Path) -> bool:
 def jsonl_texts(path: Path, field: str) -> Iterator[str]:
     """Yield the field of each line of a JSON Lines file; blank lines are passed over.
 
-    Raises InputError that names file and line where a line is no JSON object, or its field is missing or no text; and
-    where the file cannot be read to its end.
+    Raises InputError, naming file and line, if a line is no JSON object, or if its field is missing or no text. Raises
+    InputError too if the file cannot be read to its end.
     """
     number = 0
     try:
@@ -89,7 +89,9 @@ def parquet_texts(path: Path, field: str) -> Iterator[str]:
         with parquet.ParquetFile(path) as file:
             if field not in file.schema_arrow.names:
                 names = ", ".join(file.schema_arrow.names)
-                raise InputError(f"{path}: has no column {field!r}, but {names}; name the text's: --text-field NAME")
+                raise InputError(
+                    f"{path}: has no column {field!r}, but {names}; name the column of texts: --text-field NAME"
+                )
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
                 for value in batch.column(0).to_pylist():
                     row += 1

@@ -47,13 +47,13 @@ class Source:
     digests: dict[str, str] = field(default_factory=dict)
     """SHA-256 in hex: of the ``file``; of the ``corpus`` that was looked up, by its files' names and sizes."""
     extractor: str | None = None
-    """What took texts from HTML; None where there was no HTML."""
+    """The extractor that took texts from HTML; None without HTML."""
     counts: Counter[str] = field(default_factory=Counter)
     """``texts``, and the reasons why others were left out."""
 
 
 class Sources:
-    """Reads sources, as the settings say. Raises InputError where one is not there."""
+    """Reads sources, as the settings say. Raises InputError if one is not there."""
 
     def __init__(self, settings: BaseSettings, text_field: str) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class Sources:
         self._field = text_field
 
     def find(self, given: str) -> Source:
-        """Return the source that a path or pattern names. Raises InputError where there is no such file or folder."""
+        """Return the source that a path or pattern names. Raises InputError if there is no such file or folder."""
         path = given_path(given)
         try:
             return Source(given, _kind(path))
@@ -71,7 +71,7 @@ class Sources:
     def texts(self, source: Source) -> Iterator[str]:
         """Yield the texts of a source, in its order; counts and digests are noted in it.
 
-        Raises InputError where it cannot be read, or not to its end.
+        Raises InputError if it cannot be read, or not to its end.
         """
         path = given_path(source.given)
         if source.kind == _ARCHIVES:
@@ -93,7 +93,9 @@ class Sources:
             corpus, found = open_archives(path, self._settings)
         except InputError:
             if _holds_texts(path):
-                raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
+                raise InputError(
+                    f"{path}: holds no archive files; name JSON Lines and Parquet files one by one"
+                ) from None
             raise
         source.counts.update({fault: found.counts[fault] for fault in _FAULTS if found.counts.get(fault)})
         for fault in found.unreadable:
@@ -113,7 +115,8 @@ class Sources:
                 seeds = read_seeds(path, corpus)
             except InputError as error:
                 raise InputError(
-                    f"{path}: taken for a list of ids, as it is no JSON Lines (.jsonl), Parquet or WARC: {error}"
+                    f"{path}: read as a list of ids, because it is no JSON Lines (.jsonl), Parquet or WARC file: "
+                    f"{error}"
                 ) from None
             source.digests["file"] = _digest(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
@@ -152,7 +155,7 @@ def _kind(path: Path) -> str:
 
 
 def _holds_texts(path: Path) -> bool:
-    """Return whether a folder or pattern has files that are read only where they are named."""
+    """Return whether a folder or pattern has files that are read only if they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
     return any(is_jsonl(file) or is_parquet(file) for file in found)
 

@@ -56,8 +56,8 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[Part]:
     """Yield lines about the document with a key or URL; of a run, if its output directory is given.
 
-    Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
-    the corpus. Raises InputError and PageError.
+    Settings on the command line count, then the run's, then the project's. If a run had no corpus, its archive is the
+    corpus. Raises InputError and PageError.
     """
     run = str(run_folder(run, settings)) if run else None
     facts = _settings_of(Path(run)) if run else {}
@@ -88,7 +88,7 @@ def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, A
     elif jobdir := settings.get("JOBDIR"):
         yield from _state(Path(jobdir), key)
     else:
-        told = "it was not fetched, and has not ended; -s JOBDIR=DIR tells whether it waits or was never seen"
+        told = "it was not fetched and has not ended; -s JOBDIR=DIR shows whether it is queued or was never seen"
         yield Fact("not known", told)
 
 
@@ -110,7 +110,7 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
                 yield from _set_aside(*found)
                 return
             seen = key in crawl.visited
-            yield Fact("not found", "a redirect led to it and on" if seen else "it was never seen")
+            yield Fact("not found", "a redirect led to it, and from it" if seen else "it was never seen")
             return
         owners = crawl.frontier.owners if crawl.frontier.by_owners else None
         is_parked = owners is not None and owners.is_parked(owner_of(entry.url or entry.key))
@@ -190,10 +190,10 @@ def _fate(
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
     if first is None or last is None:
-        yield Fact("not found", "no crawled page links to it, and it was no seed that was crawled")
+        yield Fact("not found", "no crawled page links to it, and no crawled seed leads to it")
     elif first["iteration"] is not None and first["iteration"] == last["iteration"]:
         told = f"only pages of the last iteration link to it, such as {first['id']}"
-        yield Fact("not found", f"{told}: the links of those were not followed any more")
+        yield Fact("not found", f"{told}, whose links were not followed")
     else:
         place = {name: first[name] for name in ("order", "id", "url")}
         yield Fact("queued", place, f"found at page {first['order']:,}, {first['id']} ({first['url']})")
@@ -211,7 +211,7 @@ def _lowered(line: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
-    """Return the line of a document that ended without a page in a run; None where there is none."""
+    """Return the line of a document that ended without a page in a run, or None."""
     log = run / crawl_log.FAILURES
     failure = next((line for line in crawl_log.read_log(log) if line.get("id") == key), None)
     _require_whole(log, crawl_log.FailureLine, failure)
@@ -268,7 +268,7 @@ def _record_of(warc: Path, entry: IndexEntry, time: str) -> str | None:
 
 
 def _allowed(warc: Path, key: str) -> Iterator[Part]:
-    """Yield lines about the robots.txt that allowed a page; none where none was obeyed, or there is no archive."""
+    """Yield lines about the robots.txt that allowed a page; none if none was obeyed, or without an archive."""
     if not (warc / INDEX_NAME).exists():
         return
     entry = next((entry for entry in cdxj.read(warc / INDEX_NAME) if entry.id == key), None)
@@ -281,7 +281,7 @@ def _allowed(warc: Path, key: str) -> Iterator[Part]:
 
 
 def _allowed_by(path: Path, offset: int) -> list[str]:
-    """Return what the metadata of the page at a place says of robots.txt."""
+    """Return the robots.txt field in the metadata of the page at a place."""
     for name in (path, path.with_name(path.name + OPEN_SUFFIX)):
         with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             part = Path(folder) / "part"

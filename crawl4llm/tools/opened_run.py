@@ -41,7 +41,7 @@ class Page:
     """Document key, as in the crawl log."""
     url: str
     influence: float | None
-    """None where it was not computed."""
+    """None if it was not computed."""
     _content: Callable[[], Html] = field(repr=False)
     _has_html: bool = field(repr=False)
     _kept_text: Callable[[], Html] | None = field(repr=False)
@@ -49,13 +49,13 @@ class Page:
 
     @property
     def html(self) -> bytes | None:
-        """The HTML in UTF-8; None where the corpus held only text. Raises PageError where the record is damaged."""
+        """The HTML in UTF-8; None if the corpus held only text. Raises PageError if the record is damaged."""
         return self._content().data if self._has_html else None
 
     @property
     def text(self) -> str:
-        """The main text: as archived (WARC_TEXT, or the corpus's own), else what the crawl's extractor finds in the
-        HTML. Raises PageError where the record is damaged, InputError where the extractor is not installed."""
+        """The main text: as archived (WARC_TEXT, or the corpus's own), else as the crawl's extractor finds it in the
+        HTML. Raises PageError if the record is damaged, InputError if the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
             return (self._kept_text or self._content)().data.decode("utf-8", "replace")
         # slow to import, and most runs keep their texts
@@ -86,17 +86,17 @@ class OpenedRun:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What was run: ``settings.json``; empty where there is none."""
+        """The run's ``settings.json``; empty without one."""
         return read_json(self.path / SETTINGS)
 
     @property
     def stats(self) -> Mapping[str, Any]:
-        """What was counted: ``stats.json``, see docs/stats.md; empty while the crawl runs, or where it was killed."""
+        """The counts in ``stats.json``, see docs/stats.md; empty while the crawl runs, or if it was killed."""
         return read_json(self.path / STATS)
 
     @property
     def finish_reason(self) -> str | None:
-        """Why it ended; None while it runs, or where it was killed."""
+        """Why it ended; None while it runs, or if it was killed."""
         reason = self.stats.get("finish_reason")
         return None if reason is None else str(reason)
 
@@ -116,8 +116,8 @@ class OpenedRun:
         return _table(self.path / crawl_log.FAILURES, crawl_log.RedirectLine, form)
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages of the archive, in crawl order. Raises InputError where there is none, or its index is
-        damaged; a damaged page says so when its content is asked for."""
+        """Yield the pages of the archive, in crawl order. Raises InputError if there is no archive, or if its index is
+        damaged. A damaged page raises an error when its content is read."""
         folder, log = self.path / WARC, self.path / crawl_log.NAME
         index, text_index = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
         if not index.is_file():
@@ -140,17 +140,17 @@ class OpenedRun:
             )
 
     def page(self, given: str) -> Page:
-        """Return the page with an id or a URL. Raises InputError where the archive has none."""
+        """Return the page with an id or a URL. Raises InputError if the archive has none."""
         for page in self.pages():
             if given in {page.id, page.url}:
                 return page
-        raise InputError(f"{given} is no page of {self.path}; its crawl log and failures have what was crawled")
+        raise InputError(f"{given} is no page of {self.path}; its crawl log lists the crawled pages")
 
 
 def open_run(path: str | Path) -> OpenedRun:
     """Open a crawl by its output directory, or by the JOBDIR that leads there; it may be running.
 
-    Raises InputError where there is no crawl, or one of a version that this one cannot read.
+    Raises InputError if there is no crawl, or one of a version that this one cannot read.
     """
     path = run_folder(str(path), {})
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):

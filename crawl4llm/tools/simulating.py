@@ -1,8 +1,7 @@
 """``crawl4llm.simulate``: a crawl of a corpus in a process of its own, for notebooks and scripts.
 
-It is ``scrapy crawl influence``, with the settings of the project in whose folder one is, or those of the profile
-``simulation``. So it runs beside the event loop of a notebook, and what a policy breaks or leaves behind is gone with
-the process.
+It is ``scrapy crawl influence``, with the settings of the project in the current folder, or those of the profile
+``simulation``. It runs beside the event loop of a notebook, and the side effects of a policy end with the process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CRAWL: Final = (
 _LARGEST: Final = 1 << 24
 """Bytes of a policy's file."""
 _LAST: Final = 1 << 14
-"""Bytes at the end of what the process said in which its error is looked for."""
+"""Bytes at the end of the process's output that are searched for its error."""
 _LOOK_SECONDS: Final = 0.5
 """Between two looks at how far the crawl is."""
 _ERROR: Final = re.compile(r"^crawl4llm: error: (.*)$", re.MULTILINE)
@@ -83,7 +82,8 @@ def simulate(
 
 
 def _profile(folder: Path) -> dict[str, str]:
-    """Return the environment that names the settings, put into a folder where there is no project here or above."""
+    """Return the environment that names the settings, which are put into a folder if there is no project here or
+    above."""
     here = Path.cwd()
     if "SCRAPY_SETTINGS_MODULE" in os.environ or any((one / "scrapy.cfg").is_file() for one in (here, *here.parents)):
         return {}
@@ -136,7 +136,7 @@ def _watch(process: subprocess.Popen[bytes], output: Path) -> int:
 
 
 def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
-    """Return what URL_POLICY takes, with a copy in a folder of a file, or of a class that no other process can import.
+    """Return a value for URL_POLICY; a file, or a class that no other process can import, is copied to a folder.
 
     Raises InputError.
     """
@@ -159,14 +159,15 @@ def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
 
 
 def _source_of(policy: type) -> str:
-    """Return what of a notebook's cell or a script defines a class: imports, definitions, constants. Raises InputError.
+    """Return the lines of a notebook's cell or a script that define a class: imports, definitions, constants. Raises
+    InputError.
 
     Nothing else of it: the cell may be the one that crawls.
     """
     places = {part.__code__.co_filename for part in vars(policy).values() if inspect.isfunction(part)}
     lines = linecache.getlines(min(places, default=""))
     if not lines:
-        raise InputError(f"the source of class {policy.__name__} is not known; write it to a file, and give that")
+        raise InputError(f"the source of class {policy.__name__} is unknown; write it to a file, and give the file")
     kept = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     tree = ast.parse("".join(lines))
     tree.body = [node for node in tree.body if isinstance(node, kept) or _is_constant(node)]
@@ -186,7 +187,7 @@ def _as_text(value: object) -> str:
 
 
 def _error_in(said: BinaryIO) -> str | None:
-    """Return the crawl's own line for its error, with what was raised, or the last line; None where there is none."""
+    """Return the crawl's own line for its error, with the exception, or the last line; None without any line."""
     said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST))
     text = said.read().decode("utf-8", "replace").strip()
     raised = _RAISED.findall(text)

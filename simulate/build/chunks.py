@@ -1,7 +1,7 @@
-"""The first pass of a build: everything of a page but its HTML, read from the source once.
+"""The first pass of a build: reads everything of a page except its HTML from the source, once.
 
-Pages are read in chunks, and what was read of a chunk is kept in a file until the data files are written from it. So a
-build that was killed loses little of what takes long, which is the extraction of text.
+Pages are read in chunks, and a file keeps each chunk until the data files are written. So a killed build loses little
+of the slow work, the extraction of text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end 
 
 
 class BuildOptions(NamedTuple):
-    """The options of a build, which decide what it writes beside source and manifest."""
+    """The options of a build, which decide its output together with source and manifest."""
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text
@@ -60,7 +60,7 @@ class Unreadable(NamedTuple):
 
 
 Entry = Page | Unreadable | None
-"""What is at a record's number; None where no page has it."""
+"""The page with a record's number, or None."""
 
 
 class Chunk(NamedTuple):
@@ -113,7 +113,7 @@ class PageReader:
         return text, None if text.strip() else NO_TEXT
 
     def _stored_text(self, page: PageRecord) -> str | None:
-        """Return the text that the source has, None where it is to be extracted. Raises PageError."""
+        """Return the text that the source has, None if it is to be extracted. Raises PageError."""
         if page.text is not None:
             return page.text
         if page.html is not None and self._options.always_extract:
@@ -153,7 +153,7 @@ class ChunkStore:
             file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
     def read(self, file: PlannedFile) -> Iterator[Entry]:
-        """Yield what is at each record of a file, in order."""
+        """Yield the page of each record of a file, in order."""
         for chunk in chunks_of(file):
             yield from map(_entry, json.loads(zlib.decompress(self._path(chunk).read_bytes())))
 

@@ -1,10 +1,9 @@
 """The second and third pass of a build: the data files, one of one kind at a time.
 
-Links get from the pages that have them to the pages that they lead to by an external sort. While the outlinks of a data
-file are written, its links are spilled in runs: each run's links are put in order of their targets, cut into slices for
-every ``BLOCK`` consecutive records of a data file, and the slices are compressed each on its own. The inlinks of such a
-block are then its slices of all files, one after the other, which is the order of the linking pages. So memory holds a
-run, or the links to a block, whatever the size of the corpus.
+An external sort turns outlinks into inlinks. While the outlinks of a data file are written, its links are spilled in
+runs. Each run is sorted by target and cut into slices, one for every ``BLOCK`` consecutive records of a data file; each
+slice is compressed on its own. The inlinks of such a block are its slices of all files in turn, which is the order of
+the linking pages. So memory holds a run, or the links to a block, whatever the size of the corpus.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class LinkSpill:
 
 
 class SpilledLinks:
-    """The links that were spilled of all data files, by what they lead to."""
+    """The spilled links of all data files, by target."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._folder = folder
@@ -112,7 +111,7 @@ class SpilledLinks:
 
 
 PAGE_KINDS: Final = (TXT, HTML, OUTLINK)
-"""What is written of a page by itself; ``inlink`` needs the outlinks of all pages."""
+"""The kinds that are written from one page alone; ``inlink`` needs the outlinks of all pages."""
 
 _NO_RECORD: Final = b""  # a member without content stands where a number has no record: readers of lines do not see it
 _NO_HTML: Final = b"\r\n"
@@ -120,7 +119,7 @@ _NO_HTML: Final = b"\r\n"
 
 
 class DataFiles:
-    """Writes the data files of a tree from what the first pass has read."""
+    """Writes the data files of a tree from the results of the first pass."""
 
     def __init__(self, root: Path, work: Path, plan: Plan, source: Corpus, options: BuildOptions) -> None:
         self._root, self._plan, self._source, self._options = root, plan, source, options
@@ -130,7 +129,7 @@ class DataFiles:
             folder.mkdir(exist_ok=True)
 
     def counts(self, kind: str, file: PlannedFile) -> Counter[str] | None:
-        """Return what was counted when a file was written; None where it has not been, or not to its end."""
+        """Return the counts of a written file; None if it is not written, or incomplete."""
         try:
             return Counter(json.loads(self._marker(kind, file).read_bytes()))
         except (FileNotFoundError, ValueError):

@@ -35,11 +35,11 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
     """Read the ids of a manifest by the source's keys: all in memory, some 250 bytes a page.
 
     A line is ``{key or URL}<TAB>{id}``, or a JSON object with ``key`` or ``url`` and ``id``. A URL that is no key of
-    the source is looked up there; where it leads nowhere, its id stays taken. Of several lines for one page the first
-    counts, the other ids stay unused too.
+    the source is looked up there; if it leads nowhere, its id stays unused. If several lines have one page, the first
+    counts, and the other ids stay unused too.
 
-    Raises InputError, naming the line, for a file of another format, an id that the layout does not have and an id that
-    is given twice; and where URLs need an index that the source does not have.
+    Raises InputError, naming the line, for a file of another format, an id that the layout does not have, or a repeated
+    id. Raises it too if URLs need an index that the source does not have.
     """
     ids: dict[str, str] = {}
     given: set[str] = set()
@@ -104,7 +104,7 @@ class PlannedFile(NamedTuple):
 
 
 class Plan:
-    """A plan that has been made, opened. Raises FileNotFoundError where it is not whole."""
+    """A plan that has been made, opened. Raises FileNotFoundError if it is not whole."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -115,7 +115,7 @@ class Plan:
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self._table = Columns(folder, _COLUMNS)
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
-        """The new id of the page with a key of the source, None where the source does not hold it."""
+        """The new id of the page with a key of the source, None if the source does not hold it."""
 
     def file_number(self, file_id: str) -> int:
         """Return the number under which a data file is known to the spilled links."""
@@ -141,9 +141,9 @@ class Plan:
 def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None:
     """Give each page of the source an id and write the plan, unless it is there and whole.
 
-    ``previous`` has ids to be kept, by key. Other pages are numbered behind the highest of those, in the order of the
-    source's keys, each language for itself: a page whose key is a ClueWeb22-ID stays in its language, all others are
-    filed as English. Raises InputError where the layout has no more ids, and for a source without pages.
+    ``previous`` has ids to be kept, by key. Other pages are numbered after the highest of those, in the order of the
+    source's keys, separately for each language. A page whose key is a ClueWeb22-ID stays in its language; all others
+    are filed as English. Raises InputError if the layout has no more ids, and for a source without pages.
     """
     if (folder / "plan.json").exists():
         return

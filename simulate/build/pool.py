@@ -24,7 +24,7 @@ from simulate.build.plan import Plan, PlannedFile
 
 _QUEUED_PER_PROCESS = 2
 _SECONDS_PER_PAGE = 0.25
-"""What a chunk gets on top of the limit for each of its pages; if that was not enough, they are read one by one."""
+"""Extra time of a chunk on top of the limit for each of its pages; if that was not enough, they are read one by one."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ _worker: _Worker  # in a process of the pool only
 class BuildPool:
     """Processes that read chunks and write data files, for a ``with`` block.
 
-    Where a process is killed and no page is to blame, the block ends with InputError.
+    If a process is killed and no page is to blame, the block ends with InputError.
     """
 
     def __init__(self, source: Corpus, paths: Paths, options: BuildOptions, processes: int) -> None:

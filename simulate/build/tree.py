@@ -1,8 +1,8 @@
-"""The build as a whole: writes a corpus in the ClueWeb22 layout with several processes, and goes on after a kill.
+"""The build as a whole: writes a corpus in the ClueWeb22 layout with several processes, and resumes after a kill.
 
-What a build needs while it runs lies in the folder ``.build`` of the tree and is removed at its end. ``build.json``
-says what the tree was built from, so that the next run knows whether to go on, and ``manifest.tsv`` which page of the
-source has which id.
+A build keeps its temporary files in the folder ``.build`` of the tree, and removes them at its end. ``build.json``
+names the source of the tree, so that the next run knows whether it can resume. ``manifest.tsv`` has the id of each page
+of the source.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def build_tree(
 
     Return the counts of documents and links, and of failures by reason.
 
-    ``to`` must be absent, empty, or hold a build of the same source with the same options: one that is not finished
-    goes on, one that is stays as it is. Ids of ``manifest``, which an earlier build wrote, are kept. The bytes are a
+    ``to`` must be absent, empty, or hold a build of the same source with the same options. An unfinished build is
+    resumed, a finished one stays as it is. Ids of ``manifest``, which an earlier build wrote, are kept. The bytes are a
     function of source, options and manifest. ``source`` must be cheap to pickle and to open.
 
-    Raises InputError where the folder holds something else or cannot be written, where a process is killed, and for a
+    Raises InputError if the folder holds something else or cannot be written, if a process is killed, and for a
     manifest of another format.
     """
     to = to.absolute()
@@ -115,7 +115,7 @@ def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) 
 
 
 def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) -> dict[str, int]:
-    """Write what describes the tree; return what was counted while it was written."""
+    """Write the description of the tree; return the counts of its files."""
     totals: Counter[str] = Counter()
     records: dict[str, dict[str, int]] = {}
     for kind in KINDS:
@@ -138,7 +138,7 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 
 
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
-    """Return the digest of what must be equal for a build to go on."""
+    """Return the digest of the facts that must be equal for a build to be resumed."""
     given = _digest(manifest) if manifest else None
     texts = options.extractor, options.always_extract
     parts = [source.name, source.identity(), texts, options.default_date, given]
@@ -160,7 +160,7 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
         state = json_or_none((to / _STATE).read_bytes())
     except FileNotFoundError:
         if to.exists() and {path.name for path in to.iterdir()} - {_WORK}:
-            raise InputError(f"{to}: not an empty folder, and no build to go on with; name another --to") from None
+            raise InputError(f"{to}: not an empty folder, and no build to resume; name another --to") from None
         return {}
     except NotADirectoryError:
         raise InputError(f"{to}: not a folder; name another --to") from None

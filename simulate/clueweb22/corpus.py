@@ -30,16 +30,16 @@ _LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 class ClueWeb22Corpus:
     """A ClueWeb22 tree: document keys are ClueWeb22-IDs.
 
-    Any subset of the kinds' folders may be present, and in a folder any file may be missing. What the tree holds
-    content of (``txt`` or ``html``; where neither folder is there, links) is its documents. Quirks of the real data are
-    those of ``clueweb22-format.md``.
+    Any subset of the kinds' folders may be present, and in a folder any file may be missing. Its documents are the
+    pages with content (``txt`` or ``html``; links, if neither folder exists). ``clueweb22-format.md`` lists quirks of
+    the real data.
 
-    ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index.
-    Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
-    TooLarge. Inlinks are no part of the page, and those of popular pages are many.
+    ``link_id_position`` is the place of the id in a link, and ``target_prefix`` the beginning of the ids of links that
+    count (see :func:`simulate.clueweb22.records.parse_links`). ``url_index`` is the folder of the URL index. At most
+    ``largest`` bytes each of a page's HTML, text and outlinks are read; look-ups of larger ones raise TooLarge. Inlinks
+    are no part of the page, and popular pages have many.
 
-    Raises InputError where ``root`` is not such a tree.
+    Raises InputError if ``root`` is not such a tree.
     """
 
     name = "clueweb22"
@@ -67,7 +67,7 @@ class ClueWeb22Corpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """Return the page with its html or, where none is held, its text; outlinks are None without their folder."""
+        """Return the page with its html or, without it, its text; outlinks are None without their folder."""
         html = self._html(key)
         text = None if html else self._text(key)
         links = self._links(tree.OUTLINK, key)
@@ -86,8 +86,8 @@ class ClueWeb22Corpus:
         return page
 
     def outline(self, key: str, part: str) -> PageRecord:
-        """Return the page for somebody who has read its ``text`` or ``html`` (``part``) already: without that, of which
-        no more is read than tells the URL. Where the page's content is the other one it is whole."""
+        """Return the page for a caller that has already read its ``text`` or ``html`` (``part``). That part is left
+        out, and only its URL is read. If the page's content is the other part, the page is whole."""
         kind = tree.HTML if tree.HTML in self._kinds else tree.TXT
         named = self._url_at_start(kind, key) if kind == _KIND_OF_PART[part] else ""
         if not named:
@@ -112,7 +112,7 @@ class ClueWeb22Corpus:
         return record.html
 
     def outlinks(self, key: str) -> list[Link]:
-        """Return the page's links in page order; empty where the record is an empty line or the file is missing."""
+        """Return the page's links in page order; empty if the record is an empty line or the file is missing."""
         return self._links_of_document(tree.OUTLINK, key)
 
     def inlinks(self, key: str) -> list[Link]:
@@ -120,10 +120,10 @@ class ClueWeb22Corpus:
         return self._links_of_document(tree.INLINK, key)
 
     def url(self, key: str) -> str:
-        """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
+        """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed if it is cut.
 
         ``txt`` URLs are cut at their first comma; ``outlink`` and ``inlink`` URLs are whole, but may be another page's
-        (quirks 1 to 3). So a link record's URL counts where it begins like the ``txt`` URL or there is no ``txt``.
+        (quirks 1 to 3). So a link record's URL counts if it begins like the ``txt`` URL, or without ``txt``.
         """
         html = self._html(key)
         return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(tree.OUTLINK, key))
@@ -151,7 +151,7 @@ class ClueWeb22Corpus:
             yield from (tree.format_id(file_id, record) for record in range(records))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError if fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
         return list(map(self.key_at, random.Random(seed).sample(range(len(self)), n)))
@@ -178,7 +178,7 @@ class ClueWeb22Corpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if a side file tells the opt-outs of all pages."""
+        """True if a side file has the opt-outs of all pages."""
         return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:
@@ -282,11 +282,11 @@ class ClueWeb22Corpus:
         return record.links if record else []
 
     def _url_at_start(self, kind: str, key: str) -> str:
-        """Return the URL that a record names at its beginning; empty where that tells none."""
+        """Return the URL that a record names at its beginning; empty if there is none."""
         return tree.url_at_start(kind, self._files.start(kind, key), key) if kind in self._kinds else ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], tree.Record]) -> tree.Record | None:
-        """Return a document's record of a kind; None where it has none. Raises as :meth:`RecordFiles.read` does."""
+        """Return a document's record of a kind; None if it has none. Raises as :meth:`RecordFiles.read` does."""
         if kind not in self._kinds and tree.split_id(key) is not None:
             return None
         return self._files.read(kind, key, parse, self._most(kind))
@@ -319,5 +319,5 @@ class ClueWeb22Corpus:
 
 
 def _completes(url: str, cut: str) -> bool:
-    """Return whether ``url`` is ``cut``, or what it was before it was cut at its first comma."""
+    """Return whether ``url`` is ``cut``, or its form before it was cut at its first comma."""
     return bool(url) and (not cut or url == cut or url.startswith(f"{cut},"))

@@ -1,4 +1,4 @@
-"""The side file of opt-outs beside a tree: what was said of the uses of its pages, for which the layout has no place.
+"""The side file of opt-outs beside a tree: signals about the uses of its pages, for which the layout has no place.
 
 ``opt_outs.tsv`` begins with a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes":
 9}``. After it come that number of bytes: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by
@@ -98,7 +98,7 @@ class OptOuts:
                 before = key
 
     def _damaged(self, why: str) -> InputError:
-        return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")
+        return InputError(f"CORPUS {self._path}: {why}; get it from the source of the tree, or build the tree again")
 
 
 def _parse(head: bytes, path: Path) -> dict[str, Any] | None:

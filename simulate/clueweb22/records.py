@@ -103,7 +103,7 @@ def _path_in(root: Path, kind: str, file_id: str, suffix: str) -> Path:
 MAX_OPEN: Final = 256
 """Data files kept open at most, each with its offset file."""
 _START, _START_STORED = 512, 1024
-"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
+"""Bytes of a record, and of its compressed form, that are read for its URL alone."""
 
 Record = TypeVar("Record")
 
@@ -119,7 +119,7 @@ class RecordFiles:
     def read(
         self, kind: str, key: str, parse: Callable[[bytes, str], Record], most: int | None = None
     ) -> Record | None:
-        """Return what ``parse`` makes of a document's record; None where it has none, or an empty line in its place.
+        """Return the result of ``parse`` for a document's record; None if it has none, or an empty line in its place.
 
         Raises MissingRecord for a key that is no id, CorruptRecord, and TooLarge for a record of more than ``most``
         bytes.
@@ -136,7 +136,7 @@ class RecordFiles:
             raise CorruptRecord(f"{self._named(kind, key)}: {error}") from error
 
     def start(self, kind: str, key: str) -> bytes:
-        """Return the first bytes of a document's record, uncompressed; none where they cannot be read."""
+        """Return the first bytes of a document's record, uncompressed; none if they cannot be read."""
         stored = self._stored(kind, key, start=_START_STORED)
         try:
             return inflate_start(stored, "gzip", _START) if stored else b""
@@ -144,8 +144,8 @@ class RecordFiles:
             return b""
 
     def _stored(self, kind: str, key: str, most: int | None = None, *, start: int | None = None) -> bytes | None:
-        """Return a record as it lies in the file, or no more than ``start`` bytes of it; None where file or record does
-        not exist. Raises CorruptRecord where the offsets make no sense or point past the end of the data."""
+        """Return a record as it lies in the file, or no more than ``start`` bytes of it; None if file or record does
+        not exist. Raises CorruptRecord if the offsets make no sense or point past the end of the data."""
         place = split_id(key)
         if place is None:
             raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
@@ -167,7 +167,7 @@ class RecordFiles:
         return data.read(end - at if start is None else min(end - at, start), at)
 
     def count(self, kind: str, file_id: str) -> int:
-        """Return how many records a file has; 0 where there is no such file."""
+        """Return how many records a file has; 0 if there is no such file."""
         try:
             return max(0, self._opened(kind, file_id)[1].size // OFFSET_WIDTH - 1)
         except FileNotFoundError:
@@ -190,7 +190,7 @@ def _open(root: Path, kind: str, file_id: str) -> tuple[PreadFile, PreadFile]:
 
 
 FULL_ID_POSITION = 5
-"""Where the id stands in a link as published."""
+"""Place of the id in a link as published."""
 
 _ID_FIELD = "ClueWeb22-ID"
 _OUTLINKS = "outlinks"
@@ -221,7 +221,7 @@ class LinkRecord(NamedTuple):
 
 
 class HtmlRecord(NamedTuple):
-    """A record of kind ``html``; ``date`` is in UTC to the second, None where the record's cannot be read."""
+    """A record of kind ``html``; ``date`` is in UTC to the second, None if the record's cannot be read."""
 
     url: str
     language: str
@@ -242,7 +242,7 @@ def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> L
     """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
-    of a slimmed copy, which the published implementation reads by default: the id comes first, and URL and anchor are
+    of a slimmed copy, which the published implementation reads by default. Its ids come first, and URL and anchor are
     read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
     record = _json_record(data, key)
@@ -259,7 +259,7 @@ def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> L
         ]
     first = next((link.key for link in read if link.key is not None), None)
     if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
-        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
+        raise MalformedRecordError(f"a link in {field} has no id in its place, but {first[:60]!r}")
     return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
 
@@ -284,8 +284,8 @@ def parse_html(data: bytes, key: str) -> HtmlRecord:
 
 
 def url_at_start(kind: str, start: bytes, key: str) -> str:
-    """Return the URL of the document ``key`` that the first bytes of its ``txt`` or ``html`` record name; empty where
-    they do not tell."""
+    """Return the URL of the document ``key`` that the first bytes of its ``txt`` or ``html`` record name; empty if they
+    do not tell."""
     try:
         if kind == HTML:
             fields = _warc_fields(_split_head(start)[0])

@@ -63,9 +63,9 @@ def kinds_held(root: Path) -> tuple[str, ...]:
 
 
 def list_files(root: Path, kinds: Iterable[str]) -> Listing:
-    """Return the files of a tree, by what their names say; whatever else lies in the folders is passed over.
+    """Return the files of a tree, by their names; other files in the folders are ignored.
 
-    Raises InputError where a folder cannot be read, or a file is a link to nothing.
+    Raises InputError if a folder cannot be read, or a file is a link to nothing.
     """
     listing: dict[str, dict[str, FileSizes]] = {}
     try:
@@ -83,7 +83,7 @@ def list_files(root: Path, kinds: Iterable[str]) -> Listing:
 def check_files(root: Path, listing: Listing) -> None:
     """Compare each data file with its offset file.
 
-    Raises InputError that names the first file that is missing or cut short, or the root where no file is held.
+    Raises InputError that names the first file that is missing or cut short, or the root if it holds no file.
     """
     files = [(kind, file_id, sizes) for kind, held in listing.items() for file_id, sizes in held.items()]
     if not files:

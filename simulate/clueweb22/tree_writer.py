@@ -1,9 +1,8 @@
 """The writer of a file tree in the ClueWeb22 layout, one data file of one kind at a time.
 
-Files can be written in any order and by any number of processes: each call writes one data file and its offsets, under
-temporary names that are replaced by the real ones when the file is whole. A data file that exists is therefore complete
-(its offsets are put in place first), which is what a build that was killed resumes from. The bytes are a function of
-the records alone.
+Files can be written in any order and by any number of processes. Each call writes one data file and its offsets under
+temporary names, which are renamed when the file is whole, the offsets first. So a data file that exists is complete,
+and a killed build resumes from these. The bytes are a function of the records alone.
 
 Source of every rule: the dataset's documentation (lemurproject.org, ClueWeb22 document details), as condensed in
 ``clueweb22-format.md``.
@@ -47,7 +46,7 @@ class LinkEnd(NamedTuple):
     url: str
     anchor: str
     boilerplate: bool  # whether the link stands in a header or footer of its page
-    language: str  # empty where the other page is not in the tree
+    language: str  # empty if the other page is not in the tree
     key: str | None
 
 
@@ -57,7 +56,7 @@ def url_hash(url: str) -> str:
 
 
 def next_id(document: tree.DocId, records_per_file: int = tree.RECORDS_PER_FILE) -> tree.DocId:
-    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
+    """Return the id after an id, in the next file if one is full. Raises InputError after a language's last id."""
     language, stream, subdir, file, record = document
     carry, record = divmod(record + 1, records_per_file)
     carry, file = divmod(file + carry, tree.FILES_PER_SUBDIR)
@@ -131,7 +130,7 @@ def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
 def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes]) -> int:
     """Write one data file (``html`` of ``en0000-03``, say) and its offsets; return the number of records.
 
-    Records are compressed each on its own. An existing file is replaced. Raises OSError where the disk does.
+    Records are compressed each on its own. An existing file is replaced. Raises OSError if the disk does.
     """
     data, offsets = tree.data_path(root, kind, file_id), tree.offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +145,7 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
 
 
 def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, int]], subset: str = "A") -> None:
-    """Write what describes the tree: README, version file, and record counts by kind and file id."""
+    """Write the description of the tree: README, version file, and record counts by kind and file id."""
     root.mkdir(parents=True, exist_ok=True)
     _write(root / "README.txt", readme)
     _write(root / f"version_{subset}_1.0", "")  # names the category (``A``, ``B``, ``L``) and version of the tree

@@ -47,7 +47,7 @@ class UrlSource(Protocol):
         """Return the document key of a number: records are numbered in corpus order."""
 
     def url(self, key: str) -> str:
-        """Return the URL of a document. Raises PageError where it cannot be read."""
+        """Return the URL of a document. Raises PageError if it cannot be read."""
 
 
 def filed_form(url: str) -> str:
@@ -60,14 +60,14 @@ def _hash(form: str) -> int:
 
 
 def _digest(files: Sequence[tuple[str, str, int]]) -> str:
-    """Return what an index notes of the corpus state that it was made from."""
+    """Return an index's record of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
 class UrlIndex:
     """The URL index of a corpus, opened for look-ups.
 
-    Raises InputError where the folder holds none, or one of another format or another corpus.
+    Raises InputError if the folder holds none, or one of another format or another corpus.
     """
 
     def __init__(self, folder: Path, source: UrlSource, make: str = indexes.MAKE) -> None:
@@ -90,7 +90,7 @@ class UrlIndex:
 
 
 class IndexSummary(NamedTuple):
-    """Counts of what an index holds, and of what making it took."""
+    """Counts of an index's entries, and of its making."""
 
     documents: int
     unreadable: int  # documents left out because their records are damaged or name no URL
@@ -102,7 +102,7 @@ class IndexSummary(NamedTuple):
 def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
-    Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError where
+    Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError if
     the folder cannot be written.
     """
     files = source.url_files()

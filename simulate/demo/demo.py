@@ -1,7 +1,7 @@
 """The demo web on disk: its place, and its build, once and whole.
 
-A demo web has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
-power-law tail that hardly correlate with influence, pages that link to pages of like influence, and sites that differ.
+A demo web has traits that the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A). In-degrees have a
+power-law tail and hardly correlate with influence, pages link to pages of similar influence, and sites differ.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def demo_paths(folder: Path) -> DemoPaths:
 def ensure_demo(
     root: Path, *, pages: int = PAGES, hosts: int = HOSTS, seed: int = 0, jobs: int | None = None, progress: bool = True
 ) -> DemoPaths:
-    """Return the demo web in a folder of ``root``; build it first where it is not there yet.
+    """Return the demo web in a folder of ``root``; build it first if it is missing.
 
     Of several processes that want it at the same time, one builds and the others wait. ``jobs`` is the number of
-    processes to build with, by default one for each core. Raises InputError for impossible sizes and where the folder
+    processes to build with, by default one for each core. Raises InputError for impossible sizes, and if the folder
     cannot be written.
     """
     folder = root / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
@@ -61,7 +61,7 @@ def build_demo(
 ) -> DemoPaths:
     """Build a demo web in ``to``, which must be absent or empty; it appears there only when it is complete.
 
-    What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
+    Leftovers of a killed build beside it are removed. Parameters and errors as for :func:`ensure_demo`.
     """
     from simulate.demo.sites import SMALLEST_SITE  # once, and not where the web is there already
     from simulate.demo.write import Plan, write_web  # likewise

@@ -52,7 +52,7 @@ class Page:
 class Link(NamedTuple):
     """A link of a page."""
 
-    target: int | None  # number of the page it leads to; None where that is not in the web
+    target: int | None  # number of the page it leads to; None if that is not in the web
     url: str
     anchor: str
 

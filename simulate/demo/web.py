@@ -1,8 +1,8 @@
 """The web as a whole: its sites, their pages, and the links between these.
 
 Within a site: menus, lists, neighbours, related and popular pages. Across sites: links in texts and of home pages.
-Targets are chosen by popularity, whose distribution has a power-law tail, and near the linking page's own quality: the
-assortative mixing that the paper measures (Craw4LLM, section 4.2 and figure 5).
+Targets are chosen by popularity, whose distribution has a power-law tail, and by their likeness to the linking page's
+quality. The paper measures this assortative mixing (Craw4LLM, section 4.2 and figure 5).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Web:
         self.links = _LinkPlanner(seed, self.sites, self.pages).plan()  # by page number
 
     def blocks(self, page: Page) -> list[Block]:
-        """Return what is written on a page: of a copy what its original has, but perhaps for the last paragraph."""
+        """Return the content of a page; a copy has its original's, perhaps without the last paragraph."""
         shown, links = self.pages[page.text_of] if page.text_of != page.number else page, self.links[page.number]
         blocks = self._writer(shown).blocks(links.text, links.listing)
         if page.altered and blocks and blocks[-1].link is None:

@@ -1,10 +1,9 @@
 """The words of the web: patterns of sentences by language, subjects, and words that fit any of them.
 
-A language has a file of patterns: sentences that explain, plain and poor ones, titles from those that promise an
-explanation to those that sell, and what leads to a link. A line of ``subjects.txt`` has a subject's language, things,
-processes and people.
+A language has a file of patterns: explaining, plain and poor sentences, titles from explaining to selling ones, and
+phrases before a link. A line of ``subjects.txt`` has a subject's language, things, processes and people.
 
-Names in braces are drawn anew wherever they stand; ``topic`` and ``theme`` are the page's own thing and process.
+Names in braces are drawn separately at each place; ``topic`` and ``theme`` are the page's own thing and process.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ SUBJECTS: Final = tuple(map(_subject, _read("subjects.txt").splitlines()))
 
 
 class Sentences(dict[str, str]):
-    """Fills patterns; each name not given is drawn anew wherever it occurs."""
+    """Fills patterns; a name that is not given is drawn separately at each place."""
 
     def __init__(self, random: Random, subject: int, **given: str) -> None:
         super().__init__(given)

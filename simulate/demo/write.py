@@ -50,7 +50,7 @@ class _Job(NamedTuple):
 def write_web(plan: Plan, corpus: Path, model: Path, *, jobs: int, progress: bool) -> None:
     """Write a web's file tree to ``corpus`` and its model to ``model``, the same bytes by any number of processes.
 
-    ``progress`` shows a bar on a terminal. Raises InputError where a process is killed, OSError where the disk fails.
+    ``progress`` shows a bar on a terminal. Raises InputError if a process is killed, OSError if the disk fails.
     """
     sites = plan_sites(plan.seed, plan.pages, plan.hosts)
     keys = writer.assign_ids((site.language for site in sites for _ in range(site.size)), _RECORDS_PER_FILE)
@@ -120,7 +120,7 @@ def train_model(path: Path, seed: int) -> None:
 
     Source of the recipe: Li et al. 2024, DataComp-LM, section 4.4: documents known to be good against a sample of the
     crawl, supervised fastText with word bigrams. The crawl is a small web of its own; the good documents are its
-    articles, written anew with more quality. They overlap, so that the scores spread.
+    articles, rewritten with more quality. They overlap, so that the scores spread.
     """
     import fasttext  # for the one process of a build that trains the model
 

@@ -25,7 +25,7 @@ _ENDS: Final = {"key_ends": "key_lengths", "alias_ends": "alias_lengths", "targe
 
 
 def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard) -> dict[str, Any]:
-    """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
+    """Write the columns over all parts, which are gone through twice, and once more if opt-outs are known.
 
     Return counts for the manifest. ``duplicates`` are documents left out because another one has their key; ``counts``
     has records by kind, or by the reason why they are left out. Of ``opt_outs_unknown`` documents the files do not tell
@@ -114,7 +114,7 @@ class _Writer:
     def _write_signals(
         self, parts: Iterable[StoredPart], heard: Heard, columns: Columns, dropped: Sequence[int]
     ) -> None:
-        """Write what has been heard of each document that is held."""
+        """Write the opt-out signals of each held document."""
         number = end = 0
         for part in parts:
             for date in part.column("dates"):

@@ -47,19 +47,19 @@ _LANGUAGES: Final = (field_name("Language"), field_name("WARC-Identified-Content
 class WarcCorpus:
     """A collection of archive files, as :func:`simulate.warcs.files.list_files` finds them; keys are normalised URLs.
 
-    Documents are pages: HTML with status 200, and the texts of ``conversion`` records. Their links come from the HTML
-    or, where there is a WAT file beside the archive file, from that. A link has the key of the document that its URL
-    leads to, redirects followed, and None where the collection holds none: as in the paper, a simulated crawl sees what
-    was sampled, and spends no fetches on what surely was not.
+    Documents are pages: HTML with status 200, and the texts of ``conversion`` records. Their links come from the WAT
+    file beside the archive file or, without one, from the HTML. A link has the key of the document that its URL leads
+    to after redirects, or None if the collection lacks it. As in the paper, a simulated crawl sees the sampled pages,
+    and spends no fetches on others.
 
     The archive of a live crawl is replayed as that crawl saw the web: each URL is a document of its own, redirects come
-    when it is fetched, and what the crawl could not have cannot be had.
+    at its fetch, and documents that failed in the crawl fail again.
 
-    ``index`` is the folder of the index. It is made at the first opening, and brought up to date when files have
-    changed, by ``processes`` processes and with a progress bar. Of a page, no more than ``largest`` bytes are read; a
-    look-up of one that has more raises TooLarge.
+    ``index`` is the folder of the index. ``processes`` processes make it at the first opening, and update it when files
+    have changed, with a progress bar. At most ``largest`` bytes of a page are read; a look-up of a larger page raises
+    TooLarge.
 
-    Raises InputError where there are no files or no pages, and where the index cannot be written.
+    Raises InputError if there are no files or no pages, or if the index cannot be written.
     """
 
     name = "warc"
@@ -100,7 +100,7 @@ class WarcCorpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """Return the page with its html, or text if none is held; outlinks are None where neither HTML nor WAT is."""
+        """Return the page with its html, or text if none is held; outlinks are None without HTML and WAT."""
         number, key, hops = self._reach(key)
         stored = self._content(number, key)
         page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
@@ -123,7 +123,7 @@ class WarcCorpus:
     def text(self, key: str) -> str:
         """Return the page's text in the WET file or a ``conversion`` record, possibly empty.
 
-        Raises MissingRecord where there is neither.
+        Raises MissingRecord if there is neither.
         """
         number, key, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
@@ -141,14 +141,14 @@ class WarcCorpus:
         return ""
 
     def html(self, key: str) -> bytes:
-        """Return the page's HTML in UTF-8. Raises NoHtml where only its text is held."""
+        """Return the page's HTML in UTF-8. Raises NoHtml if only its text is held."""
         number, at, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
         return self._html(number, self._content(number, at)).data
 
     def outlinks(self, key: str) -> list[Link]:
-        """Return the page's links in page order; empty where neither HTML nor WAT is held."""
+        """Return the page's links in page order; empty without HTML and WAT."""
         number, at, _ = self._reach(key)
         if (links := self._wat_links(number, at)) is not None:
             return links
@@ -166,7 +166,7 @@ class WarcCorpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if the files tell the opt-outs of all documents: they hold the heads of all responses."""
+        """True if the files have the opt-outs of all documents: they hold the heads of all responses."""
         return not self._index.manifest["opt_outs_unknown"]
 
     def __contains__(self, key: object) -> bool:
@@ -186,7 +186,7 @@ class WarcCorpus:
         return map(self._key_at, range(len(self)))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError if fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.given}: holds {len(self)} documents; {n} cannot be drawn")
         return list(map(self._key_at, random.Random(seed).sample(range(len(self)), n)))
@@ -212,7 +212,7 @@ class WarcCorpus:
                 raise InputError(f"CORPUS {self.given}: {faults[part]}")
 
     def check(self) -> None:
-        """Raise InputError where files have come, gone or changed since the corpus was opened."""
+        """Raise InputError if files have come, gone or changed since the corpus was opened."""
         given, _, _, options, _ = self._opened_with
         if state_digest(list_files(given), options) != self._index.manifest["digest"]:
             raise InputError(f"CORPUS {given}: has changed since it was indexed; run {self._make}")
@@ -231,8 +231,8 @@ class WarcCorpus:
     def resolve(self, url: str) -> str | None:
         """Return the key of the document at a URL, or with a WARC-TREC-ID.
 
-        Forgiven is what :func:`~crawl4llm.base.urls.lookup_form` forgives, and a missing scheme. Redirects, revisits
-        and, where they are indexed, canonical links are followed.
+        It accepts the variants of :func:`~crawl4llm.base.urls.lookup_form`, and a missing scheme. It follows redirects,
+        revisits and indexed canonical links.
         """
         if "://" in url:
             return self._at(normalise_url(url))
@@ -264,7 +264,7 @@ class WarcCorpus:
         return None
 
     def _named(self, filed: int, name: str, field: Name) -> str | None:
-        """Return the first document whose record has a name in a field; ``filed`` is what the index files it under."""
+        """Return the first document whose record has a name in a field; ``filed`` is its key in the index."""
         for number in self._index.named(filed):
             key = self._index.key(number)
             try:
@@ -279,7 +279,7 @@ class WarcCorpus:
     def _reach(self, key: str) -> tuple[int, str, tuple[str, ...]]:
         """Return the page at a key, its own key, and all keys to which redirects lead until there, in a replay.
 
-        Raises MissingRecord, and NoPage where the crawl had none.
+        Raises MissingRecord, and NoPage if the crawl had none.
         """
         at, hops = key, tuple[str, ...]()
         while (number := self._index.find(at)) is None:
@@ -293,7 +293,7 @@ class WarcCorpus:
         return number, at, hops
 
     def _html(self, number: int, stored: StoredRecord) -> Html:
-        """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""
+        """Return the HTML in a record or, if it has none, in the record to which it refers."""
         try:
             if self._index.kind(number) != REVISITED:
                 return html_of_record(stored, self._largest)
@@ -325,7 +325,7 @@ class WarcCorpus:
         return stored
 
     def _wat_links(self, number: int, key: str) -> list[Link] | None:
-        """Return the links in the WAT file; None if there is none, or it does not have the page."""
+        """Return the links in the WAT file; None if the file is missing or does not have the page."""
         place, wat = self._index.links_place(number), self._files[self._index.place(number).file][2]
         if wat is None or not place.length:
             return None

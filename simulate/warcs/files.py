@@ -22,7 +22,7 @@ from crawl4llm.warc import begins_like_archive
 from simulate.warcs.part import FAILED, PartColumns
 
 _ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
-"""``.open``: not finished, as crawlers name what they still write."""
+"""``.open``: unfinished, as crawlers name files that they still write."""
 _NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _MOST_LISTED: Final = 1_000_000
@@ -59,18 +59,18 @@ class Collection(NamedTuple):
     root: Path
     files: list[WarcFile]
     replay: bool = False
-    """Whether all of them are of live crawls; the logs of what those could not have are among the files."""
+    """True if all of them are of live crawls; the logs of failures of those are among the files."""
 
 
 def list_files(given: str | Path) -> Collection:
     """Return the files of a collection: a file, a folder with all below it, a glob pattern, or a list of paths.
 
-    A file is an archive file where its name ends like one's, or it begins like one; any other is a list of paths, one
-    a line, ``#`` comments, gzip or not, relative to the list's folder. A WET file belongs to the archive file that it
-    was made from (in the same folder, or in ``warc`` next to its ``wet``), and is one itself where that is not there.
-    Hidden files are passed over in folders.
+    A file is an archive file if its name or its first bytes are those of one. Any other file is a list of paths
+    relative to the list's folder, one per line, with ``#`` comments, gzip or not. A WET file belongs to the archive
+    file that it was made from (in the same folder, or in ``warc`` next to its ``wet``); without that it is an archive
+    file itself. Hidden files in folders are ignored.
 
-    Raises InputError where nothing is found.
+    Raises InputError if nothing is found.
     """
     path = _absolute(given_path(given))
     folders = _Folders()
@@ -236,15 +236,15 @@ def _name(root: Path, path: Path | None) -> str | None:
 
 _NEVER_ASKED_FOR: Final = {FRONTIER_FULL, HOST_FULL, OPT_OUT}
 _REDIRECTED: Final = "redirected"
-"""The outcome of what the archive has redirects of, as it has of those on the way to a page."""
+"""The outcome of documents whose redirects are in the archive, like those on the way to a page."""
 _COUNT: Final = "not_had"
 
 
 def failures_of(folder: Path) -> Path | None:
-    """Return the log of failures of the live crawl that wrote the archive files in a folder; None where it was none.
+    """Return the log of failures of the live crawl that wrote the archive files in a folder; None if no live crawl did.
 
-    On the archive alone links to what failed would lead nowhere; the crawl took them from its frontier, and so does a
-    simulation.
+    Without the log, links to failed documents would lead nowhere. The crawl took these documents from its frontier, and
+    so does a simulation.
     """
     run = folder.parent
     log = run / FAILURES
@@ -257,7 +257,7 @@ def is_failures(name: str) -> bool:
 
 
 def scan_failures(path: Path) -> PartColumns:
-    """Index a log of failures. Raises OSError where it cannot be read; lines cut short are counted as damaged."""
+    """Index a log of failures. Raises OSError if it cannot be read; lines cut short are counted as damaged."""
     part = PartColumns()
     offset = 0
     with open_input(path) as lines:
@@ -273,11 +273,11 @@ def scan_failures(path: Path) -> PartColumns:
 
 
 def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
-    """Return the crawl's failure of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
+    """Return the crawl's failure of a document. Raises MissingRecord, and CorruptRecord if the log has changed."""
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:
-        raise MissingRecord(f"{path}: is gone since it was indexed; run {make}") from None
+        raise MissingRecord(f"{path}: was removed after indexing; run {make}") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run {make}")
     why = (

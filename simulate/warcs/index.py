@@ -59,7 +59,7 @@ _ALIASES: Final = ("alias_forms", "alias_numbers", "aliases", "alias_ends")
 
 
 class WarcIndex:
-    """An index, opened. Raises InputError where the folder holds none, or one of another format."""
+    """An index, opened. Raises InputError if the folder holds none, or one of another format."""
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
@@ -106,7 +106,7 @@ class WarcIndex:
         return texts[number] - 1 if len(texts) and texts[number] else None
 
     def signals(self, number: int) -> str:
-        """Return what is known, without the page's HTML, of the uses that a document may be put to: one line, as
+        """Return the known signals about the uses of a document, without those in its HTML: one line, as
         :func:`crawl4llm.optouts.said.as_text` has it."""
         said = self._columns["said"]
         at = bisect_left(said, number)

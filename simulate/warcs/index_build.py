@@ -29,13 +29,13 @@ class IndexOptions(NamedTuple):
     """The options that decide, beside the files, on the content of an index."""
 
     canonical_links: bool = False
-    """Whether a page is also found under the URL that its canonical link names; indexing then takes half as long again.
+    """True to find a page also under the URL of its canonical link; indexing then takes half as long again.
 
     Only links in the first 16 KiB of a page that is not compressed are seen.
     """
 
     def identity(self) -> tuple[str, bool]:
-        """Return what digests of a collection have of it: of several pages with one URL, the first is held."""
+        """Return its contribution to a collection's digest: of several pages with one URL, the first is held."""
         return "first", self.canonical_links
 
     def differing(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class IndexSummary(NamedTuple):
 
 
 def _killed(collection: Collection, options: IndexOptions) -> str:
-    """Return what is said of a process that was killed. Other commands than ``corpus index`` make indexes too."""
+    """Return the error for a killed process. Other commands than ``corpus index`` make indexes too."""
     command = index_command(collection.given, "--jobs", 1, **options.differing())
     return f"an indexing process was killed; if memory ran out, index with fewer processes: {command}"
 
@@ -79,7 +79,7 @@ def build_warc_index(
 ) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of the collection, with a progress bar.
 
-    Files are read in the tasks of ``executor``. Raises InputError where the folder cannot be written, a file cannot be
+    Files are read in the tasks of ``executor``. Raises InputError if the folder cannot be written, a file cannot be
     read, or no document is found.
     """
     digest = state_digest(collection, options)
@@ -214,7 +214,7 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
 
 
 def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
-    """Return what all files have heard of opt-outs."""
+    """Return the opt-out signals of all files."""
     roots = {job.of.file.name: job.of.root for job in jobs}
     reader = RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)
 

@@ -1,4 +1,4 @@
-"""Opt-outs in archive files: what is noted of them when a file is indexed, and the signals of documents made of that.
+"""Opt-outs in archive files: notes on them when a file is indexed, and the signals of documents from these notes.
 
 Noted are the signals in the heads of pages, those in the metadata records of this project's archives, and where files
 of sites lie: robots.txt and tdmrep.json. The HTML of pages is not read for the index; :class:`simulate.warcs.corpus`
@@ -73,7 +73,7 @@ class Notes:
         self.lines: list[str] = []
         """JSON: ``[URL, date, signals]`` of a page, ``[purpose, site, date, offset, length, crawler]`` of a file."""
         self.unknown = 0
-        """Documents of which the file does not tell what was said in their heads, or by their sites."""
+        """Documents without recorded signals of their heads or sites."""
         self._ours = self._is_known = False
         self._crawler = ""
         self._files: dict[bytes, list[object]] = {}
@@ -127,7 +127,7 @@ class Notes:
 
 
 def heard_of(file: str, lines: Iterable[bytes], read: Read) -> Iterator[OfPage | OfSite]:
-    """Yield what the notes of a file say; a record of a site's file that cannot be read says nothing."""
+    """Yield the signals in the notes of a file; an unreadable record of a site's file has none."""
     for line in lines:
         note = json.loads(line)
         if len(note) == len(OfPage._fields):
@@ -141,7 +141,7 @@ def heard_of(file: str, lines: Iterable[bytes], read: Read) -> Iterator[OfPage |
 
 
 def read_site_file(stored: StoredRecord, purpose: str, site: str, date: str, crawler: str) -> OfSite | None:
-    """Return what an archived answer for a site's file says; None if that is nothing, or it cannot be read."""
+    """Return the signals in an archived answer for a site's file; None without any, or if it is unreadable."""
     record, http, data, _ = stored
     if http is None:
         return None

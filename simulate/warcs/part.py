@@ -12,16 +12,16 @@ from crawl4llm.base.urls import lookup_form
 from simulate.indexes import Code, PartIdentity, part_bytes
 
 FORMAT: Final = 4
-"""Version of all files of the index; one of another version is made anew."""
+"""Version of all files of the index; files of another version are rebuilt."""
 HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
 """Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own
 revisits), documents that a crawl could not have."""
 
 DOCUMENT_COLUMNS: Final[Mapping[str, Code]] = {"offsets": "Q", "lengths": "Q", "kinds": "B"}
 TEXT_COLUMNS: Final[Mapping[str, Code]] = {"text_offsets": "Q", "text_lengths": "Q"}
-"""Where the text of each document lies in the WET file."""
+"""Place of each document's text in the WET file."""
 LINK_COLUMNS: Final[Mapping[str, Code]] = {"link_offsets": "Q", "link_lengths": "Q"}
-"""Where the links of each document lie in the WAT file."""
+"""Place of each document's links in the WAT file."""
 COLUMNS: Final[Mapping[str, Code]] = {
     **DOCUMENT_COLUMNS,
     **TEXT_COLUMNS,
@@ -55,7 +55,7 @@ class PartColumns:
         self.columns: dict[str, array[int]] = {name: array(code) for name, code in COLUMNS.items()}
         self.counts: Counter[str] = Counter()
         self.opt_outs_unknown = 0
-        """Documents of which the file does not tell what was said of their uses."""
+        """Documents whose opt-out signals the file does not have."""
 
     def __len__(self) -> int:
         return len(self.columns["offsets"])

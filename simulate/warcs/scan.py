@@ -1,9 +1,9 @@
-"""The scan of one archive file: its records that are documents, those that lead to others, and counts of the rest.
+"""The scan of one archive file: its documents, its records that lead to other records, and counts of the rest.
 
-A document is a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP head (as in ClueWeb22), or a
-``resource`` (6.4), of an HTML media type; or a ``conversion`` (6.8) to plain text, of which only the text is held.
-Aliases are redirects (RFC 9110, 15.4), revisits of another URL's page (ISO 28500:2017, 6.7) and, where they are wanted,
-canonical links (RFC 6596). In an archive of this project a revisit is a page that was crawled, and so a document.
+A document is a record of an HTML media type: a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP
+head (as in ClueWeb22), or a ``resource`` (6.4). A ``conversion`` (6.8) to plain text is a document too, with its text
+alone. Aliases are redirects (RFC 9110, 15.4), revisits of another URL's page (ISO 28500:2017, 6.7) and, if wanted,
+canonical links (RFC 6596). In an archive of this project a revisit is a crawled page, and so a document.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Source(NamedTuple):
 
     path: Path
     points: Path
-    """Where its entry points go, if it is compressed as a whole."""
+    """File for its entry points, if it is compressed as a whole."""
 
 
 def scan_part(
@@ -87,7 +87,7 @@ class _Collector:
         self.collect(())
 
     def collect(self, frames: Iterable[Frame]) -> None:
-        """Take the records of the archive file; what was collected before is dropped."""
+        """Take the records of the archive file; earlier collections are dropped."""
         self.part = PartColumns()
         self._by_name: dict[bytes, int] = {}
         self._ours = False
@@ -150,7 +150,7 @@ class _Collector:
         return self._add_document(frame, record, HTML, key)
 
     def _note(self, frame: Frame, record: Record, purpose: bytes) -> None:
-        """Note what a record says of the file that it begins, or of opt-outs without being a document."""
+        """Record the facts in a record about the file that it begins, or about opt-outs without being a document."""
         if record.kind == "warcinfo":
             self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
             self._notes.warcinfo(frame, record, ours=self._ours)
@@ -172,7 +172,7 @@ class _Collector:
         return {HTML: PAGE, TEXT: PLAIN_TEXT, REVISITED: REVISIT}[kind]
 
     def _add_revisit(self, key: str, record: Record) -> str:
-        """Add an alias to the page that the record names or, where it names none, to the one with the same payload."""
+        """Add an alias to the page that the record names or, if it names none, to the page with the same payload."""
         original = record.fields.get(REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
         if original:
             self._add_alias(key, normalise_url(original))

@@ -116,12 +116,12 @@ def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"STORAGE": "", "CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER is set, and STORAGE is not"),
+        ({"STORAGE": "", "CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER is set without STORAGE"),
         ({"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 1}, "SIMULATION_OWNER_DELAY"),
         ({"JOBDIR": "job"}, "JOBDIR"),
         ({"NEAR_DUPLICATES": "follow"}, "NEAR_DUPLICATES"),
         ({"URL_WORTHLESS_PAGES": 20}, "URL_ALIAS_PAIRS in batch order"),
-        ({"URL_POLICY": "link"}, "URL_POLICY link goes by all that was crawled"),
+        ({"URL_POLICY": "link"}, "URL_POLICY link learns from all crawled pages"),
         ({"CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER valkey://127.0.0.1:1/0"),
         ({"STORAGE": "file:///nowhere/at/all"}, "there is no such directory"),
     ],
@@ -137,7 +137,7 @@ def test_a_corpus_that_tells_no_urls(tmp_path: Path) -> None:
     own = {"CORPUS": "own_corpus.OwnCorpus", "SCORER": "graph_corpus.NumberScorer", "CRAWL_SEEDS": 3}
     storage = storage_at(tmp_path / "storage")
     refused = crawl(None, tmp_path / "out", CRAWL_MAX_PAGES=10, **own, **storage)
-    assert "CRAWL_PARTITIONS = 16 needs a corpus that tells the URL of a key" in error_of(refused)
+    assert "CRAWL_PARTITIONS = 16 needs a corpus that knows the URL of a key" in error_of(refused)
     assert (
         crawl(None, tmp_path / "out", CRAWL_MAX_PAGES=10, **own, **{**storage, "CRAWL_PARTITIONS": 1}).returncode == 0
     )
@@ -147,5 +147,5 @@ def test_a_folder_with_something_else(demo_web: Web, tmp_path: Path) -> None:
     storage = storage_at(tmp_path / "storage")
     (tmp_path / "storage/thesis.txt").write_text("of years")
     refused = crawl(demo_web, tmp_path / "out", CRAWL_MAX_PAGES=10, **storage)
-    assert "holds something else than a crawl" in error_of(refused)
+    assert "holds something other than a crawl" in error_of(refused)
     assert [path.name for path in (tmp_path / "storage").iterdir()] == ["thesis.txt"]

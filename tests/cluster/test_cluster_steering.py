@@ -115,7 +115,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
             for host in BLOCKED:
                 assert asked(host) > 2
                 done = block(storage, domain(host))
-                assert "each worker heeds it" in done.stdout, done.stderr
+                assert "each worker applies it" in done.stdout, done.stderr
             time.sleep(LEASE)
             blocked_at = time.monotonic()
             eventually(lambda: all(asked(host, blocked_at) > 5 for host in HOSTS if host not in BLOCKED), 120)

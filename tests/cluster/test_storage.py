@@ -142,7 +142,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Answers]]:
     ("status", "code", "said"),
     [
         (403, "AccessDenied", "refuses these credentials"),
-        (403, "RequestTimeTooSkewed", "clock is not the storage's"),
+        (403, "RequestTimeTooSkewed", "clock differs from the storage's"),
         (507, "InsufficientStorage", "it is full"),
         (403, "QuotaExceeded", "it is full"),
     ],
@@ -162,7 +162,7 @@ def test_buckets_that_refuse(status: int, code: str, said: str, answers: type[_A
 
 def test_a_bucket_that_overwrites_is_found_out(answers: type[_Answers], demo_web: Web, tmp_path: Path) -> None:
     refused = crawl(demo_web, tmp_path / "out", CRAWL_MAX_PAGES=10, STORAGE="s3://crawls/a", CRAWL_PARTITIONS=4)
-    assert "STORAGE s3://crawls/a overwrites what is there: it does not know conditional writes" in error_of(refused)
+    assert "STORAGE s3://crawls/a overwrites existing objects, because it lacks conditional writes" in error_of(refused)
     assert {path.rpartition("/")[2] for path in answers.kept} == {"seeds.txt", "crawl.json"}
 
 

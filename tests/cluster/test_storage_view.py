@@ -68,4 +68,4 @@ def test_commands_take_a_storage_as_they_take_a_folder(url: str, demo_web: Web, 
     checked = json.loads(output("archive", "check", url, "--json"))
     assert (checked["documents"], checked["files"]) == (90, compacted["files"])
     assert exported(url, "of-compacted") == texts
-    assert "what is in a storage is not changed; merge it first" in error_of(scrapy("archive", "repair", url))
+    assert "this command does not change a storage; merge it first" in error_of(scrapy("archive", "repair", url))

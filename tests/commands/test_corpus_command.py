@@ -208,9 +208,9 @@ def test_damage_is_one_line(project: Project) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ([], "say what to do: one of show, sample, "),
-        (["dance"], "dance is not known; say what to do: one of show, sample, "),
-        (["sampel"], "sampel is not known (did you mean sample?); say what to do: one of show, sample, "),
+        ([], "give an action: one of show, sample, "),
+        (["dance"], "dance is not known; give an action: one of show, sample, "),
+        (["sampel"], "sampel is not known (did you mean sample?); give an action: one of show, sample, "),
         (["show"], "usage: scrapy corpus show ID-or-URL"),
         (["show", KEY, KEY], "usage: scrapy corpus show ID-or-URL"),
         (["sample", "5"], "usage: scrapy corpus sample"),

@@ -171,7 +171,7 @@ def test_a_killed_crawl(demo_web: Web, place: Path) -> None:
     process.kill()
     process.wait()
     told = evaluated(place, place / "killed")
-    assert "was not finished: it still runs or was killed" in told.notes[0]
+    assert "was not finished: it is running or was killed" in told.notes[0]
     (row,) = rows(told, "runs")
     assert 0 < row["Crawled"] == len(crawl_log(place / "killed")) < row["Wanted"] == 1400
 

@@ -46,6 +46,9 @@ def test_commands_about_a_crawl(folder: Path, demo_web: Web) -> None:
     assert [document["score"] for document in frontier["best"]] == sorted(
         (document["score"] for document in frontier["best"]), reverse=True
     )
+    for path in ("job", "run"):
+        report = told("report", folder / path, cwd=folder)
+        assert (report["simulation"], "refused_in_all" in report) == (str(demo_web.corpus), True)
     assert told("frontier", folder / "job", "--verify", cwd=folder)["sound"] is True
     assert told("archive", "check", folder / "run", cwd=folder)["documents"] == 60
     exported = told("export", folder / "run", "--out", folder / "exported", cwd=folder)
@@ -56,7 +59,8 @@ def test_an_evaluation_is_its_report(folder: Path, demo_web: Web) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra evaluation")
     report = told("evaluate", folder / "run", "--out", folder / "report", cwd=folder)
     assert report == json.loads((folder / "report/report.json").read_text())
-    assert report["verdict"][0].startswith("One policy, influence: give runs of others")
+    assert report["verdict"][-1].startswith("One policy, influence: give runs of others")
+    assert report["sections"][0]["id"] == "quarter"
 
 
 def test_an_error_is_part_of_it(folder: Path, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_the_same_files_of_whatever_sources(sources: Path, tmp_path: Path) -> No
     assert lists.returncode == 0, lists.stderr
     assert lists.stdout.splitlines()[0].startswith("urls    300 of 900 read")
     assert lists.stdout.splitlines()[1] == (
-        "left out 1 an answer of status 4xx or 5xx, 1 no CDXJ entry with a URL, 1 no URL; the first: "
-        f"{tmp_path}/some.cdxj.gz, line 302: an answer of status 4xx or 5xx"
+        "left out 1 a response with status 4xx or 5xx, 1 no CDXJ entry with a URL, 1 no URL; the first: "
+        f"{tmp_path}/some.cdxj.gz, line 302: a response with status 4xx or 5xx"
     )
     made = {name: (tmp_path / name / "urls.known").read_bytes() for name in ("rows", "columns", "lists")}
     assert made["rows"] == made["columns"] == made["lists"]

@@ -249,7 +249,7 @@ def refused(runs: list[Path], target: Path, tmp_path: Path) -> Callable[..., str
 def test_a_run_without_text(refused: Callable[..., str], demo_web: Web, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     assert crawl(demo_web, bare, CRAWL_MAX_PAGES=40, WARC_ENABLED=0).returncode == 0
-    said = f"{bare}: has no texts, as it has no archive (warc/index.cdxj); was WARC_ENABLED off?"
+    said = f"{bare}: has no texts, because it has no archive (warc/index.cdxj); was WARC_ENABLED off?"
     assert refused(bare) == said
 
 
@@ -279,7 +279,7 @@ def test_fewer_tokens_than_asked(refused: Callable[..., str], runs: list[Path]) 
 
 def test_a_target_that_is_shared_with_a_run(refused: Callable[..., str], runs: list[Path]) -> None:
     for shared in (runs[0], runs[0] / "warc", runs[0].parent):
-        assert f"--target {shared}: is shared with the run {runs[0]}" in refused(runs[0], target=shared)
+        assert f"--target {shared}: shares texts with the run {runs[0]}" in refused(runs[0], target=shared)
 
 
 def test_a_gpu_that_is_not_there(runs: list[Path], target: Path, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listed]:
         try:
             wait_for(lambda: sum(one.host == "www.noisy.test" for one in read_log(web.log_file)) > 3)
             blocked.unlink()
-            wait_for(lambda: "the list as it was before holds" in log.read_text())
+            wait_for(lambda: "the earlier list stays in force" in log.read_text())
             changed = folder / "changed"
             changed.write_text(THEN)
             os.utime(changed, (0, 0))
@@ -128,7 +128,7 @@ def test_what_is_wrong_is_a_line_of_the_log(listed: Listed) -> None:
     path = listed.folder / "spam.txt"
     said = [line.partition("] ")[2] for line in listed.log.splitlines() if "BLOCKLISTS" in line]
     assert said[1:] == [
-        f"ERROR: BLOCKLISTS {path} cannot be read: No such file or directory; the list as it was before holds",
+        f"ERROR: BLOCKLISTS {path} cannot be read: No such file or directory; the earlier list stays in force",
         f"INFO: BLOCKLISTS {path}: 3 domains",
     ]
     assert said[0] == f"WARNING: BLOCKLISTS {path}: left out line 3 ('no domain' is not one domain)"

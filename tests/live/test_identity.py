@@ -78,7 +78,8 @@ def test_the_live_profile_asks_who_runs_it(tmp_path: Path) -> None:
     seeds.write_text("http://127.0.0.1:9/\n")
     args = ["crawl", "influence", "-a", f"seeds={seeds}", "-s", f"SCORER={SCORER}", "-s", f"OUTPUT_DIR={tmp_path}/run"]
     result = scrapy(*args, env={"SCRAPY_PROJECT": "live"})
-    assert error_of(result).startswith("USER_AGENT = 'crawl4llm' has no URL or mail address of who runs the crawl; set")
+    said = "USER_AGENT = 'crawl4llm' has no URL or mail address of the crawl's operator; set"
+    assert error_of(result).startswith(said)
     assert result.stdout == ""
     assert not (tmp_path / "run").exists()
 

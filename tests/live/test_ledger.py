@@ -142,7 +142,7 @@ def test_each_refusal_names_the_rule_and_the_record(ran: Ran) -> None:
         "own/private/?query": "disallow: /private/",
         "own/to-private": f"disallow: /private/, for {ran.url('own/private/other')}",
         "moving/private/page": "disallow: /private/",
-        "broken/page": f"{ran.sites['broken']}/robots.txt cannot be had",
+        "broken/page": f"{ran.sites['broken']}/robots.txt is unavailable",
         "refusing/401": "HTTP 401",
         "refusing/402": f"HTTP 402, {PRICE_SAID}",
         "refusing/404": None,
@@ -201,4 +201,4 @@ def test_report_counts_refusals_apart(ran: Ran) -> None:
     assert of_output.splitlines()[-1].startswith("in all ") or "links that were not followed" in of_output
     moved_away = scrapy("report", str(ran.job), "-s", f"OUTPUT_DIR={ran.job}")
     assert moved_away.returncode == 0, moved_away.stderr
-    assert "\nwhat was not fetched is not counted: " in moved_away.stdout
+    assert "\ndocuments that were not fetched are not counted: " in moved_away.stdout

@@ -225,7 +225,7 @@ def test_archived_pages_are_marked(crawls: dict[bool, Crawled]) -> None:
     assert crawls[True].signals[f"{site}/closed/a"] == "tdmrep.json * /closed/ tdm-reservation 1"
     assert of[True]["usage"] == "header * page Content-Usage train-ai=n"
     assert all(from_text(text) for text in of[True].values())
-    for fetch, word in ((False, "not fetched, or not kept"), (True, "noted, not to be exported")):
+    for fetch, word in ((False, "not fetched, or not kept"), (True, "recorded, and left out of exports")):
         assert word in crawls[fetch].warcinfo
 
 

@@ -429,7 +429,7 @@ def test_failures_that_cannot_be_true(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     copies = Copies("foo", RobotsStore(tmp_path / "gone"))
-    assert ["is not used any more" in line for line in caplog.messages] == [True]
+    assert ["is no longer used" in line for line in caplog.messages] == [True]
     assert not (tmp_path / "gone").exists()
     copies.answered(SITE, FILE)
     assert may(copies) is False
@@ -444,7 +444,7 @@ def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(30):
         copies.answered(f"http://{number}.example", os.urandom(3000))
     copies.answered(SITE, FILE)
-    assert ["is not used any more" in line for line in caplog.messages] == [True]
+    assert ["is no longer used" in line for line in caplog.messages] == [True]
     assert may(copies) is False
     copies.store.close()
 

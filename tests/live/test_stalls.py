@@ -30,8 +30,8 @@ def test_a_stall_is_said_once_a_minute(tmp_path: Path) -> None:
     frontier.owners.occupy("4.example")
     assert stalls.line(29) is None
     assert stalls.line(31) == (
-        "Nothing fetched for 31 s: 4 documents wait; of their owners 2 wait (the first 69 s more), "
-        "0 may be asked, 2 are being asked, 1 are parked"
+        "Nothing fetched for 31 s: 4 documents wait. Of their owners, 2 wait (the first 69 s more), "
+        "0 are ready for a request, 2 have one in flight, 1 are parked"
     )
     assert stalls.line(32) is None
     assert stalls.line(90) is None

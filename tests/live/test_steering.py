@@ -177,7 +177,7 @@ def test_what_is_wrong_is_one_line_and_what_held_before_holds(steered: Steered) 
     assert error_of(steered.broken) == wrong
     said = [line for line in steered.logs[0].splitlines() if "delay must be" in line]
     assert len(said) == 1
-    assert said[0].endswith(f"{wrong}; what it said before holds")
+    assert said[0].endswith(f"{wrong}; the earlier instructions stay in force")
     assert not any("Traceback" in log for log in steered.logs)
 
 

@@ -327,7 +327,7 @@ def test_what_cannot_be_loaded_is_refused(tmp_path: Path, path: str, told: str) 
 def test_a_crawl_by_several_workers_has_none_of_somebody_elses(tmp_path: Path) -> None:
     given = {"CORPUS": "demo", "CRAWL_PARTS": "own_parts.Own", "STORAGE": f"file://{tmp_path}/storage"}
     said = error_of(crawl(None, tmp_path / "run", **given))
-    assert said == "STORAGE cannot be had with the part own_parts.Own; leave one of them out"
+    assert said == "STORAGE cannot be combined with the part own_parts.Own; leave one of them out"
 
 
 def test_what_a_part_goes_by_is_of_the_crawl_and_checked_at_resume(demo_web: Web, tmp_path: Path) -> None:

@@ -409,7 +409,7 @@ def test_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--from", "source"], "say where to build: --to DIR"),
+        (["--from", "source"], "give the folder to build in: --to DIR"),
         (["--from", "no-such", "--to", "tree"], "no-such"),
         (["--from", "source", "--to", "file"], "file: not a folder"),
         (["--from", "source", "--to", "tree", "--manifest", "none"], "--manifest none: cannot be read"),

@@ -196,7 +196,7 @@ def test_ranks_write_over_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("out", "words"),
     [
-        (None, "say where to write: --out FILE"),
+        (None, "give the file to write: --out FILE"),
         ("missing/ranks.tsv", "is no folder"),
         ("folder", "exists already"),
         ("/", "exists already"),

@@ -147,7 +147,7 @@ def test_a_damaged_side_file_is_told_when_a_crawl_begins(tree: Path, data: bytes
     path, whole = tree / NAME, (tree / NAME).read_bytes()
     path.write_bytes(data)
     try:
-        with pytest.raises(InputError, match=f"{path}: .*; take it from where the tree comes from"):
+        with pytest.raises(InputError, match=f"{path}: .*; get it from the source of the tree"):
             ClueWeb22Corpus(tree).check()
     finally:
         path.write_bytes(whole)

@@ -57,13 +57,13 @@ def test_a_crawl_and_what_looks_at_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("no_such_package.Corpus", "there is no such file, and no such class (No module named 'no_such_package')"),
+        ("no_such_package.Corpus", "no file or class has this name (No module named 'no_such_package')"),
         (
             "own_corpus.Nothing",
-            "there is no such file, and no such class (module 'own_corpus' has no attribute 'Nothing')",
+            "no file or class has this name (module 'own_corpus' has no attribute 'Nothing')",
         ),
         ("own_corpus.LinksOnly", "is no corpus class: it lacks from_options, page, text, html, is_key, keys, sample"),
-        ("pages.warc", "there is no such file, and no such class (No module named 'pages')"),
+        ("pages.warc", "no file or class has this name (No module named 'pages')"),
     ],
 )
 def test_what_is_no_corpus_is_one_line(path: str, why: str) -> None:

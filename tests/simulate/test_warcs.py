@@ -585,7 +585,7 @@ def test_a_file_that_vanished_or_changed_meanwhile(opened: Callable[..., WarcCor
             look_up(url_of(1))
     file.unlink()
     corpus.close()
-    with pytest.raises(MissingRecord, match=r"a\.warc\.gz: is gone since it was indexed; run .*scrapy corpus index -s"):
+    with pytest.raises(MissingRecord, match=r"a\.warc\.gz: was removed after indexing; run .*scrapy corpus index -s"):
         corpus.page(url_of(1))
     file.write_bytes(data)
     assert corpus.page(url_of(1)).html == html_of(1)

@@ -221,7 +221,7 @@ def test_strangers_policies(place: Path, track: Path, held: Path) -> None:
     assert error_of(result) == (
         "policy peeks failed on small, seed set 0: it reads the page "
         + error_of(result).partition("reads the page ")[2].split(" ")[0]
-        + " before its fetch; a policy that does says looks_ahead = True (3 policies failed)"
+        + " before its fetch; such a policy must set looks_ahead = True (3 policies failed)"
     )
     failures = {failure["policy"]: failure["error"] for failure in results(out)["failures"]}
     assert failures["dies"] == "its process ended with status 7"
@@ -339,7 +339,7 @@ def test_what_cannot_be_used(place: Path, track: Path, held: Path, small: DemoPa
     assert "two webs have one name" in error(file({**good, "webs": [*good["webs"], *good["webs"]]}))
     assert "give a larger web, or a track file with fewer seeds" in error(file({**good, "seeds": 61}))
     few = ("--contest-web", small.corpus, "-s", f"SCORER_MODEL={small.model}", "--half", "tuning")
-    assert "has 12 hosts, and with fewer than 20 there is no half to tune on" in error(track, *few)
+    assert "has 12 hosts, but tuning on a half needs 20" in error(track, *few)
     assert "--policies nowhere.py cannot be read" in error(track, "--policies", "nowhere.py")
     assert "cannot be loaded" in error(track, "--policies", "linkk")
     assert "two are called link" in error(track, "--policies", "link,link")

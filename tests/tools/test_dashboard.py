@@ -63,6 +63,7 @@ def test_a_jobdir_is_shown_with_its_frontier_and_texts(finished: Path) -> None:
                 break
         text = read(f"{url}text?{shown['best'][0]['offset']}")["text"]
     check(shown, finished / "run")
+    assert shown["jobdir"] is True
     assert (shown["runs"], shown["reason"], shown["threshold"]) == (False, "max_pages", 0.5)
     assert {row["reason"] for row in shown["ended"]} >= {"frontier_full"}
     frontier = shown["frontier"]

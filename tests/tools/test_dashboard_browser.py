@@ -1,6 +1,6 @@
 """The dashboard in a real browser, headless Chromium: of a crawl that runs, is killed, and of hostile files.
 
-With ``SCREENSHOTS=1`` in the environment it also makes the pictures of docs/dashboard.md.
+With ``SCREENSHOTS=1`` in the environment, as ``make figures`` sets it, it also takes the pictures of docs/dashboard.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytest.importorskip("selenium_axe_python", reason="needs the extra test")
 import browser
 from crawl_helpers import PROJECT, Web, crawl_args
 from dashboard_helpers import dashboard
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium_axe_python import Axe
@@ -34,6 +34,8 @@ RUNS: dict[str, Any] = {
 }
 DESKTOP, PHONE = (1300, 900), (390, 844)
 PICTURES = PROJECT / "docs/images"
+OF_JOBDIR = ("scores", "owners", "aside")
+"""Sections that need a JOBDIR."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def killed(demo_web: Web, chromium: Chrome, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard of the JOBDIR of a crawl that was killed while it was looked at; the page followed it."""
     folder = tmp_path_factory.mktemp("crawls", numbered=False)
-    args = crawl_args(demo_web, folder / "0001", **RUNS, JOBDIR=folder / "job")
+    web = None if os.environ.get("SCREENSHOTS") else demo_web  # pictures show the project's own demo web
+    args = crawl_args(web, folder / "0001", **RUNS, JOBDIR=folder / "job")
     silent = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=silent, stderr=silent)
     try:
@@ -62,7 +65,7 @@ def killed(demo_web: Web, chromium: Chrome, tmp_path_factory: pytest.TempPathFac
                 take_pictures(chromium, url)
             assert process.poll() is None, "it was looked at while it ran"
             process.kill()
-            wait_for(lambda: state(chromium).startswith("Not running: it was stopped or killed"))
+            wait_for(lambda: state(chromium).startswith("Not running: stopped or killed"))
             yield url
     finally:
         process.kill()
@@ -140,6 +143,35 @@ def test_all_is_shown_and_axe_finds_nothing_serious(
     chromium.find_element(By.CSS_SELECTOR, "#best button").click()
     assert serious(chromium) == []
     assert console(chromium) == []
+    assert not chromium.find_element(By.ID, "jobdir").is_displayed()
+    assert [name for name in OF_JOBDIR if not chromium.find_element(By.ID, name).is_displayed()] == []
+
+
+def test_a_chart_reads_out_the_point_under_the_pointer(killed: str, chromium: Chrome) -> None:
+    """No slider is drawn: the line in the chart follows the pointer."""
+    see(chromium, killed)
+    wait_for(lambda: chromium.find_elements(By.CSS_SELECTOR, "#charts .curve"))
+    slider = chromium.find_element(By.CSS_SELECTOR, "#charts input[type=range]")
+    assert slider.value_of_css_property("opacity") == "0"
+    plot = chromium.find_element(By.CSS_SELECTOR, "#charts .plot")
+    said = chromium.find_element(By.CSS_SELECTOR, "#charts output")
+    places = []
+    for share in (-0.3, 0.0, 0.3):
+        ActionChains(chromium).move_to_element_with_offset(plot, round(share * plot.size["width"]), 0).perform()
+        script = "return arguments[0].querySelector('.cursor').getBoundingClientRect().x"
+        line: Any = chromium.execute_script(script, plot)
+        places.append((line, said.text))
+    assert places == sorted(places, key=lambda place: place[0])
+    assert len({text for _, text in places}) == 3
+
+
+def test_bars_compare_rows_and_one_row_has_none(killed: str, chromium: Chrome) -> None:
+    see(chromium, killed)
+    wait_for(lambda: chromium.find_elements(By.CSS_SELECTOR, "#owners tbody tr"))
+    for name in (*OF_JOBDIR, "waits", "refusals", "ended"):
+        rows = chromium.find_elements(By.CSS_SELECTOR, f"#{name} tbody tr")
+        bars = chromium.find_elements(By.CSS_SELECTOR, f"#{name} .share span")
+        assert len(bars) == (len(rows) if len(rows) > 1 else 0)
 
 
 def test_by_keyboard(killed: str, chromium: Chrome) -> None:
@@ -215,3 +247,6 @@ def test_what_pages_say_is_only_text(chromium: Chrome, tmp_path: Path) -> None:
         assert chromium.find_elements(By.CSS_SELECTOR, "img, main script, iframe") == []
         assert chromium.execute_script("return typeof hacked") == "undefined"
         assert console(chromium) == []
+        assert "start the dashboard with the crawl's JOBDIR" in chromium.find_element(By.ID, "jobdir").text
+        assert [name for name in OF_JOBDIR if chromium.find_element(By.ID, name).is_displayed()] == []
+        assert serious(chromium) == []

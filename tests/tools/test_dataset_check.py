@@ -114,7 +114,7 @@ RECORDS: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda record: re.sub(rb"WARC-Block-Digest[^\n]*\n", b"", record), "response has no block digest"),
     (lambda record: record[:-4] + b"more\r\n\r\n", "is not followed by two line ends only"),
     (lambda record: record[:-30], "Content-Length is"),
-    (lambda record: record.replace(b"WARC-Type: response", b"WARC-Type: answer"), "has no WARC-Type that we know"),
+    (lambda record: record.replace(b"WARC-Type: response", b"WARC-Type: answer"), "has no known WARC-Type"),
     (lambda record: b"no record at all", "damaged: 36 bytes hold no whole record"),
 ]
 
@@ -311,7 +311,7 @@ def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.Mon
     for action in (("repair",), ("purge", "two.example"), ("finish",)):
         path = run / "warc" / LAST
         path.write_bytes(before[f"warc/{LAST}"])
-        assert f"{path} changed while it was read; try again when it is finished" in refused(*action, run)
+        assert f"{path} changed while it was read; try again later" in refused(*action, run)
         assert path.read_bytes() == before[f"warc/{LAST}"] + b"more"
         path.write_bytes(before[f"warc/{LAST}"])
         assert tree(run) == before
@@ -329,7 +329,7 @@ def test_what_is_no_file_is_not_taken_for_one(run: Path, make: Callable[[Path], 
     make(path)
     before = tree(run)
     for action in (("check",), ("repair",), ("finish",), ("purge", "two.example")):
-        assert f"{path} is no file, or a link that leads nowhere" in refused(*action, run)
+        assert f"{path} is no file, or a dangling link" in refused(*action, run)
     assert tree(run) == before
 
 

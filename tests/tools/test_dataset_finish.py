@@ -287,7 +287,7 @@ def test_local_headers_of_a_wacz_agree_with_its_directory(
         (["--trec-ids", "x", "--out", "new", "--wacz", "taken/file.wacz"], "exists already"),
         (["--wacz", "taken/file.zip"], "a WACZ has a name that ends with .wacz"),
         (["--wacz", "none/file.wacz"], "is no folder"),
-        (["--wacz", "new.wacz"], "a WACZ holds .warc.gz files that lie in one folder only"),
+        (["--wacz", "new.wacz"], "a WACZ takes only .warc.gz files of one folder"),
     ],
 )
 def test_what_is_refused_is_refused_before_anything_changes(
@@ -311,7 +311,7 @@ def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     within = finished / "warc/copy"
     assert f"{within} lies in the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
     assert not within.exists()
-    assert "give both or none" in refused("finish", finished, "--sample", 2)
+    assert "--out needs one of them" in refused("finish", finished, "--sample", 2)
     assert "has 99 documents; give a smaller --sample" in refused(
         "finish", finished, "--sample", 99, "--out", tmp_path / "out"
     )

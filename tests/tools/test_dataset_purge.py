@@ -211,7 +211,7 @@ def test_killed_while_it_purges(finished: Path, purged: Path, tmp_path: Path) ->
         found = {name: data for name, data in tree(run).items() if not Path(name).name.startswith(".")}
         if (run / ".archive-changes.json").exists():
             seen.add("between")
-            assert "was interrupted; give its command again" in refused("check", run)
+            assert "was interrupted; run its command again" in refused("check", run)
         else:
             seen.add("before" if found == before else "after")
             assert found == before or without_note(found) == after

@@ -148,7 +148,7 @@ stored([(np.zeros(500),)] * 3, np.float64)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=PROJECT)
     assert done.stdout == "1000\n"
-    assert "InputError: TMPDIR: what is known of documents cannot be written (File too large)" in done.stderr
+    assert "InputError: TMPDIR: the facts of documents cannot be written (File too large)" in done.stderr
     tempfile.tempdir = str(here / "gone")  # until the fixture ends
-    with pytest.raises(InputError, match=r"gone/.*: what is known of documents cannot be written \(No such"):
+    with pytest.raises(InputError, match=r"gone/.*: the facts of documents cannot be written \(No such"):
         Documents([])

@@ -67,7 +67,7 @@ class TestSurvey:
         path = write_run(tmp_path / "run", [line(0, id="a")])
         (path / "seeds.txt").write_text("gone\n")
         survey = Survey(corpus, IN_PROCESS, cache=tmp_path)
-        with pytest.raises(InputError, match=r"run/seeds\.txt: the corpus holds none of its seeds"):
+        with pytest.raises(InputError, match=r"run/seeds\.txt: none of its seeds is in the corpus"):
             Subject(read_runs([path]), survey, rater(corpus))
 
     def test_nothing_is_looked_up_twice(self, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path)
 def test_scores_of_two_models_are_not_compared(run: Path, tmp_path: Path) -> None:
     second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)], texts=False)
     (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
-    with pytest.raises(InputError, match="of different models and do not compare"):
+    with pytest.raises(InputError, match="of different models and cannot be compared"):
         run_export(tmp_path / "out", run, second, top=2)
 
 

@@ -20,7 +20,7 @@ def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path
     first = write_run(tmp_path / "first", pages(3))
     second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)])
     (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
-    with pytest.raises(InputError, match="of different models and do not compare"):
+    with pytest.raises(InputError, match="of different models and cannot be compared"):
         run_export(tmp_path / "out", first, second, top=2)
     (second / "settings.json").write_text(json.dumps({"model_digest": ["sha256"]}))
     with pytest.raises(InputError, match=r"settings\.json is damaged: its model_digest is \['sha256'\]"):
@@ -160,9 +160,9 @@ def _wet(number: int, text: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("languages", "wanted", "fault"),
     [
-        ([None, None], ("en",), "--language: no page has a language that its archive says or its text shows; export w"),
-        (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; there are deu, eng$"),
-        (["e\x1bn"], ("en",), "--language en: no page is in it; there are e\N{REPLACEMENT CHARACTER}n$"),
+        ([None, None], ("en",), "--language: no page has a known language; export w"),
+        (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; languages of the pages: deu, eng$"),
+        (["e\x1bn"], ("en",), "--language en: no page is in it; languages of the pages: e\N{REPLACEMENT CHARACTER}n$"),
         ([f"x-{n:02d}" for n in range(12)], ("en",), "there are x-00, .*, x-09 \\.\\.\\.$"),
     ],
 )

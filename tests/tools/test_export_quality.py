@@ -81,7 +81,7 @@ def test_languages_that_no_archive_says_are_told_and_selected(tmp_path: Path) ->
     assert manifest(tmp_path / "all")["settings"]["language_model_digest"].startswith("py3langid ")
     run_export(tmp_path / "german", run, languages=("de",))
     assert ids(tmp_path / "german") == ["b"]
-    with pytest.raises(InputError, match=r"no page is in it; there are de, en$"):
+    with pytest.raises(InputError, match=r"no page is in it; languages of the pages: de, en$"):
         run_export(tmp_path / "none", run, languages=("fr",))
 
 

@@ -106,7 +106,7 @@ def test_a_finished_export_says_so_and_others_are_refused(run: Path, bare: Path,
     assert content(out) == before
     (shard,) = (out / "documents").iterdir()
     shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"00000\.jsonl\.zst is missing or not as it was written"):
+    with pytest.raises(InputError, match=r"00000\.jsonl\.zst is missing or was changed"):
         run_export(out, run, top=3)
     (tmp_path / "mine" / "documents").mkdir(parents=True)
     (tmp_path / "mine" / "documents" / "novel.txt").write_text("once")
@@ -177,10 +177,10 @@ def test_files_of_a_run_that_are_missing_or_damaged_are_named(run: Path, tmp_pat
     broken = tmp_path / "broken"
     shutil.copytree(run, broken)
     (broken / "settings.json").write_text('{"model_digest": "sha2')
-    with pytest.raises(InputError, match=r"settings\.json is damaged; put the crawl's own there"):
+    with pytest.raises(InputError, match=r"settings\.json is damaged; restore the crawl's own"):
         run_export(tmp_path / "out", broken)
     (broken / "warc" / "index.cdxj").unlink()
-    with pytest.raises(InputError, match=r"warc/index\.cdxj is missing; make it anew: .*scrapy archive repair /"):
+    with pytest.raises(InputError, match=r"warc/index\.cdxj is missing; make it again: .*scrapy archive repair /"):
         run_export(tmp_path / "out", broken)
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -117,6 +118,22 @@ def test_a_policy_has_its_colour_whatever_its_place() -> None:
     svg = draw(figure(bound, Series("second", [1, 2], [1, 2], place=1), Series("first", [1, 2], [1, 2], place=0)))
     assert [len(curves(svg, colour)) for colour in colours.SERIES[:3]] == [1, 1, 0]
     assert f"stroke: {colours.NEUTRAL}" in svg
+
+
+def test_no_line_is_hidden_under_another() -> None:
+    """Of lines that coincide, of different or of the same colour, each shows markers of its own, above all lines."""
+    same = [Series(name, range(500), range(500), place=place) for name, place in (("a", 0), ("b", 1), ("c", 1))]
+    root = ET.fromstring(draw(figure(*same)))
+    places: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for use in root.iter(f"{SVG}use"):
+        colour = (use.get("style") or "").removeprefix("fill: ")
+        if colour in colours.SERIES:
+            shape = use.get("{http://www.w3.org/1999/xlink}href") or ""
+            places.setdefault((shape, colour), []).append((float(use.get("x", 0)), float(use.get("y", 0))))
+    assert [colour for _, colour in places] == [colours.SERIES[0], colours.SERIES[1], colours.SERIES[1]]
+    along = sorted(place for marks in places.values() for place in marks[:-1])  # the last stands in the legend
+    assert len(along) == 3 * 6
+    assert min(math.dist(one, other) for one, other in pairwise(along)) > 10
 
 
 def test_the_first_points_do_not_set_the_scale() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import error_of, scrapy
+from crawl_helpers import Web, crawl, error_of, scrapy
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Part, json_lines, text_lines
@@ -177,4 +177,20 @@ def test_a_day_that_is_none(of: str, day: str, job: Path, tmp_path: Path) -> Non
     given = job if of == "job" else output
     assert error_of(scrapy("report", str(given), f"--since={day}")) == f"--since {day!r} is not a day like 2026-05-31"
     whole = error_of(scrapy("report", str(output), "--since=2026-05-31"))
-    assert whole == f"{output} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that"
+    assert whole == f"{output} is an OUTPUT_DIR; --since needs the log of requests in a JOBDIR: give that"
+
+
+def test_a_simulation_says_that_it_is_one(demo_web: Web, tmp_path: Path) -> None:
+    """In the first line, of OUTPUT_DIR and JOBDIR; it has no requests that options could choose from."""
+    job, output = tmp_path / "job", tmp_path / "run"
+    result = crawl(demo_web, output, JOBDIR=job, CRAWL_MAX_PAGES=40, CRAWL_SEEDS=20, FRONTIER_MAX_URLS=50)
+    assert result.returncode == 0, result.stderr
+    said = f"This crawl is a simulation of the corpus {demo_web.corpus}: it sent no request to any site."
+    for path in (job, output):
+        report = scrapy("report", str(path))
+        assert report.returncode == 0, report.stderr
+        assert report.stdout.splitlines()[0] == said
+        assert "Documents that were not fetched" in report.stdout
+        for option in ("--owner=example.org", "--since=2026-05-31"):
+            refused = error_of(scrapy("report", str(path), option))
+            assert refused == f"{path} is a simulation: it sent no requests, so leave out --owner and --since"

@@ -106,7 +106,7 @@ def test_the_card_names_data_recipe_and_figures(sources: tuple[Path, Path], trai
     }
     assert (trained / "calibration.svg").read_text().startswith("<?xml")
     assert rules["extractor"] is None
-    assert "set `TEXT_EXTRACTOR` to what they were taken with" in card
+    assert "set `TEXT_EXTRACTOR` to their extractor" in card
 
 
 # -- examples ---------------------------------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ def test_an_output_that_exists(sources: tuple[Path, Path], tmp_path: Path, out: 
     [
         (None, "no.such: cannot be read: No such file or directory"),
         ("a FIFO", "no.such: cannot be read: it is a FIFO, not a regular file"),
-        (b"a sentence\nanother one\n", "no.such: taken for a list of ids, as it is no JSON Lines"),
-        (b"\0\x01\x02\xff" * 100, "no.such: taken for a list of ids, as it is no JSON Lines"),
+        (b"a sentence\nanother one\n", "no.such: read as a list of ids, because it is no JSON Lines"),
+        (b"\0\x01\x02\xff" * 100, "no.such: read as a list of ids, because it is no JSON Lines"),
     ],
 )
 def test_a_source_of_no_kind(
@@ -319,7 +319,7 @@ def test_a_clueweb22_tree_is_too_much(
 
 def test_text_files_are_named_singly(sources: tuple[Path, Path], tmp_path: Path) -> None:
     for given in (sources[0].parent, sources[0].parent / "*.jsonl*"):
-        with pytest.raises(InputError, match="holds no archive files; name JSON Lines and Parquet files singly"):
+        with pytest.raises(InputError, match="holds no archive files; name JSON Lines and Parquet files one by one"):
             run_training([given], sources[1:], tmp_path / "model")
 
 

@@ -22,7 +22,7 @@ from crawl4llm.tools.evaluate.evaluate import _notes
 from crawl4llm.tools.evaluate.figures import Figure
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
-from crawl4llm.tools.evaluate.verdict import ranking, verdict
+from crawl4llm.tools.evaluate.verdict import quarter, ranking, verdict
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 Evaluated = Callable[..., Subject]
@@ -70,13 +70,44 @@ def test_six_sets_of_seeds_tell(evaluated: Evaluated, tmp_path: Path) -> None:
     assert (best[:3], second[:3]) == ([1, "good", 6], [2, "other", 6])
     assert best[3] > second[3]
     assert best[-1] is None
-    first, sure, cost = verdict(subject)
+    crawled, fetched, first, sure, cost = verdict(subject)
+    assert crawled.startswith("Share of the oracle set found after ")
+    assert crawled.index("good ") < crawled.index("other ")
+    assert crawled.count(" in 6 runs)") == 2
+    assert fetched.startswith("After as many documents were fetched: other ")
     assert first.startswith("good is best: on average over the first 200 pages crawled it had found ")
     assert "from 6 of 6 sets of seeds; p = 0.031 (paired" in sure
     assert sure.endswith("so chance alone does not explain it.")
     assert cost.startswith("good fetched 3.0 documents for each page that it crawled.")
     assert any("ranked at 200" in note for note in notes(subject))
     assert any("one line" in note for note in notes(subject))
+
+
+def test_recall_at_a_quarter_of_the_pages_in_reach_comes_first(evaluated: Evaluated, tmp_path: Path) -> None:
+    """Each run's own quarter, as in its log; without a spread for one run alone."""
+    subject = evaluated(tmp_path, [("good", 0, 600), ("good", 1, 700), ("other", 0, 600)])
+    expected: dict[str, list[float]] = {}
+    for one in subject.runs:
+        reachable = subject.reachable(one)
+        assert reachable is not None
+        pages = round(0.25 * reachable.sum())
+        assert pages <= 600
+        for divisor in (1, 3 if one.run.group == "good" else 1):  # a good page takes three documents
+            hits = (one.influence[: pages // divisor] >= subject.oracle.threshold.value).sum()
+            expected.setdefault(one.run.group, []).append(hits / subject.oracle.size.value)
+    (good, other), table = quarter(subject).rows, quarter(subject)
+    assert table.title.startswith("Recall after 25% of the pages in reach (")
+    crawled, fetched = expected["good"][::2], expected["good"][1::2]
+    assert good[:2] == ["good", 2]
+    assert good[2:] == pytest.approx([sum(crawled) / 2, *sorted(crawled), sum(fetched) / 2, *sorted(fetched)])
+    assert other == ["other", 1, pytest.approx(expected["other"][0]), None, None, other[2], None, None]
+    assert next(iter(verdict(subject))).startswith("Share of the oracle set found after 25% of the pages in reach (")
+
+
+def test_short_runs_are_compared_where_the_shortest_ends(evaluated: Evaluated, tmp_path: Path) -> None:
+    subject = evaluated(tmp_path, [("good", 0, 50), ("other", 0, 80)])
+    assert "(50 pages)" in quarter(subject).title
+    assert "25%" not in quarter(subject).title
 
 
 def test_runs_of_a_policy_are_one_series_with_a_band(evaluated: Evaluated, tmp_path: Path) -> None:
@@ -97,7 +128,7 @@ def test_runs_of_a_policy_are_one_series_with_a_band(evaluated: Evaluated, tmp_p
 def test_few_sets_say_nothing(evaluated: Evaluated, tmp_path: Path, sets: int) -> None:
     """A randomisation test of five pairs cannot give less than 0.06, however far one is ahead."""
     subject = evaluated(tmp_path, [(policy, seed, 200) for policy in ("other", "good") for seed in range(sets)])
-    assert list(verdict(subject))[1] == (
+    assert list(verdict(subject))[3] == (
         f"It was ahead of other from {sets} of {sets} sets of seeds, which are too few sets to say how much of that is "
         "chance: it takes runs of each policy from 6 sets of seeds, the same for all."
     )
@@ -106,5 +137,6 @@ def test_few_sets_say_nothing(evaluated: Evaluated, tmp_path: Path, sets: int) -
 
 def test_one_run_each_tells_nothing_of_chance(evaluated: Evaluated, tmp_path: Path) -> None:
     subject = evaluated(tmp_path, [("good", 0, 100), ("other", 1, 100)])
-    assert "is not known: it takes runs of each policy from 6 sets of seeds" in list(verdict(subject))[1]
+    sure = list(verdict(subject))[3]
+    assert "cannot tell how much of that is chance: it takes runs of each policy from 6 sets of seeds" in sure
     assert any("did not start from the same seeds" in note for note in notes(subject))

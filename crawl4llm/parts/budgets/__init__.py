@@ -15,8 +15,8 @@ class Settings:
     """Its settings."""
 
     url_budget: int = fixed(0, whole(0))
-    """Fetches with which each owner and each URL prefix starts; good pages earn more ([live.md](operating.md#budgets)). 0:
-    any number."""
+    """Fetches with which each owner and each URL prefix starts; good pages earn more
+    ([Budgets](operating.md#budgets)). 0: any number."""
 
 
 DECLARED: Final = Declaration(

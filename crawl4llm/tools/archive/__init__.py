@@ -1,7 +1,7 @@
-"""``scrapy archive``: a crawl's archive as a dataset that is handed on.
+"""``scrapy archive``: turns a crawl's archive into a dataset for others.
 
 ``finish``, ``check``, ``repair`` and ``purge`` are its actions. ``folder`` finds a dataset's files and the crawl that
 wrote them; ``survey`` reads all records in parallel, into the database of ``facts``. ``rewrite`` writes files with some
-of their records; ``copying`` makes copies, ``wacz`` a file for replay, ``clueweb12`` lists and fields as that dataset
-has them. ``lines`` reads indexes and logs. What is changed is changed by ``changes``, all or nothing.
+of their records; ``copying`` makes copies, ``wacz`` a file for replay, ``clueweb12`` lists and fields in the form of
+that dataset. ``lines`` reads indexes and logs. ``changes`` applies changes, all or nothing.
 """

@@ -38,7 +38,7 @@ class Changes:
         self._entered = ExitStack()
 
     def __enter__(self) -> Changes:
-        """Keep others out; finish, or clear away, what a killed process left. Raises InputError."""
+        """Lock the dataset; finish or remove the leftovers of a killed process. Raises InputError."""
         with ExitStack() as entered:
             entered.enter_context(exclusive(self._folder))
             complete(self._folder)
@@ -63,7 +63,7 @@ class Changes:
         return new
 
     def staged(self, path: Path) -> Path | None:
-        """Return where the new content of a file lies; None where it was not staged."""
+        """Return where the new content of a file lies; None if it was not staged."""
         return self._new.get(path)
 
     def leave(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class Changes:
         self._gone.append(path)
 
     def commit(self) -> None:
-        """Put everything in place. Raises InputError, and nothing has changed, where it cannot be written."""
+        """Put everything in place. If that cannot be written, nothing has changed, and it raises InputError."""
         if not self._new and not self._gone:
             return
         for new in self._new.values():
@@ -99,7 +99,7 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def complete(folder: Path) -> None:
-    """Put the files of a journal in place, if there is one. Raises InputError where that fails or must not be."""
+    """Put the files of a journal in place, if there is one. Raises InputError if that fails or must not be."""
     path = folder / JOURNAL
     try:
         renamed, gone = _read_journal(path)
@@ -120,7 +120,7 @@ def complete(folder: Path) -> None:
 def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files to replace and those to remove, all below the journal's folder.
 
-    Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
+    Raises InputError if the journal says anything that :class:`Changes` does not write: it may have come with the
     folder, from anywhere. Raises FileNotFoundError.
     """
     folder = path.parent
@@ -144,7 +144,7 @@ def _beside(path: Path) -> Path:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Lock the files of a folder for changes. Raises InputError where another process changes them."""
+    """Lock the files of a folder for changes. Raises InputError if another process changes them."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:

@@ -162,7 +162,7 @@ def _check_stated(facts: Facts) -> None:
 
 
 def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
-    """Note where the index and the records of some kinds differ; takes its lines into the table ``lines``."""
+    """Record differences between the index and the records of some kinds; takes its lines into the table ``lines``."""
     indexed = f"kind IN ({','.join('?' * len(kinds))})"
     if not index.exists():
         if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
@@ -219,7 +219,7 @@ def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
 
 
 def check_sorted(dataset: Dataset, facts: Facts) -> None:
-    """Note where the sorted index is not sorted, or holds other lines than the index."""
+    """Record if the sorted index is not sorted, or holds other lines than the index."""
     path = dataset.sorted_index
     if not path.exists():
         return
@@ -242,17 +242,19 @@ def _number(line: bytes) -> int:
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
-        "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
+        "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
-    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument(
+        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
+    )
     add_tasks_option(parser)
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
+    """Yield a line for each problem, or the sound parts. Raises InputError if anything is wrong."""
     dataset = idle_dataset(str(run_folder(opts.arguments[0], settings)), settings)
     if is_unfinished(dataset.base):
-        raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
+        raise InputError(f"{dataset.base}: a purge or repair was interrupted; run its command again")
     executor = read_options(settings).tasks(opts.tasks)
     jobs = opts.jobs or cores()
     with surveyed(dataset, jobs, digests=True, md5=True, label="checking", executor=executor) as facts:
@@ -286,7 +288,7 @@ def _counts(facts: Facts) -> dict[str, int]:
 
 
 CHECK = Action(
-    "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong.",
+    "Read every record and compare digests, indexes, crawl log, MD5 and count files; list all problems.",
     _run,
     "DIR",
     _add_options,

@@ -1,7 +1,8 @@
 """MD5 files, record-count files and fields of records, as ClueWeb12 has them (lemurproject.org/clueweb12/specs.php).
 
-A line of an MD5 file ("Checksum Files") is the digest, a space, and the file; of a count file ("Record Count Files")
-the file and its number of documents in columns. Files are named from the folder of the list, ``./`` before.
+A line of an MD5 file ("Checksum Files") is the digest, a space, and the file. A line of a count file ("Record Count
+Files") has the file and its number of documents, in columns. File names are relative to the folder of the list, after
+``./``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
 
 A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
-``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
-``name-0000wb-00-00000`` on. A sample holds every kth document of each file, counted from the first, so that a file with
-fewer than k has none: the size of B13 (52,343,021 of 733,019,372 documents in 33,447 files) says so. It keeps the ids.
+``0000wb`` of the segment ``NAME_00``, with two digits each for segment, directory and file. Its documents have ids from
+``name-0000wb-00-00000`` on. A sample holds every kth document of each file, counted from the first, and keeps the ids.
+A file with fewer than k documents has none in the sample, as the size of B13 implies (52,343,021 of 733,019,372
+documents in 33,447 files).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from crawl4llm.tools.archive.rewrite import (
 from crawl4llm.tools.archive.survey import md5_of
 
 _PER_FOLDER: Final = 100
-"""Files of a directory, directories of a segment, segments: what two digits can number."""
+"""Most files of a directory, directories of a segment, and segments, with two digits."""
 
 
 class CopyOptions(NamedTuple):
@@ -86,7 +87,9 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
 def check_target(dataset: Dataset, out: Path) -> None:
     """Raise InputError if a copy of a dataset cannot be made in ``out``; else the folder is there."""
     if out.resolve().is_relative_to(dataset.root.resolve()):
-        raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
+        raise InputError(
+            f"{out} is inside the dataset, which would then hold each document twice; give a folder elsewhere"
+        )
     check_free(out)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)

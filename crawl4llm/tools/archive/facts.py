@@ -98,7 +98,7 @@ class Row(NamedTuple):
     rid: bytes
     """The hash of its name."""
     about: str | None = None
-    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None where that is nothing."""
+    """For a metadata record of ours: its fields in the index (ABOUT), as JSON; None without any."""
 
 
 class Facts:
@@ -138,7 +138,7 @@ class Facts:
     def index(self) -> None:
         """Build the indexes and the table of documents, once all records are in.
 
-        From then on, as queries may take long, a line is printed now and then where standard error is no terminal.
+        From then on a line is printed now and then if standard error is no terminal, because queries may take long.
         """
         if not sys.stderr.isatty():
             self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
@@ -158,7 +158,7 @@ class Facts:
         self.add("problems", [(file, offset, one_line(what))])
 
     def note(self, query: str) -> None:
-        """Note as problems the rows that a query finds: file, offset, what."""
+        """Record the rows of a query as problems: file, offset, fault."""
         for file, offset, what in list(self.rows(query)):
             self.problem(file, offset, what)
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
-    """Finish a dataset of which a survey with MD5 digests was made; yields a line for each step.
+    """Finish a dataset after a survey with MD5 digests; yields a line for each step.
 
-    Raises InputError, before anything is changed, where a WARC file is damaged or the index does not fit.
+    Raises InputError before any change if a WARC file is damaged or the index does not fit.
     """
     _require_sound(dataset, facts)
     renamed = _rename_open_files(dataset)
@@ -57,7 +57,7 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
     if problem is not None:
         name, offset, what = problem
         if offset is None:
-            raise InputError(f"{dataset.root / name} {what}; try again when it is finished")
+            raise InputError(f"{dataset.root / name} {what}; try again later")
         raise InputError(f"{dataset.root / name}: record at {offset}: {what}; repair the dataset, then finish it")
     for index, kinds in ((dataset.index, CONTENT), (dataset.text_index, (TEXT,))):
         if index.exists():
@@ -65,7 +65,7 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
 
 
 def _require_fitting(index: Path, facts: Facts, kinds: Collection[str]) -> None:
-    """Raise InputError where lines of an index lead to no record, or there are not as many as records of some kinds."""
+    """Raise InputError if lines of an index lead to no record, or there are not as many as records of some kinds."""
     numbers = {name: file for file, name in facts.rows("SELECT file, name FROM files ORDER BY name")}
     indexed = dict.fromkeys(numbers, 0)
     for number, line in enumerate(read_lines(index), 1):
@@ -108,20 +108,20 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--sample", type=positive_integer, metavar="K", help="copy every Kth document of each file to --out"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the copy goes: a new folder")
-    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write all of it as a WACZ")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the copy, which must not exist")
+    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write the whole dataset as a WACZ")
 
 
 def _dataset_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset: letters, digits and _ only")
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset; use letters, digits and _ only")
     return text
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
-        raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")
+        raise InputError("--trec-ids and --sample need --out DIR, and --out needs one of them")
     dataset = idle_dataset(opts.arguments[0], settings)
     if opts.wacz is not None:
         check_name(opts.wacz)

@@ -35,7 +35,7 @@ class Dataset:
     """The files of a dataset. Names of WARC files are paths below ``root``, without ``.open``."""
 
     def __init__(self, given: Path) -> None:
-        """Find the files. Raises InputError where there is no dataset, or a link that leads out of it."""
+        """Find the files. Raises InputError if there is no dataset, or a link that leads out of it."""
         if not given.is_dir():
             raise InputError(f"{given} is no folder; give the OUTPUT_DIR of a crawl, or a folder of WARC files")
         self.given = given
@@ -59,7 +59,7 @@ class Dataset:
     def warc_files(self) -> dict[str, Path]:
         """Return paths of the WARC files by name, numbers in names in their order.
 
-        Raises InputError where there are none, or what has such a name cannot be read as a file or lies elsewhere.
+        Raises InputError if there are none, or if such a name is no readable file of the folder.
         """
         found: dict[str, Path] = {}
         for path in self._walk(self.root):
@@ -67,11 +67,11 @@ class Dataset:
             if match is None:
                 continue
             if not path.is_file():
-                raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
+                raise InputError(f"{path} is no file, or a dangling link; repair it, or move it away")
             if not _is_text(match[1]):
-                raise InputError(f"{path} has a name that is no UTF-8, which no index can hold; rename it")
+                raise InputError(f"{path} has a name that is not UTF-8, which no index can hold; rename it")
             if match[1] in found:
-                raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
+                raise InputError(f"{path} and {found[match[1]].name} both exist; remove one of them")
             require_within(self.base, path)
             found[match[1]] = path
         if not found:
@@ -79,17 +79,17 @@ class Dataset:
         return {name: found[name] for name in sorted(found, key=natural_order)}
 
     def lists(self, pattern: str) -> list[Path]:
-        """Return MD5 or count files, by a pattern of names. Raises InputError where one is no file, or elsewhere."""
+        """Return MD5 or count files, by a pattern of names. Raises InputError if one is no file, or elsewhere."""
         paths = sorted(self.root.rglob(pattern))
         self._require_files(*paths)
         return paths
 
     def _require_files(self, *paths: Path) -> None:
-        """Raise InputError where something that is there is no file (opening a FIFO waits), or lies elsewhere."""
+        """Raise InputError if something that is there is no file (opening a FIFO waits), or lies elsewhere."""
         require_within(self.base, *paths)
         for path in paths:
             if path.exists() and not path.is_file():
-                raise InputError(f"{path} is no file; take it away")
+                raise InputError(f"{path} is no file; move it away")
 
     def _walk(self, folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
@@ -134,7 +134,7 @@ def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
 def resumable(dataset: Dataset, settings: BaseSettings) -> Iterator[None]:
     """Within, files of a dataset may get shorter; a paused crawl, whose JOBDIR is set, goes on at their new ends.
 
-    Without JOBDIR such a crawl is refused when it is resumed. Raises InputError where the JOBDIR is in use, of another
+    Without JOBDIR such a crawl is refused when it is resumed. Raises InputError if the JOBDIR is in use, of another
     crawl, or the files hold more than it knows of.
     """
     jobdir = settings.get("JOBDIR")
@@ -144,7 +144,7 @@ def resumable(dataset: Dataset, settings: BaseSettings) -> Iterator[None]:
     with StoredCrawl(Path(jobdir), change=True) as crawl:
         crawl.require_begun()
         if crawl.output(settings).resolve() != dataset.base.resolve():
-            raise InputError(f"{dataset.given} is not what the crawl in JOBDIR {jobdir} has written")
+            raise InputError(f"{dataset.given} was not written by the crawl in JOBDIR {jobdir}")
         state = crawl.state
         for path, known in (
             (dataset.log, state.log.pages),
@@ -176,7 +176,7 @@ def _moved(dataset: Dataset, position: SeriesPosition, index: Path) -> SeriesPos
 
 
 def _last_file(dataset: Dataset, position: SeriesPosition, index: Path) -> Path | None:
-    """Return the file of a series in which the crawl would go on; None where it is gone."""
+    """Return the file of a series in which the crawl would go on; None if it is gone."""
     settings = read_json(dataset.base / SETTINGS).get("settings")
     prefix = str(settings.get("WARC_PREFIX", "")) if isinstance(settings, dict) else ""
     prefix = f"{prefix}-text" if index == dataset.text_index else prefix

@@ -45,7 +45,7 @@ def differences(
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, with their ends; none where there is no file. Raises InputError."""
+    """Yield the lines of a file, with their ends; none if there is no file. Raises InputError."""
     try:
         with open_input(path) as file:
             while line := file.readline(_LONGEST_LINE):

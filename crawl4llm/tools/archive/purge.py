@@ -1,8 +1,8 @@
 """``scrapy archive purge``: the removal of a domain that opted out from a dataset and from its exports.
 
-Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
-stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
-documents were not wanted. Of an export, documents go; its manifest and card are made anew.
+It removes pages, redirects through the domain, texts, and the entries of indexes and log. Lines of other pages stay in
+the crawl log, even if the pages were found on a page of the domain. The lines of ``failures.jsonl`` stay too: they say
+that the domain's documents were refused. It removes documents from exports, and rewrites manifest and card.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def purge(
     listing: Path | None = None,
     ask: Callable[[str], None] | None = None,
 ) -> Iterator[Part]:
-    """Purge a domain with all below it; yields lines about what went, when it is gone.
+    """Purge a domain with all below it; yields lines about the removed documents afterwards.
 
-    ``ask`` is told before what will go, and may raise InputError. ``listing`` is what ``scrapy frontier --purge``
-    wrote; the run's own is taken where it is there. Raises InputError, and nothing has changed, where a file is
-    damaged, as nobody can tell what the damaged part holds.
+    ``ask`` receives what will be removed, before it is, and may raise InputError. ``listing`` is a file that ``scrapy
+    frontier --purge`` wrote; the run's own is used if it exists. Raises InputError without any change if a file is
+    damaged, because the damaged part may hold pages of the domain.
     """
     if listing is None:
         listing = dataset.base / f"purge-{domain.name}.jsonl"
@@ -245,7 +245,7 @@ def _check_texts(row: Mapping[str, Any]) -> None:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
+    """Yield the documents in a file of an export. Raises InputError if it cannot be read."""
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:
@@ -273,13 +273,13 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
-        "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
+        "--export", type=Path, action="append", default=[], metavar="DIR", help="purge this export too; may be repeated"
     )
     parser.add_argument(
         "--listing",
         type=Path,
         metavar="FILE",
-        help="what `scrapy frontier JOBDIR --purge DOMAIN` listed (default: purge-DOMAIN.jsonl in DIR)",
+        help="the list that `scrapy frontier JOBDIR --purge DOMAIN` wrote (default: purge-DOMAIN.jsonl in DIR)",
     )
     add_question_options(parser)
 
@@ -301,7 +301,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 PURGE = Action(
     "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; "
-    "what went is noted in purged.jsonl (also takes --jobs).",
+    "purged.jsonl lists what was removed (also takes --jobs).",
     _run,
     "DOMAIN DIR",
     _add_options,

@@ -1,8 +1,8 @@
-"""``scrapy archive repair``: the removal of all that is no whole page, with indexes made to fit.
+"""``scrapy archive repair``: removes everything that is no complete page, and rewrites the indexes.
 
-A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
-that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
-record that is there several times the first stays.
+A page stays if all its records exist, if a payload that it repeats exists, and if the crawl log has it. A killed crawl
+may have archived pages that it had not logged; when resumed, it treats them as not crawled. The first copy of a
+repeated record stays.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
     for name, what in list(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
-            raise InputError(f"{path}: {what}; no record of it can be read: take it away, then repair the rest")
+            raise InputError(f"{path}: {what}; no record of it can be read: move it away, then repair the rest")
 
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:
-    """Take the log into the facts; where its last line is not whole, it ends before that."""
+    """Read the log into the facts, without its last line if that is incomplete."""
     whole, rest = 0, 0
     for number, line in enumerate(read_lines(dataset.log), 1):
         if rest:
@@ -81,7 +81,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         with writing(dataset.log):
             new = shutil.copyfile(dataset.log, changes.stage(dataset.log))
             os.truncate(new, whole)
-        yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are taken off"
+        yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are removed"
 
 
 def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
@@ -168,7 +168,7 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
+    parser.add_argument("--discard", action="store_true", help="do not keep the removed bytes")
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 
 REPAIR = Action(
-    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "Cut files back to their last whole page, remove damaged pages, and repair the indexes; removed bytes are kept in "
     "FILE.cut (also takes --jobs).",
     _run,
     "DIR",

@@ -1,8 +1,8 @@
-"""WARC files written anew with the ``kept`` records, and all that names them: indexes, MD5 and count files.
+"""Rewrites WARC files with the ``kept`` records, and the files that list them: indexes, MD5 and count files.
 
-A revisit whose original is taken away becomes what the original was: its page is another's, who did not opt out where
-the original's owner did. The payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or the
-original's where it kept none; the record's id stays, so that what refers to it still does.
+A revisit whose original is removed becomes a full record: its page may belong to an owner that did not opt out. The
+payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or else with the original's head.
+The record's id stays, so references to it still hold.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
 def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
     """Write an index of the records that the table of moves holds, in file order.
 
-    Their lines are those of the old index (table ``lines``), at their new place, or are made where it has none, or one
+    Their lines are those of the old index (table ``lines``), at their new place, or are made if it has none, or one
     that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
     it is not known whose they are.
     """
@@ -98,7 +98,7 @@ def stage_rewrite(
 ) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
-    Returns lines about the indexes. Raises InputError where a file is no longer the one that was surveyed: it is being
+    Returns lines about the indexes. Raises InputError if a file is no longer the one that was surveyed: it is being
     copied, or written by something that cannot be told.
     """
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
@@ -123,7 +123,7 @@ def stage_rewrite(
         _stage_lists(dataset, changes, values)
         for name, changed in list(facts.rows("SELECT name, changed FROM files")):
             if paths[name].stat().st_mtime_ns != changed:
-                raise InputError(f"{paths[name]} changed while it was read; try again when it is finished")
+                raise InputError(f"{paths[name]} changed while it was read; try again later")
     return told
 
 
@@ -139,11 +139,10 @@ def write_kept(
     filename: str | None = None,
     id_prefix: str | None = None,
 ) -> int:
-    """Write those records of a file that are ``kept``, and note where they went; returns how many documents there are.
+    """Write the ``kept`` records of a file, and record their new places; returns the number of documents.
 
-    The warcinfo record says what it said, but for ClueWeb12's counts where they are ``counted``, and ``filename``.
-    Documents are numbered with ``id_prefix``. What stands before the first record is written too: a Zstandard
-    dictionary.
+    The warcinfo record stays as it is, except ``filename`` and, if they are ``counted``, ClueWeb12's counts. With
+    ``id_prefix`` documents are numbered. A Zstandard dictionary before the first record is written too.
     """
     reader = WarcReader(source)
     query = """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
@@ -202,7 +201,7 @@ def _told(index: str, made: int, unknown: int) -> Iterator[str]:
     if made:
         yield f"{index}: {made:,} entries are made from their records"
     if unknown:
-        yield f"{index}: {unknown:,} records have no entry, for nothing tells whose they are"
+        yield f"{index}: {unknown:,} records have no entry, because their pages are unknown"
 
 
 def _stage_lists(dataset: Dataset, changes: Changes, values: dict[str, tuple[str, int] | None]) -> None:
@@ -249,7 +248,7 @@ def load_lines(dataset: Dataset, facts: Facts) -> None:
 def select_sample(facts: Facts, every: int) -> None:
     """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
 
-    Where no crawl has described its pages each record with content is a document.
+    If no crawl has described the pages, each record with content is a document.
     """
     facts.execute(f"""CREATE TEMP TABLE numbered AS
         SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
@@ -263,7 +262,7 @@ def select_sample(facts: Facts, every: int) -> None:
 
 
 def keep_texts(facts: Facts) -> None:
-    """Keep the texts of the records that are kept; as documents, where they are all that a file holds."""
+    """Keep the texts of the kept records; they are documents if the file holds nothing else."""
     facts.execute(f"""INSERT OR IGNORE INTO kept
         SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
         FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
@@ -288,7 +287,7 @@ class Refill:
         self._facts = facts
 
     def __call__(self, reader: WarcReader, file: int, offset: int) -> tuple[bytes, bytes] | None:
-        """Return the record instead of that at an offset of a file, and its line; None where that one stays."""
+        """Return the record instead of that at an offset of a file, and its line; None if that one stays."""
         row = self._facts.first(
             """SELECT f.name, o_offset, o_length, r.length, r.digest, d.doc FROM refilled t
             JOIN records r ON r.file = t.file AND r.offset = t.offset JOIN files f ON f.file = t.o_file

@@ -62,7 +62,7 @@ class FileJob(NamedTuple):
     part: Path
     """Path of the database for the findings."""
     digests: bool
-    """Whether records are read to their end."""
+    """True if records are read to their end."""
     md5: bool
 
     def is_done(self) -> bool:
@@ -145,7 +145,7 @@ def _inspect(
     kind = TEXT if record.kind == "conversion" and refers else record.kind
     found = []
     if kind not in _KINDS and kind != TEXT:
-        found.append("has no WARC-Type that we know")
+        found.append("has no known WARC-Type")
     name = get(_RECORD_ID)
     if not name:
         found.append("has no WARC-Record-ID")
@@ -190,8 +190,8 @@ def _mime(frame: Frame) -> str:
 
 
 def _described(frame: Frame) -> tuple[str | None, bool, str | None]:
-    """Return the document key in the metadata record that a crawl writes of each page, and whether it is the record
-    that it writes of exchanges that are no page's; and what the index has of the rest."""
+    """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
+    exchange without a page, and the other fields that the index has."""
     record, opening = frame.record, frame.opening
     assert record is not None
     size = min(record.size or 0, _LARGEST_METADATA)
@@ -216,7 +216,8 @@ def surveyed(
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    What the tasks of ``executor`` have read is kept until all is. Raises InputError where a file cannot be read at all.
+    The results of the tasks of ``executor`` are kept until all tasks are done. Raises InputError if a file cannot be
+    read at all.
     """
     with Facts() as facts:
         assert facts.folder is not None
@@ -275,7 +276,7 @@ class _Digest:
 
 
 def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
-    """Return the faults of a whole record. Raises CorruptRecord where it cannot be read to its end."""
+    """Return the faults of a whole record. Raises CorruptRecord if it cannot be read to its end."""
     record = frame.record
     assert record is not None
     if record.size is None:

@@ -1,10 +1,10 @@
 """The WACZ writer: a dataset as one file that replay tools open, version 1.1.1 (specs.webrecorder.net).
 
 The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
-their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
+their places (``index.idx``). Compressed files are stored in the ZIP as they are.
 
-wabac.js, which ReplayWeb.page replays with, takes a file's local header to be without extra fields where its entry in
-the ZIP's directory has none. So a file has ZIP64 sizes (APPNOTE 6.3.10, 4.5.3) in both where it is that large, else in
+wabac.js, the replay engine of ReplayWeb.page, assumes that a file's local header has no extra fields if its entry in
+the ZIP's directory has none. So a file has ZIP64 sizes (APPNOTE 6.3.10, 4.5.3) in both if it is that large, else in
 neither.
 """
 
@@ -95,7 +95,7 @@ def _indexed_files(dataset: Dataset) -> Iterator[Path]:
             named[parsed.place[0]] = None
     for name in named:
         if name not in paths or "/" in name or not name.endswith((".warc", ".warc.gz")):
-            raise InputError(f"{dataset.root / name}: a WACZ holds .warc.gz files that lie in one folder only")
+            raise InputError(f"{dataset.root / name}: a WACZ takes only .warc.gz files of one folder")
         yield paths[name]
     if not named:
         raise InputError(f"{dataset.index} has no entries; there is nothing to replay")
@@ -174,7 +174,7 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
             page = {"id": parsed.id, "url": parsed.fields["url"], "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
         except (KeyError, ValueError):
             at = f"{dataset.index} line {number}"
-            raise InputError(f"{at} has no URL, or a date that is none; repair the dataset, then pack it") from None
+            raise InputError(f"{at} has no URL or an invalid date; repair the dataset, then pack it") from None
         if title := titles.title(parsed):
             page["title"] = title
         yield json.dumps(page).encode() + b"\n"

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Compact what is there, as far as it fills objects of WARC_MAX_BYTES, and the rest once the crawl has ended.
+    """Compact the segments that fill objects of WARC_MAX_BYTES, and the rest once the crawl has ended.
 
-    Where one object ends and the next begins follows from the segments alone, so that it may be killed and begun again,
-    and run twice at a time, while the crawl goes on.
+    The segments alone decide where an object ends. So it may be killed and started again, and run twice at a time,
+    while the crawl goes on.
     """
     history = History(opts.arguments[0])
     facts = {"segments": 0, "files": 0, "left": 0}
@@ -73,4 +73,4 @@ def _of_commits(history: History, partition: int) -> Iterator[str]:
             yield commit.head.pages
 
 
-COMPACT = Action("put the archive's segments together to files of WARC_MAX_BYTES", _run, "STORAGE")
+COMPACT = Action("merge the archive's segments into files of WARC_MAX_BYTES", _run, "STORAGE")

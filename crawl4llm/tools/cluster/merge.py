@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if not opts.out:
-        raise InputError("say where to: --out DIR")
+        raise InputError("give the folder to write: --out DIR")
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
@@ -33,8 +33,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--out", metavar="DIR", help="the run folder to make")
-    group.add_argument("--index-only", action="store_true", help="leave the pages in the storage, and write an index")
+    group.add_argument("--out", metavar="DIR", help="the run folder to write")
+    group.add_argument(
+        "--index-only", action="store_true", help="leave the pages in the storage, and write only an index"
+    )
 
 
 MERGE = Action("write the crawl as one run folder", _run, "STORAGE", _add_options)

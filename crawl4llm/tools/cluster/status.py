@@ -1,6 +1,6 @@
-"""``scrapy cluster status``, ``drain`` and ``stop``: how far a crawl is and who works on it, and a word to the workers.
+"""``scrapy cluster status``, ``drain`` and ``stop``: the progress and workers of a crawl, and requests to the workers.
 
-Workers are known where CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
+Workers are known if CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     history = History(opts.arguments[0])
     yield from _of_journals(history) if history.is_continuous else _of_batches(history)
     if read_options(settings).cluster is None:
-        yield "workers are told with -s CLUSTER=valkey://HOST:PORT/0"
+        yield "to see the workers, add -s CLUSTER=valkey://HOST:PORT/0"
         return
     workers = _liveness(settings, history).workers()
     rows = [(one.id, list(one.partitions), int(one.figures.get("pages", 0)), one.silent) for one in workers]
@@ -48,7 +48,7 @@ def _of_journals(history: History) -> Iterator[Part]:
 
 
 def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield partitions with what their newest commits say."""
+    """Yield partitions with the facts of their newest commits."""
     for partition in range(history.partitions):
         commit = journal.read_commit(history.storage, partition, journal.newest(history.storage, partition))
         if commit is not None:
@@ -78,7 +78,7 @@ def _of_batches(history: History) -> Iterator[Part]:
 
 
 def _waits_for(history: History, iteration: int) -> tuple[str, list[int]]:
-    """Return what is put next in an iteration, and the partitions that have not put it yet."""
+    """Return the next kind of object in an iteration, and the partitions that have not put it yet."""
     folder = objects.folder(iteration)
     there = set(history.storage.names(folder))
     kind = objects.EXCHANGE if f"{folder}{objects.PLAN}" in there else objects.OFFER
@@ -94,7 +94,7 @@ def _numbers(numbers: list[int]) -> str:
 def _liveness(settings: BaseSettings, history: History) -> ValkeyLiveness:
     options = read_options(settings)
     if options.cluster is None:
-        raise InputError("workers are asked over CLUSTER; give it: -s CLUSTER=valkey://HOST:PORT/0")
+        raise InputError("this command reaches workers over CLUSTER; add -s CLUSTER=valkey://HOST:PORT/0")
     # valkey is an extra
     from crawl4llm.cluster import ValkeyLiveness
 
@@ -113,9 +113,9 @@ def _drain(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 def _stop(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     liveness = _liveness(settings, History(opts.arguments[0]))
     liveness.request(STOP)
-    yield "the workers were asked to end; the command that began the crawl goes on with it"
+    yield "the workers were asked to end; the command that began the crawl resumes it"
 
 
-STATUS = Action("say how far the crawl is, and who works on it", _status, "STORAGE")
-DRAIN_WORKER = Action("have a worker hand its partitions over and end", _drain, "STORAGE WORKER")
-STOP_ALL = Action("have all workers end; they can be started again", _stop, "STORAGE")
+STATUS = Action("show the progress of the crawl, and its workers", _status, "STORAGE")
+DRAIN_WORKER = Action("make a worker hand over its partitions and end", _drain, "STORAGE WORKER")
+STOP_ALL = Action("end all workers; they can be started again", _stop, "STORAGE")

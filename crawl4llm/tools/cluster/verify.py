@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Yield ``sound`` and the equation; or raise InputError that names what is wrong."""
+    """Yield ``sound`` and the equation, or raise InputError that names the fault."""
     equation = _equation(History(opts.arguments[0]))
     yield Fact("sound", value=True, shown="")
     yield Fact("equation", equation, "")
@@ -38,4 +38,4 @@ def _equation(history: History) -> str:
     return of_batches.equation
 
 
-VERIFY = Action("check that no document is lost or there twice, and the archive is whole", _run, "STORAGE")
+VERIFY = Action("check that no document is lost or repeated, and that the archive is whole", _run, "STORAGE")

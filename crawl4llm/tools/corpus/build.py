@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def _add_index_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+    parser.add_argument(
+        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
+    )
     add_tasks_option(parser)
 
 
@@ -31,12 +33,12 @@ def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
     """Add the options; ``--seed`` and ``--jobs`` other actions have added."""
-    parser.add_argument("--to", type=Path, metavar="DIR", help="where to build (default: in Scrapy's data dir)")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="folder to build in (default: in Scrapy's data dir)")
     parser.add_argument(
-        "--pages", type=positive_integer, default=PAGES, metavar="N", help=f"how many pages (default: {PAGES})"
+        "--pages", type=positive_integer, default=PAGES, metavar="N", help=f"number of pages (default: {PAGES})"
     )
     parser.add_argument(
-        "--hosts", type=positive_integer, default=HOSTS, metavar="N", help=f"how many hosts (default: {HOSTS})"
+        "--hosts", type=positive_integer, default=HOSTS, metavar="N", help=f"number of hosts (default: {HOSTS})"
     )
 
 
@@ -52,25 +54,25 @@ def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 def _add_build_options(parser: argparse._ArgumentGroup) -> None:
     """Add the options; ``--to`` and ``--jobs`` other actions have added."""
     parser.add_argument(
-        "--from", dest="source", metavar="CORPUS", help="what to build from, as for CORPUS (default: that setting)"
+        "--from", dest="source", metavar="CORPUS", help="source of the build, a value of CORPUS (default: that setting)"
     )
     parser.add_argument(
-        "--manifest", type=Path, metavar="FILE", help="manifest.tsv of an earlier build, whose ids are kept"
+        "--manifest", type=Path, metavar="FILE", help="manifest.tsv of an earlier build, to keep its ids"
     )
     parser.add_argument(
         "--link-id-position",
         type=int,
         choices=(0, FULL_ID_POSITION),
         default=FULL_ID_POSITION,
-        help="5: links as in ClueWeb22, their target's id last (default); 0: nothing but the id, as the published code "
-        "reads them unless told otherwise",
+        help="5: links as in ClueWeb22, with their target's id last (default); 0: only the id, as the published code "
+        "reads them by default",
     )
 
 
 def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Build a tree; yield its counts and path."""
     if opts.to is None:
-        raise InputError("say where to build: --to DIR")
+        raise InputError("give the folder to build in: --to DIR")
     if opts.source is not None:
         settings.set("CORPUS", opts.source, priority="cmdline")
     if settings.getpriority("CORPUS_CANONICAL_LINKS") is None:
@@ -83,7 +85,7 @@ def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 INDEX = Action(
     "Build the index: of a ClueWeb22 tree, for seeds given as URLs; of WARC files, for everything. After an "
-    "interruption the next run goes on from there.",
+    "interruption the next run continues.",
     _index,
     add_options=_add_index_options,
 )
@@ -93,8 +95,8 @@ DEMO = Action(
     add_options=_add_demo_options,
 )
 BUILD = Action(
-    "Write a corpus in the layout of ClueWeb22 to --to DIR (also takes --jobs); after an interruption the same command "
-    "goes on from there.",
+    "Write a corpus in the layout of ClueWeb22 to --to DIR (also takes --jobs); after an interruption the same "
+    "command continues.",
     _build,
     add_options=_add_build_options,
 )

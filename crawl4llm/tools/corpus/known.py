@@ -1,4 +1,5 @@
-"""``scrapy corpus known``: files of known URLs and texts, for KNOWN_URLS and KNOWN_TEXTS, from what one has."""
+"""``scrapy corpus known``: makes files of known URLs and texts, for KNOWN_URLS and KNOWN_TEXTS, from exports and
+archives."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _KILLED: Final = "a process was killed; run the same command with fewer --jobs"
 
 
 class _Sink:
-    """What takes URLs and texts in one process, and spreads them over the files of a folder."""
+    """Takes URLs and texts in one process, and spreads them over the files of a folder."""
 
     def __init__(self, scratch: Path, *, show: bool = False) -> None:
         """``show``: whether sorting shows a bar."""
@@ -63,13 +64,13 @@ class _Sink:
             self.flush()
 
     def add_record(self, record: bytes) -> None:
-        """Take what stands for a text; nothing for a blank one."""
+        """Take the record of a text; nothing for a blank one."""
         self._records += record
         if len(self._records) >= AT_ONCE * TEXT.itemsize:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. Raises InputError where that fails."""
+        """Write the waiting records. Raises InputError if that fails."""
         if self._waiting:
             self._urls.add(np.array(self._waiting, dtype=URL))
         if self._records:
@@ -78,7 +79,7 @@ class _Sink:
         self._records.clear()
 
     def write(self, folder: Path, scratch: Path, *, near: bool) -> Iterator[tuple[str, int]]:
-        """Write the two files, each where there is something for it; yield their names, and how much is in each."""
+        """Write the two files, each if it has any content; yield their names and counts."""
         self.flush()
         for name, write in ((URLS_FILE, partial(write_urls, self._urls)), (TEXTS_FILE, partial(self._write, near))):
             if count := write(scratch, folder / name):
@@ -103,7 +104,7 @@ class _RowJob:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What was found in a source."""
+    """The findings in a source."""
 
     counts: Counter[str]
     """``urls`` and ``texts``, and the reasons why others were left out."""
@@ -130,7 +131,7 @@ def _take_rows(job: _RowJob) -> _Taken:
 
 
 def _take_text(taker: TextTaker, key: str, near: bool) -> bytes:
-    """Return what stands for the text of a page, as :func:`record_of`. Raises PageError."""
+    """Return the record of a page's text, as :func:`record_of`. Raises PageError."""
     return record_of(page_text(taker, key), near=near)
 
 
@@ -162,7 +163,7 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
 
 
 def _pages(path: Path, show: bool) -> Iterator[str]:
-    """Yield the keys of the pages in archive files, without what a live crawl could not have."""
+    """Yield the keys of the pages in archive files, without the failed documents of a live crawl."""
     index = WarcIndex(index_folder(path))
     with closing(index):
         for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
@@ -195,7 +196,7 @@ def _find(given: str) -> tuple[list[Path], list[Path]]:
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return what is in a folder: archives, as in that of a crawl, or else files of rows, as in an export."""
+    """Return the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     if any(_ARCHIVE_NAME.fullmatch(path.name) for path in paths):
         return [], [folder]
@@ -244,8 +245,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if damaged := [one.damaged for one in taken if one.damaged]:
         mend = command("archive", "repair", Path(damaged[0]).parent)
         raise InputError(
-            f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
-            f"make the sets again, or mend an archive of your own: {mend}"
+            f"{damaged[0]}: a record is damaged or cut short; {to} has the records before it. Get the file again and "
+            f"rebuild the sets, or repair an archive of your own: {mend}"
         )
     settings_for = given_settings(settings) | {settings_of[name]: to / name for name in written}
     yield f"Next: {command('crawl', 'influence', **settings_for)}"
@@ -254,21 +255,23 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add the options; ``--jobs`` another action has added."""
     parser.add_argument("--url-field", default="url", metavar="NAME", help="field or column of URLs (default: url)")
-    parser.add_argument("--text-field", default="text", metavar="NAME", help="that of texts (default: text)")
+    parser.add_argument("--text-field", default="text", metavar="NAME", help="field or column of texts (default: text)")
     parser.add_argument(
         "--extract",
         action="store_true",
-        help="take the texts of archived pages too, by TEXT_EXTRACTOR; else their URLs",
+        help="take the texts of archived pages, extracted by TEXT_EXTRACTOR; otherwise only their URLs",
     )
     parser.add_argument(
-        "--exact", action="store_true", help="know texts word for word only: 4 bytes a text, not 148, and no MinHash"
+        "--exact",
+        action="store_true",
+        help="recognise only exact copies of texts: 4 bytes per text, not 148, and no MinHash",
     )
 
 
 KNOWN = Action(
-    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS and {TEXTS_FILE} for KNOWN_TEXTS, of the URLs and texts in "
-    "JSON Lines and Parquet files, such as exports, and the URLs in CDXJ indexes, WARC files, and lists of URLs; of "
-    "folders and glob patterns of them (also takes --jobs).",
+    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS and {TEXTS_FILE} for KNOWN_TEXTS. Each SOURCE is a file, a "
+    f"folder or a glob pattern: JSON Lines or Parquet files with URLs and texts, such as exports; CDXJ indexes, WARC "
+    f"files or lists of URLs (also takes --jobs).",
     _run,
     "OUT SOURCE...",
     _add_options,

@@ -26,7 +26,7 @@ _LISTED: Final = ""
 
 
 class Row(NamedTuple):
-    """What is known of a document."""
+    """The URL and text of a document."""
 
     url: str | None
     text: str | None
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 @dataclass
 class RowFile:
-    """A file of rows, with what was found in it once :meth:`rows` has ended."""
+    """A file of rows; has their counts once :meth:`rows` has ended."""
 
     path: Path
     url_field: str
@@ -42,10 +42,10 @@ class RowFile:
     counts: Counter[str] = field(default_factory=Counter)
     """Rows that cannot be used, by reason."""
     first_fault: str = ""
-    """The first of them: its line and what is wrong."""
+    """The first of them: its line and its fault."""
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows that can be used. Raises InputError where the file cannot be read to its end, or has rows and
+        """Yield the rows that can be used. Raises InputError if the file cannot be read to its end, or has rows and
         none that can be used."""
         kind, count = kind_of(self.path), 0
         rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, _LISTED: self._of_list}.get(kind, self._of_json)
@@ -63,7 +63,7 @@ class RowFile:
         self.first_fault = self.first_fault or f"{at}: {what}"
 
     def _checked(self, at: str, values: Row) -> Row | None:
-        """Return a row of what a file has, whatever that is; None where it is of no use."""
+        """Return a row from a file's values of any kind; None if it cannot be used."""
         url, text = values
         if url is not None and not (isinstance(url, str) and is_web_url(url.lstrip())):
             self._note(at, f"no URL in {self.url_field!r}")
@@ -109,7 +109,7 @@ class RowFile:
             except (ValueError, LookupError, TypeError, AttributeError):
                 yield at, "no CDXJ entry with a URL"
             else:
-                yield at, "an answer of status 4xx or 5xx" if failed else Row(url, None)
+                yield at, "a response with status 4xx or 5xx" if failed else Row(url, None)
 
     def _of_list(self) -> Iterator[tuple[str, Row | str]]:
         for number, url in listed_urls(self.path, "the list"):
@@ -130,7 +130,7 @@ class RowFile:
                 if not wanted:
                     raise InputError(
                         f"{self.path}: has neither a column {self.url_field!r} nor {self.text_field!r}, but "
-                        f"{harmless(', '.join(names))[:200]}; name them: --url-field, --text-field"
+                        f"{harmless(', '.join(names))[:200]}; name the columns: --url-field, --text-field"
                     )
                 for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
                     columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in wanted}

@@ -26,7 +26,7 @@ _POSITION, _NAME = _COLUMNS.index("#pr_pos"), _COLUMNS.index("#host_rev")
 
 
 def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]:
-    """Yield the lines of a seeds file: home pages, and comments on what was left out. Raises InputError."""
+    """Yield the lines of a seeds file: home pages, and comments on the names left out. Raises InputError."""
     listed = None if without is None else DomainList(without, "--without")
     if listed is not None and listed.fault is not None:
         yield f"# {listed.fault}"
@@ -43,7 +43,7 @@ def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]
                 yield f"https://{host}/"
         if found == number:
             break
-    more = f", {odd:,} are no domains" if odd else ""
+    more = f", {odd:,} are not domains" if odd else ""
     yield f"# of {number:,} hosts of highest PageRank in {path.name}, {left_out:,} are left out by the list{more}"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.out is None:
-        raise InputError("say where to write: --out FILE")
+        raise InputError("give the file to write: --out FILE")
     check_new_file(opts.out)
     ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
@@ -36,12 +36,13 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write: a new file")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write, which must not exist")
 
 
 RANKS = Action(
     "Write the harmonic centrality of every page to --out FILE (.gz: compressed), best first, for HARMONIC_RANKS. It "
-    "is exact, over the links between documents of the corpus; the time grows with pages times links.",
+    "is exact, over the links between documents of the corpus; the time grows with the number of pages times the "
+    "number of links.",
     _run,
     add_options=_add_options,
 )

@@ -80,26 +80,24 @@ def _keys(keys: Iterable[str]) -> Rows:
 
 def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("-n", "--n", type=positive_integer, default=100, metavar="N", help="how many (default: 100)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(
         "--ranks",
         type=Path,
         metavar="FILE",
-        help="of no corpus, but the home pages of the N hosts of highest PageRank in Common Crawl's ranks",
+        help="instead of a corpus: the home pages of the N hosts of highest PageRank in Common Crawl's ranks",
     )
-    parser.add_argument(
-        "--without", type=Path, metavar="LIST", help="leave out those of a file of domains, such as spam"
-    )
+    parser.add_argument("--without", type=Path, metavar="LIST", help="leave out the domains in this file, such as spam")
 
 
 SHOW = Action(
-    "Print a document: URL, date, language, text, and its outlinks, with a + where the corpus holds the target.",
+    "Print a document: URL, date, language, text, and its outlinks, with a + if the corpus holds the target.",
     _show,
     "ID-or-URL",
 )
 SAMPLE = Action(
-    "Print the keys of random documents, one a line; the same for the same corpus, number and seed. With --ranks, "
-    "seeds for a live crawl.",
+    "Print the keys of random documents, one per line; the same corpus, number and seed give the same keys. With "
+    "--ranks, print seeds for a live crawl.",
     _sample,
     add_options=_add_sample_options,
 )

@@ -1,6 +1,6 @@
-"""Child processes that read what can hang, crash or swell the reader: a page's text, and the store of a JOBDIR.
+"""Child processes for reading that can hang, crash or use much memory: a page's text, and the store of a JOBDIR.
 
-Such a process prints a JSON object, and ends.
+Such a process prints one JSON object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """Return what a process prints that is started with these arguments; ``{"fault": ...}`` where it does not."""
+    """Run a process with these arguments and return its output; ``{"fault": ...}`` if it fails."""
     command = python_command(f"from {__name__} import main; main()", *arguments)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=True)
@@ -58,7 +58,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
     log, warc = PreadFile(Path(output) / crawl_log.NAME), Path(output) / WARC
     key, near = line_at(log, int(offset)).get("id"), int(offset) / max(log.size, 1)
     if not isinstance(key, str):
-        raise InputError("the crawl log was changed; the page is not there any more")
+        raise InputError("the crawl log was changed; the page is no longer in it")
     if (warc / TEXT_INDEX_NAME).exists():
         found = read_record(warc, _entry(warc / TEXT_INDEX_NAME, key, near)).decode(errors="replace")
     else:
@@ -70,7 +70,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
 
 
 def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
-    """Return the line of a crawl log that begins at an offset; empty where none does."""
+    """Return the line of a crawl log that begins at an offset; empty if none does."""
     data = log.read(_LONGEST_LINE, offset)
     try:
         line = parse_json(data[: data.index(b"\n")])
@@ -80,8 +80,8 @@ def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
 
 
 def _entry(index: Path, key: str, near: float) -> Entry:
-    """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
-    where it is to be expected. Raises MissingRecord and InputError."""
+    """Return the entry of a page in an index. The index is in the order of the crawl log, so the search begins around
+    the expected place. Raises MissingRecord and InputError."""
     # only what is asked for, as the child starts for each question
     from crawl4llm.warc import parse_entry
 
@@ -132,7 +132,7 @@ _ACTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"text": text, "fron
 
 
 def main() -> None:
-    """Print what the action returns that the first argument names."""
+    """Print the result of the action that the first argument names."""
     end_with(os.getppid())
     try:
         found = _ACTIONS[sys.argv[1]](*sys.argv[2:])

@@ -1,8 +1,8 @@
-"""The server of the dashboard: read-only, on the loopback interface, for whoever knows its address.
+"""The server of the dashboard: read-only, on the loopback interface, for users who know its address.
 
-The address has a random token, so that no other user or page of this machine guesses it. The Host header must be this
-server's own: a page in the same browser whose host name was made to lead here (DNS rebinding) is refused. What the page
-may load and run is only what comes from here (Content Security Policy); what pages of the crawl say is only text to it.
+The address has a random token that no other user or page of this machine can guess. The Host header must be this
+server's own: requests of a page whose host name was pointed here (DNS rebinding) are refused. The page loads and runs
+files of this server only (Content Security Policy), and treats everything from crawled pages as text.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _LOOK_SECONDS, _SIGN_OF_LIFE_SECONDS = 0.5, 10.0
 
 
 class Dashboard(ThreadingHTTPServer):
-    """Serves what a watch sees."""
+    """Serves the state of a watch."""
 
     daemon_threads = True
 
     def __init__(self, watch: Watch, port: int) -> None:
-        """Bind it; port 0 is a free one. Raises InputError where that is not possible."""
+        """Bind it; port 0 is a free one. Raises InputError if that is not possible."""
         self.watch = watch
         try:
             super().__init__(("127.0.0.1", port), _Handler)
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
 
     def _events(self) -> Iterator[bytes]:
-        """Yield server-sent events: what the watch sees, when that is something else than before."""
+        """Yield server-sent events: the state of the watch, after each change."""
         sent, when = b"", 0.0
         while True:
             now = self.server.watch.now()

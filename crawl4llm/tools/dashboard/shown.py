@@ -1,4 +1,4 @@
-"""What the page draws of the points of a series: columns for the charts, rows for the tables."""
+"""Turns the points of a series into the columns of the page's charts and the rows of its tables."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any, Final
 from crawl4llm.base import reasons
 
 _PARTS: Final = 200
-"""Of the crawl's time, or of its pages where times are not known, a point of a chart is of one at least."""
+"""Parts of the crawl's time, or of its pages if times are unknown; a point of a chart covers at least one."""
 _REFUSALS: Final = {
     *(reasons.OPT_OUT, reasons.BLOCKLIST, reasons.ROBOTS, reasons.ROBOTS_UNKNOWN, reasons.REFUSED_ADDRESS),
     *("http_401", "http_402", "http_403", "http_451"),
 }
 """Reasons by which a site, or whoever runs the crawl, did not want the document fetched or used."""
 _STATES: Final = {
-    "ready": "may be asked now",
-    "waiting": "wait for their turn: politeness delay, Retry-After or backing off",
-    "busy": "are being asked",
-    "parked": "are parked: they ask for a Crawl-delay above CRAWL_DELAY_CAP",
+    "ready": "ready for a request",
+    "waiting": "waiting: politeness delay, Retry-After or back-off",
+    "busy": "with a request in flight",
+    "parked": "parked: Crawl-delay above CRAWL_DELAY_CAP",
 }
 
 Point = Mapping[str, Any]
 
 
 def charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
-    """Return the columns of the charts. Each row is of the time from the point before; the first, from the beginning,
-    or from where it is not known what was before."""
+    """Return the columns of the charts. Each row covers the time since the point before; the first row covers the time
+    since the beginning, as far as known."""
     chosen = list(points[:1])
     axis = "crawled" if points and points[-1]["seconds"] is None else "seconds"
     for point in points[1:]:
@@ -40,7 +40,7 @@ def charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
 
 def _row(before: Point | None, point: Point) -> dict[str, float | None]:
     def more(name: str) -> float:
-        """Return what came since the point before; what is counted anew in each process has come whole."""
+        """Return the increase since the point before; a count that a new process began at 0 counts whole."""
         earlier = (before or {}).get(name) or 0
         return float(point[name] if point[name] < earlier else point[name] - earlier)
 
@@ -82,17 +82,17 @@ def _busy(points: Iterable[Point]) -> Iterator[float | None]:
 
 
 def waits(point: Point) -> list[list[Any]]:
-    """Return what waits and why: reason, owners, documents."""
+    """Return the waiting documents: a row of reason, owners and documents."""
     counts = point["counts"]
     owners = point["owners"]
     if owners is not None:
         rows = [[f"owners {_STATES[state]}", *owners[state]] for state in _STATES]
     else:
-        rows = [["their turn: better documents come first", None, point["queued"]]]
+        rows = [["in the frontier, behind better documents", None, point["queued"]]]
     budget = counts.get("parked/budget", 0)
-    rows += [["their owners or URL prefixes have no budget left (URL_BUDGET)", None, budget]]
-    rows += [["they are taken, and not yet done", None, counts.get("frontier/leased", 0)]]
-    rows += [["they came, and wait for the worker processes or for others before them", None, point["behind"]]]
+    rows += [["set aside: no budget left (URL_BUDGET)", None, budget]]
+    rows += [["in flight", None, counts.get("frontier/leased", 0)]]
+    rows += [["fetched, waiting for a worker process or for an earlier page", None, point["behind"]]]
     return [row for row in rows if row[1] or row[2]]
 
 

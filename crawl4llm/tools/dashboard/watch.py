@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 _LEAST_SECONDS: Final = 2.0
 _REST: Final = 400
-"""What took a second of CPU time is done again after so many, at the earliest: watching takes less than a hundredth of
-a core."""
+"""Seconds of rest per second of CPU time: watching takes less than a hundredth of a core."""
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
 _SMALLEST_PIECE: Final = 1 << 14
@@ -37,7 +36,7 @@ _ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
 
 
 def open_crawl(path: Path, settings: BaseSettings) -> Watch:
-    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError where it is neither, or of another
+    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError if it is neither, or of another
     format."""
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
@@ -51,10 +50,10 @@ def open_crawl(path: Path, settings: BaseSettings) -> Watch:
 
 
 class Watch:
-    """A crawl, as it is now. What is looked at by nobody is not read, but for a log without a series."""
+    """The current state of a crawl. Files are read only while a page is open, except a log without a series."""
 
     def __init__(self, output: Path, jobdir: Path | None) -> None:
-        """Raise InputError where files lead out of the folder, or are of another format."""
+        """Raise InputError if files lead out of the folder, or are of another format."""
         self.output, self._jobdir = output, jobdir
         require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
         self._facts = read_json(output / SETTINGS)
@@ -76,7 +75,7 @@ class Watch:
         """The files that the crawl had left when its frontier was read last; None while it ran."""
 
     def now(self) -> bytes:
-        """Return what is to be shown now, as JSON."""
+        """Return the current content of the page, as JSON."""
         with self._lock:
             runs = is_written(self.output / crawl_log.NAME)
             files = tuple(self._stamps())
@@ -90,12 +89,13 @@ class Watch:
             stamp = (runs, self._next_frontier, read, *files)
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
+                more = {"runs": runs, "frontier": frontier, "jobdir": self._jobdir is not None}
+                self._seen = json.dumps({**self._look(), **more}).encode()
             self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
             return self._seen
 
     def _stamps(self) -> Iterator[tuple[int, int] | None]:
-        """Yield what changes with the files that are shown."""
+        """Yield values that change with the shown files."""
         for name in (series.NAME, STATS):
             try:
                 status = (self.output / name).stat()
@@ -115,7 +115,7 @@ class Watch:
             json.dumps(figures, allow_nan=False)
             facts |= figures
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            facts["fault"] = f"{series.NAME} is damaged; remove it, and the crawl log is read in its place"
+            facts["fault"] = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
         except (InputError, OSError) as error:
             facts["fault"] = harmless(str(error))
         return facts
@@ -132,7 +132,7 @@ class Watch:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return what settings and statistics tell of the crawl."""
+        """Return the facts of the crawl in settings and statistics."""
         reason, pages = read_json(self.output / STATS).get("finish_reason"), self._settings.get("CRAWL_MAX_PAGES")
         return {
             "name": harmless("/".join(self.output.parts[-2:])),
@@ -148,7 +148,7 @@ class Watch:
         return given if kind != LIVE and given else kind
 
     def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
-        """Return the best pages, as far as their lines of the log are where they were."""
+        """Return the best pages, as far as their lines of the log are still in place."""
         found = []
         log = PreadFile(self.output / crawl_log.NAME)
         for score, offset in best:
@@ -165,7 +165,7 @@ class Watch:
             return child.run("text", str(self.output), str(offset))
 
     def _waiting(self, left: object) -> dict[str, Any] | None:
-        """Return what the JOBDIR says of the frontier; ``left``: the files of a crawl that has ended.
+        """Return the frontier in the JOBDIR; ``left``: the files of a crawl that has ended.
 
         A thread reads it now and then while the crawl runs, and once when the crawl has ended.
         """
@@ -203,13 +203,13 @@ class _LogReader:
 
     @property
     def share(self) -> float:
-        """How much of the logs has been read, from 0 to 1."""
+        """The share of the logs that has been read, from 0 to 1."""
         failures = self._failures.size if self._failures else 0
         whole = self._pages.size + failures
         return min((self._scores.offset + self._failures_read) / whole, 1.0) if whole else 1.0
 
     def _run(self) -> None:
-        """Read what is there, and then what comes; up to a line of the log that is none."""
+        """Read the lines of the log and follow it, up to an invalid line."""
         with suppress(InputError):
             while True:
                 while lines := self._scores.read(self._pages, self._piece):

@@ -1,4 +1,4 @@
-"""``scrapy evaluate``: what the pages of finished crawls are worth, in figures and tables, and the report of them.
+"""``scrapy evaluate``: measures the pages of finished crawls, in a report of figures and tables.
 
 - ``evaluate``: from the output directories of runs to a report
 - ``runs``, ``documents``, ``graph``, ``survey``: runs, and numbers of all pages of their corpus, cached by

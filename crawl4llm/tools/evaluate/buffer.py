@@ -39,10 +39,10 @@ class Change(NamedTuple):
 
 
 def later_estimates(run: Run, rater: PageRater) -> Iterator[Change]:
-    """Yield the URL scores that the run's policy would have given to pages after they were crawled, in crawl order.
+    """Yield the URL scores that the run's policy would have given to pages after their crawl, in crawl order.
 
-    The policy is driven as the crawl drove it, by the crawl log and the corpus's links; but no page ever leaves its
-    frontier, so that it scores them all anew. Behind a hot queue there are none: whether a page was hot is not logged.
+    The crawl log and the corpus's links drive the policy as the crawl did. No page leaves its frontier, so it keeps
+    scoring all of them. Behind a hot queue it yields nothing, because the log does not say which pages were hot.
     """
     recorded = {name: run.facts["settings"].get(name) for name in _SETTINGS}
     options = read_options(cast("BaseSettings", recorded))
@@ -123,7 +123,7 @@ class _Buffer:
             heapq.heapify(self._heap)
 
     def fit(self) -> None:
-        """Lose the lowest page where there is one too many."""
+        """Lose the lowest page if there is one too many."""
         while len(self.pages) > self._size:
             estimate, negative = heapq.heappop(self._heap)
             if self.pages.get(-negative) == estimate:

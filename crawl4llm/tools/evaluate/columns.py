@@ -25,7 +25,7 @@ AT_ONCE = 1 << 14
 def stored(blocks: Iterable[Sequence[NDArray[Any]]], *types: DTypeLike) -> list[NDArray[Any]]:
     """Write columns, of which each block has a part, to files in TMPDIR; return them as arrays that cannot be changed.
 
-    Raises InputError where they cannot be written.
+    Raises InputError if they cannot be written.
     """
     with ExitStack() as stack:
         with _writing():
@@ -43,7 +43,7 @@ def stored(blocks: Iterable[Sequence[NDArray[Any]]], *types: DTypeLike) -> list[
 
 
 def _writing() -> AbstractContextManager[None]:
-    return writing(Path("TMPDIR"), "what is known of documents")
+    return writing(Path("TMPDIR"), "the facts of documents")
 
 
 def stored_rows(rows: Iterable[tuple[Any, ...]], *types: str) -> list[NDArray[Any]]:
@@ -58,7 +58,7 @@ def _parts(rows: Iterator[tuple[Any, ...]], kind: np.dtype[Any]) -> Iterator[lis
 
 
 def slices(count: int) -> Iterator[slice]:
-    """Yield the parts of a column of so many numbers, one after the other."""
+    """Yield the parts of a column of ``count`` numbers, in order."""
     for start in range(0, count, AT_ONCE):
         yield slice(start, min(start + AT_ONCE, count))
 

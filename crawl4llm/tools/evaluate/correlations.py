@@ -66,7 +66,7 @@ def rank_correlation(x: Floats, y: Floats) -> Correlation:
 
 
 PAGERANK_DAMPING = 0.85
-"""Of figure 2, where the paper names none: the usual one (Page et al. 1999)."""
+"""Damping of figure 2, which the paper does not give: the usual value (Page et al. 1999)."""
 
 _POINTS = 3000
 """Pages shown in a plot."""
@@ -82,7 +82,7 @@ class Pair:
 
     id: str
     names: tuple[str, str]
-    """What stands on the axes x and y."""
+    """Labels of the axes x and y."""
     values: tuple[Floats, Floats]
     source: str = ""
     """Whose figure it is."""
@@ -147,10 +147,10 @@ def _table(pairs: Sequence[Pair]) -> Table:
     return Table(
         id="correlations",
         title="Correlations",
-        definition="Spearman's rank correlation over the pages that have both numbers, with a 95% interval (Bonett and "
-        "Wright 2000) that says how far a larger web of this kind may be from it. In-degree: links to a page that the "
+        definition="Spearman's rank correlation over the pages that have both numbers. Its 95% interval (Bonett and "
+        "Wright 2000) is that of a larger web of this kind. In-degree: links to a page that the "
         "corpus records, else those between its documents. PageRank of the links between documents, damping "
-        f"{PAGERANK_DAMPING}. 1- and 2-hop outlinks: documents one link away, and those two links away and no fewer. "
+        f"{PAGERANK_DAMPING}. 1- and 2-hop outlinks: documents one link away, and documents exactly two links away. "
         "Published: on ClueWeb22-B or -A.",
         columns=["Of", "Spearman", "Low", "High", "Pages", "Published", "Where", "Undefined because"],
         rows=rows,
@@ -210,7 +210,7 @@ def _histogram(subject: Subject) -> list[Figure | Table]:
         Figure(
             id="backlinks",
             title="Backlinks of pages",
-            definition=f"How many pages have so many backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
+            definition=f"Number of pages by number of backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
             x_label="backlinks",
             y_label="pages",
             series=[Series("pages", floats(few), floats(counts[: _HISTOGRAM + 1]), kind="bars")],
@@ -218,7 +218,7 @@ def _histogram(subject: Subject) -> list[Figure | Table]:
         Table(
             id="backlinks-all",
             title="Backlinks of pages, all",
-            definition="How many pages have so many backlinks.",
+            definition="Number of pages by number of backlinks.",
             columns=["From", "To", "Pages"],
             rows=rows,
         ),

@@ -1,5 +1,5 @@
-"""Report sections along the crawl: coverage of the oracle set and its cost (Craw4LLM, figures 3b and 4), and
-crawl-then-select: what it takes to match a run (section 3, table 1 and figure 3)."""
+"""Report sections along the crawl: coverage of the oracle set and its cost (Craw4LLM, figures 3b and 4). Also
+crawl-then-select: the pages needed to match a run (section 3, table 1 and figure 3)."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def figures(subject: Subject) -> list[Figure]:
         Figure(
             id="precision",
             title="Precision of the oracle set",
-            definition="The share of oracle pages among the pages crawled so far (Craw4LLM, figure 4, left). The upper "
-            "bound crawls oracle pages as long as there are any; the one from the seeds, those that the seeds can "
-            "reach.",
+            definition="The share of oracle pages among the pages crawled so far (Craw4LLM, figure 4, left). The "
+            "upper bound crawls oracle pages until all are crawled. The bound from the seeds crawls those that the "
+            "seeds can reach.",
             x_label=CRAWLED,
             y_label="precision",
             settles=True,
@@ -75,8 +75,8 @@ def figures(subject: Subject) -> list[Figure]:
         Figure(
             id="recall-by-fetched",
             title="Recall of the oracle set by pages fetched",
-            definition="The same recall against what it took: a policy that looks ahead, such as influence, fetches "
-            "every document that it visits, the others only what they crawl.",
+            definition="The same recall by documents fetched. A policy that looks ahead, such as influence, fetches "
+            "every document that it visits; the others fetch only the pages that they crawl.",
             x_label=FETCHED,
             y_label="recall",
             series=by_fetched,
@@ -93,9 +93,9 @@ def figures(subject: Subject) -> list[Figure]:
         Figure(
             id="new-quality",
             title="New quality documents per 1,000 fetches",
-            definition="Pages crawled so far for each 1,000 fetched so far that have an influence of the run's "
-            "QUALITY_THRESHOLD, or where it has none are of the oracle set, and whose text is new, as far as the run "
-            "compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
+            definition="New quality documents crawled so far, per 1,000 pages fetched so far. Such a page has an "
+            "influence of the run's QUALITY_THRESHOLD or more; without that setting it is of the oracle set. Its text "
+            "is new, as far as the run compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
             x_label=CRAWLED,
             y_label="documents per 1,000 fetches",
             settles=True,
@@ -104,8 +104,8 @@ def figures(subject: Subject) -> list[Figure]:
         Figure(
             id="visited",
             title="Crawled, visited and fetched",
-            definition="Documents visited (V of Algorithm 1) and fetched by the time so many pages (P) were crawled "
-            "(Craw4LLM, figure 3b).",
+            definition="Documents visited (V of Algorithm 1) and documents fetched, by pages crawled (P) (Craw4LLM, "
+            "figure 3b).",
             x_label=CRAWLED,
             y_label="documents",
             series=list(chain.from_iterable(counts)),
@@ -220,9 +220,9 @@ def _pools(subject: Subject, n: int) -> Figure:
     return Figure(
         id="crawl-then-select",
         title=f"The best {n:,} pages of a larger crawl",
-        definition=f"Mean influence of the {n:,} pages with the highest influence among the pages crawled so far: the "
-        "crawl-then-select setting (Craw4LLM, section 3 and figure 3a, where models trained on them are compared). "
-        "The number is that of the shortest run; a quarter of it where no run is twice as long.",
+        definition=f"Mean influence of the {n:,} best pages among the pages crawled so far: the crawl-then-select "
+        f"setting (Craw4LLM, section 3 and figure 3a, which compares models trained on them). The number is the "
+        f"length of the shortest run, or a quarter of it if no run is twice as long.",
         x_label="pages crawled",
         y_label=f"mean influence of the best {n:,}",
         series=series,
@@ -268,9 +268,10 @@ def _match(subject: Subject) -> Table:
     return Table(
         id="match",
         title="Pages needed to match a run",
-        definition="How many pages another run must crawl (Craw4LLM, figure 3) until its best pages have the mean "
-        "influence of the given run's first pages, as many of them; and until it has found as many oracle pages. "
-        "Empty where all that it crawled is not enough. Runs from the same seeds are compared, where there are any.",
+        definition="The pages that another run must crawl (Craw4LLM, figure 3). By mean influence: until its best "
+        "pages match the mean influence of as many first pages of the given run. By oracle recall: until it has found "
+        "as many oracle pages. Empty if its whole crawl is not enough. Only runs from the same seeds are compared, if "
+        "there are any.",
         columns=[
             *("Run", "Pages", "Matched by", "Pages, by mean influence", "Times"),
             *("Pages, by oracle recall", "Times", "Fetched by the run", "Fetched, by oracle recall"),

@@ -19,11 +19,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Fingerprints: TypeAlias = NDArray[np.uint64]
-"""What document keys are told apart by, see crawl4llm.tools.evaluate.documents."""
+"""Fingerprints of document keys, see crawl4llm.tools.evaluate.documents."""
 
 
 ABSENT = -1
-"""The number of a key that is none of the documents'."""
+"""The number of a key without a document."""
 
 _SIZE = 8
 
@@ -58,7 +58,7 @@ class Documents:
         return len(self._sorted)
 
     def numbers(self, wanted: Fingerprints) -> Integers:
-        """Return the number of each document wanted, ABSENT where it is not among these."""
+        """Return the number of each document wanted, ABSENT if it is not among these."""
         if not len(self):
             return np.full(len(wanted), ABSENT, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self) - 1)

@@ -19,7 +19,7 @@ from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
-from crawl4llm.tools.evaluate.verdict import ranking, verdict
+from crawl4llm.tools.evaluate.verdict import quarter, ranking, verdict
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Wanted:
     topic: Sequence[str] = ()
     """Words of which a page on the topic has one."""
     scorers: Sequence[str] = ()
-    """Two scorers to correlate: what SCORER takes, or the path of a fastText model."""
+    """Two scorers to correlate, each a value of SCORER or the path of a fastText model."""
     tasks: int | None = None
     """Tasks in which pages are looked at."""
     trained: Path | None = None
@@ -71,8 +71,8 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
     ):
         if then != now:
             raise InputError(
-                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set {setting} "
-                "to what was used then"
+                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set "
+                f"{setting} to the former value"
             )
 
 
@@ -82,6 +82,7 @@ def _report(
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
     sections = [
+        quarter(subject),
         ranking(subject),
         *coverage.figures(subject),
         *coverage.selections(subject),
@@ -101,12 +102,12 @@ def _report(
 
 _MODELS = "Models of Cho et al. 1998"
 _PARTS = {
-    "": ["ranking", "learnt"],
+    "": ["quarter", "ranking", "learnt"],
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
-    "What it cost, and what came": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
-    "What goes with influence (Craw4LLM, figures 2 and 5)": ["correlation*", "backlinks*"],
-    "What goes with what models learn": ["learnt-correlation"],
+    "Costs and yields": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
+    "Correlations with influence (Craw4LLM, figures 2 and 5)": ["correlation*", "backlinks*"],
+    "Correlations with the losses of models": ["learnt-correlation"],
     _MODELS: ["*"],
     "The runs and their corpus": ["runs", "corpus", "reach"],
 }
@@ -139,27 +140,27 @@ def _notes(runs: Sequence[Run], survey: Survey) -> Iterator[str]:
     for run in runs:
         if run.unfinished is not None:
             yield (
-                f"{run.name} ({run.path}) was not finished: {run.unfinished}. It is evaluated as far as it goes, "
+                f"{run.name} ({run.path}) was not finished: {run.unfinished}. The evaluation covers its "
                 f"{len(run):,} of {run.wanted:,} pages."
             )
         if run.facts["settings"].get("CRAWL_SCOPE", "web") != "web":
-            yield f"{run.name} kept to its seeds' domains (CRAWL_SCOPE); what seeds can reach is given without that."
+            yield f"{run.name} kept to its seeds' domains (CRAWL_SCOPE); the figures of pages in reach ignore that."
     seeds: dict[str, set[tuple[str, ...]]] = {}
     for run in runs:
         seeds.setdefault(run.group, set()).add(tuple(run.seeds))
     if len(seeds) < len(runs):
-        yield "Runs that differ in their seeds only are one line: their mean, in a band from the least to the greatest."
+        yield "Runs that differ in their seeds only are one line: their mean, and a band of all of them."
     if len({frozenset(sets) for sets in seeds.values()}) > 1:
-        yield "The policies did not start from the same seeds: some of what sets them apart may be the seeds."
+        yield "The policies did not start from the same seeds, which may explain some of their differences."
     lengths = sorted(map(len, runs))
     if lengths[0] < lengths[-1]:
         yield (
-            f"The runs have {lengths[0]:,} to {lengths[-1]:,} pages: they are ranked at {lengths[0]:,}, and drawn as "
-            "far as they go."
+            f"The runs have {lengths[0]:,} to {lengths[-1]:,} pages: they are ranked at {lengths[0]:,}, and drawn to "
+            f"their ends."
         )
     if survey.sampled:
         yield (
-            f"A sample of {survey.surveyed:,} of {survey.size:,} documents was looked at, besides those crawled. Bands "
-            "are 95% confidence intervals. What needs all links of the corpus is left out: what the seeds can reach, "
-            "PageRank, and the influence of outlinks."
+            f"A sample of {survey.surveyed:,} of {survey.size:,} documents was surveyed, besides those crawled. Bands "
+            f"are 95% confidence intervals. Figures that need all links of the corpus are left out: pages in reach, "
+            f"PageRank, and the influence of outlinks."
         )

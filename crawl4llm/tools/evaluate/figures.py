@@ -21,7 +21,7 @@ Cell: TypeAlias = str | float | int | None
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, cloud of points or set of bars. ``y`` is None or NaN where a value is undefined.
+    """One curve, cloud of points or set of bars. ``y`` is None or NaN if a value is undefined.
 
     ``low`` and ``high`` bound a confidence band and are given together. All sequences are as long as ``x``.
     """
@@ -53,14 +53,14 @@ class Figure:
     x_log: bool = False
     y_log: bool = False
     settles: bool = False
-    """Whether the first points are left out of the y axis's scale: means of few pages swing."""
+    """True to leave the first points out of the scale of the y axis, because means of few pages vary widely."""
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; a cell is None where its value is undefined. ``id`` and ``definition`` as a figure's."""
+    """A table; a cell is None if its value is undefined. ``id`` and ``definition`` as a figure's."""
 
     id: str
     title: str
@@ -83,12 +83,12 @@ class Report:
 
 
 def number(value: float | np.floating | None) -> float | None:
-    """Return a number for a table; None where it is undefined."""
+    """Return a number for a table; None if it is undefined."""
     return None if value is None or not np.isfinite(value) else float(value)
 
 
 def floats(values: Floats | Integers) -> list[float]:
-    """Return the numbers of a series, NaN where they are undefined."""
+    """Return the numbers of a series, NaN if they are undefined."""
     return values.astype(np.float64).tolist()  # type: ignore[no-any-return]  # by its dtype
 
 

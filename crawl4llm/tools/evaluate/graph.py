@@ -1,6 +1,6 @@
 """The link graph of a corpus: degrees, reach, PageRank and means over neighbours.
 
-Links are gone through in blocks, from a file; memory has a few numbers a document where all of them change at once.
+Links are read in blocks from a file; memory has a few numbers per document if all of them change at once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class LinkGraph:
         return _stored(rank)
 
     def mean_of_neighbours(self, values: Floats) -> Floats:
-        """Return for each document the mean value of those it links to; NaN where none of them has a value."""
+        """Return for each document the mean value of those it links to; NaN if none of them has a value."""
         means: Floats
         (means,) = stored(((_means(degrees, targets, values),) for _, degrees, targets in self._blocks()), np.float64)
         return means

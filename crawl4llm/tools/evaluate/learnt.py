@@ -15,8 +15,8 @@ from crawl4llm.tools.evaluate.measures import mean_so_far, precision, recall
 from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 _LOSS = (
-    "Loss: bits a byte of held-out texts, of models trained on the first T tokens of each run by scrapy trainlm; ± the "
-    "standard deviation over training seeds"
+    "Loss: bits per byte of held-out texts, for models that scrapy trainlm trained on the first T tokens of each run; "
+    "±: the standard deviation over training seeds"
 )
 
 
@@ -29,9 +29,7 @@ def tables(subject: Subject, results: Results) -> list[Table]:
     ids = [one.run.facts.get("crawl_id") for one in subject.runs]
     found = [(one, trained[id_]) for one, id_ in zip(subject.runs, ids, strict=True) if id_ in trained and id_]
     if not found:
-        raise InputError(
-            "--trained: none of the runs was trained on; give the results of these: scrapy trainlm RUN ..."
-        )
+        raise InputError("--trained has no results of these runs; train on them: scrapy trainlm RUN ...")
     measured = [_measures(subject, crawled) for crawled, _ in found]
     return [_losses(results, found, measured), _correlations(results, found, measured)]
 
@@ -59,9 +57,9 @@ def _losses(
     losses_of = [column for target in results.targets for column in (f"Loss on {target}", "±")]
     return Table(
         id="learnt",
-        title="What models have learnt",
+        title="Losses of trained models",
         definition=f"Precision and recall of the oracle set and mean influence, of all pages of the run. {_LOSS}. "
-        "Pages and fetched: what the run had crawled and fetched by then.",
+        "Pages and fetched: pages that the run had crawled and fetched by then.",
         columns=["Run", *measured[0], "Pages", "Fetched", *losses_of],
         rows=rows,
     )
@@ -81,9 +79,9 @@ def _correlations(
             rows.append([name, target, rank_correlation(known, losses) if len(known) == len(losses) else None])
     return Table(
         id="learnt-correlation",
-        title="Does the measure tell what is learnt?",
-        definition=f"Spearman's rank correlation of a measure with the loss over {len(found)} runs: -1 where the "
-        "better run by the measure always has the lower loss. None for less than three runs.",
+        title="Does the measure predict the loss?",
+        definition=f"Spearman's rank correlation of a measure with the loss over {len(found)} runs: -1 if the better "
+        f"run by the measure always has the lower loss. None for fewer than three runs.",
         columns=["Measure", "Target", "Rank correlation"],
         rows=rows,
     )

@@ -19,7 +19,7 @@ _ORDERED = "SELECT if(isfinite(value), value, ?) AS known FROM given WHERE count
 
 
 class Estimate(NamedTuple):
-    """A number with its 95% confidence interval, which is the number itself where it is known."""
+    """A number with its 95% confidence interval, which is the number itself if it is known."""
 
     value: float
     low: float
@@ -83,7 +83,7 @@ class Oracle(NamedTuple):
     threshold: Estimate
     """The influence score from which a page belongs to it; all of equal score belong or do not."""
     size: Estimate
-    """How many pages belong to it."""
+    """Its number of pages."""
 
 
 def oracle_of(influence: Population) -> Oracle:
@@ -104,34 +104,36 @@ class Band(NamedTuple):
 
 
 def points_along(pages: int, most: int = _POINTS) -> Integers:
-    """Return at most so many numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
+    """Return at most ``most`` numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
     return np.unique(np.linspace(1, pages, min(pages, most)).round().astype(np.int64))
 
 
 def precision(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """Return the share of oracle pages among the first so many pages crawled (Craw4LLM, figure 4, left)."""
+    """Return, for each number of pages in ``at``, the share of oracle pages among the first pages crawled (Craw4LLM,
+    figure 4, left)."""
     return Band(*(_hits(influence, threshold)[at - 1] / at for threshold in _thresholds(oracle)))
 
 
 def recall(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """Return the share of the oracle set among the first so many pages crawled (Craw4LLM, figure 4, right)."""
+    """Return, for each number of pages in ``at``, the share of the oracle set that is crawled (Craw4LLM, figure 4,
+    right)."""
     size = oracle.size.value
     return Band(*(np.minimum(_hits(influence, threshold)[at - 1] / size, 1.0) for threshold in _thresholds(oracle)))
 
 
 def harvest_rate(influence: Floats, oracle: Oracle, fetched: Integers, at: Integers) -> Band:
-    """Return oracle pages among the first so many pages crawled, for each page fetched to get there."""
+    """Return, for each number of pages in ``at``, oracle pages crawled per page fetched."""
     return Band(*(_hits(influence, threshold)[at - 1] / fetched[at - 1] for threshold in _thresholds(oracle)))
 
 
 def new_quality(influence: Floats, is_new: Flags, threshold: float, fetched: Integers, at: Integers) -> Floats:
-    """Return the pages with at least an influence and with new texts, among the first so many pages crawled, for each
-    1,000 pages fetched to get there."""
+    """Return, for each number of pages in ``at``, crawled pages of at least an influence and with new texts, per 1,000
+    pages fetched."""
     return 1000 * _hits(np.where(is_new, influence, np.nan), threshold)[at - 1] / fetched[at - 1]
 
 
 def mean_so_far(values: Floats, at: Integers) -> Floats:
-    """Return the mean of the first so many values, NaN left out; NaN where there is none."""
+    """Return, for each number in ``at``, the mean of as many first values without NaN; NaN if all are NaN."""
     known = np.isfinite(values)
     sums, counts = np.cumsum(np.where(known, values, 0.0))[at - 1], np.cumsum(known)[at - 1]
     means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
@@ -139,7 +141,7 @@ def mean_so_far(values: Floats, at: Integers) -> Floats:
 
 
 def oracle_hits(influence: Floats, oracle: Oracle) -> Integers:
-    """Return the oracle pages among the first so many pages, for each number of pages from 1."""
+    """Return the number of oracle pages after each page."""
     return _hits(influence, oracle.threshold.value)
 
 
@@ -244,8 +246,8 @@ def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float,
 def share_of_hot(pages: Floats, web: Population) -> tuple[float, float, float]:
     """Return P_CS of the first K pages crawled, or P_BC of a buffer of K pages, with its confidence interval.
 
-    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) where that page
-    has the lowest importance there is, since every page has that.
+    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) if that page has
+    the lowest importance there is, since every page has that.
     """
     value, low, high = web.value_at(min(len(pages), web.size))
     if value <= web.lowest:

@@ -103,9 +103,9 @@ def _goals(metrics: Sequence[Importance]) -> Table:
         id="importance",
         title="Importance metrics",
         definition="Importance I(P) of a page (Cho et al. 1998, section 2). Goal: pages of at least this importance "
-        "are hot under Crawl & Stop with Threshold; for influence that of the oracle set, for IB and IR that of the "
-        "best hundredth of all pages. The web is what the runs' seeds can reach, as in the paper, or the whole corpus "
-        "where only a sample of it was looked at.",
+        "are hot under Crawl & Stop with Threshold. For influence it is the threshold of the oracle set; for IB and "
+        "IR it is that of the best hundredth of all pages. The web consists of the pages that the runs' seeds can "
+        "reach, as in the paper; of the whole corpus, if only a sample of it was surveyed.",
         columns=["Metric", "Meaning", "Goal", "Share of hot pages", "Pages of the web"],
         rows=rows,
     )
@@ -119,8 +119,9 @@ def _crawl_and_stop(subject: Subject, metric: Importance) -> Figure:
         id=f"crawl-and-stop-{metric.id}",
         title=f"Crawl & Stop: {metric.name}",
         definition="Of the first K pages crawled, the share that are at least as important as the K-th most important "
-        "page of the web (Cho et al. 1998, section 3). An ideal crawler has 1; one in random order K/T, with T the "
-        "pages of the web. It ends where that page has the least importance there is. " + metric.definition,
+        "page of the web (Cho et al. 1998, section 3). An ideal crawler has 1; a crawler in random order has K/T, "
+        "with T the pages of the web. The curve ends at the K whose page has the least importance of all. "
+        "" + metric.definition,
         x_label="K, pages crawled",
         y_label="P_CS",
         settles=True,
@@ -170,9 +171,9 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Mapping[str, 
     return Figure(
         id=f"limited-buffer-{metric.id}",
         title=f"Limited Buffer Crawl: {metric.name}",
-        definition="The crawler keeps B pages. When one comes too many it loses the page of which it thinks least at "
-        "that moment: by its URL score, and by what the policy would think of it later, where that changes "
-        "(backlink, pagerank, parent_min, parent_mean). Of the pages kept at the end of the run, the share that are at "
+        definition="The crawler keeps B pages. When the buffer is full it loses the page with the lowest URL score at "
+        "that moment, including later changes of the score by the policy (backlink, pagerank, parent_min, "
+        "parent_mean). Of the pages kept at the end of the run, the share that are at "
         "least as important as the B-th most important page of the web (Cho et al. 1998, section 3). "
         + metric.definition,
         x_label="B, pages kept",

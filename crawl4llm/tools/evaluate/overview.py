@@ -24,12 +24,12 @@ def _runs(subject: Subject) -> Table:
     return Table(
         id="runs",
         title="The runs at their end",
-        definition="Crawled, visited, fetched: P and V of Algorithm 1, and the documents that were looked up or "
-        "downloaded to get there. Precision and recall of the oracle set as in figure 4 of Craw4LLM. Harvest rate: "
-        "oracle pages crawled for each page fetched. New quality per 1,000 fetches: pages crawled with an influence of "
-        "the run's QUALITY_THRESHOLD, or where it has none of the oracle set, whose text is new as far as the run "
-        "compared texts (KNOWN_TEXTS, NEAR_DUPLICATES). Tokens: runs of characters between blanks in the text, as "
-        "fastText divides it. Domains: registrable domains (Public Suffix List with its private part).",
+        definition="Crawled and visited: P and V of Algorithm 1. Fetched: documents looked up or downloaded. "
+        "Precision and recall of the oracle set as in figure 4 of Craw4LLM. Harvest rate: oracle pages crawled per "
+        "page fetched. New quality per 1,000 fetches: crawled pages with an influence of the run's QUALITY_THRESHOLD "
+        "or more (of the oracle set without that setting), and with a new text as far as the run compared texts "
+        "(KNOWN_TEXTS, NEAR_DUPLICATES). Tokens: runs of characters between blanks in the text, as fastText divides "
+        "it. Domains: registrable domains (Public Suffix List with its private part).",
         columns=[
             *("Run", "Crawled", "Wanted", "Visited", "Fetched", "Mean influence", "Precision", "Recall", *interval),
             *("Harvest rate", "New quality per 1,000 fetches", "Tokens a page fetched", "Domains"),
@@ -102,9 +102,9 @@ def _reach(subject: Subject) -> Table:
         rows.append([crawled.name, len(crawled.run.seeds), pages, pages / subject.survey.size, found, share])
     return Table(
         id="reach",
-        title="What the seeds can reach",
-        definition="Documents that can be reached over any number of links from the run's seeds, those included, and "
-        "the oracle pages among them: no crawl from these seeds can find more.",
+        title="Pages in reach of the seeds",
+        definition="Documents that the run's seeds can reach over any number of links, seeds included, and the oracle "
+        "pages among them. No crawl from these seeds can find more.",
         columns=["Run", "Seeds", "Reachable", "Share of the corpus", "Reachable oracle pages", "Share of the oracle"],
         rows=rows,
     )

@@ -27,10 +27,10 @@ from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stor
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
-"""What decides influence scores: runs that differ in one of these cannot be compared."""
+"""Facts that decide influence scores: runs that differ in one of them cannot be compared."""
 _OF_ONE_RUN = ("format", "crawl_id", STORED_CRAWL, "random_seed", "seeds_digest", "versions", "settings")
-"""Facts of a run that do not say by what its pages are chosen, but for the seeds: runs that are alike in all others,
-those of parts included, make one series."""
+"""Facts of a run that do not decide how pages are chosen, and the seeds. Runs that agree in all other facts, those of
+parts included, make one series."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Run:
 
     path: Path
     name: str
-    """The policy, and where several runs have the same, the directory's name too."""
+    """The policy; if several runs have the same policy, the directory's name too."""
     group: str
     """The name that it shares with runs that differ from it in their seeds only."""
     facts: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Run:
     keys: Sequence[str]
     priority: Floats
     influence: Floats
-    """NaN where the log has null."""
+    """NaN if the log has null."""
     visited: Integers
     fetched: Integers
     domains: Integers
@@ -59,9 +59,9 @@ class Run:
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     is_new: Flags
-    """Whether the text is new: neither known nor like an earlier page's, as far as the log says."""
+    """True if the text is new: neither known nor like an earlier page's, as far as the log says."""
     unfinished: str | None
-    """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
+    """Why there may be fewer pages than the run was to crawl; None if it came to its end."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def quality_threshold(self) -> float | None:
-        """QUALITY_THRESHOLD; None where it was not set."""
+        """QUALITY_THRESHOLD; None if it was not set."""
         given = self.facts["settings"].get("QUALITY_THRESHOLD")
         return float(given) if type(given) in {int, float} else None
 
@@ -81,8 +81,8 @@ class Run:
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs in some output directories, which are of one corpus and one model.
 
-    Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
-    two cannot be compared.
+    Raises InputError, naming the directory, if one holds no run that can be evaluated. Raises InputError with both
+    values if two cannot be compared.
     """
     facts = [_facts(path) for path in paths]
     for path, theirs in zip(paths[1:], facts[1:], strict=True):
@@ -90,14 +90,14 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
             if theirs[what] != facts[0][what]:
                 raise InputError(
                     f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
-                    "the other; evaluate them by themselves"
+                    "the other; evaluate them separately"
                 )
     named = zip(paths, facts, _names(paths, facts), _groups(paths, facts), strict=True)
     return [_read(path, theirs, name, group) for path, theirs, name, group in named]
 
 
 def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the name of each run's group: the policy, and where it has several groups, their first run too."""
+    """Return the name of each run's group: the policy; if it has several groups, their first run too."""
     alike = [
         json.dumps(
             [
@@ -190,7 +190,9 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
                 known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
                 numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
             except (LookupError, TypeError, ValueError):
-                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
+                raise InputError(
+                    f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log"
+                ) from None
         if not keys:
             return
         yield [*packed(keys), *packed(parents), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
@@ -205,7 +207,7 @@ def _number(value: float | None) -> float:
 
 
 def _seeds(path: Path) -> list[str]:
-    """Return the keys of the seeds that the crawl has written down; empty where there is no such file."""
+    """Return the keys of the seeds that the crawl has written down; empty if there is no such file."""
     try:
         return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
     except FileNotFoundError:
@@ -218,7 +220,7 @@ def _why_unfinished(path: Path) -> str | None:
     try:
         stats = read_json(path / STATS)
     except FileNotFoundError:
-        return f"it still runs or was killed: there is no {STATS}"
+        return f"it is running or was killed: there is no {STATS}"
     except (OSError, ValueError):
         return f"its {STATS} cannot be read"
     require_fit(path / STATS, stats)

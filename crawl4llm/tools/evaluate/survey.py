@@ -84,7 +84,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Scores:
-    """Influence scores by document, NaN where there is none, and tokens of the texts."""
+    """Influence scores by document, NaN without one, and tokens of the texts."""
 
     influence: Floats
     tokens: Integers
@@ -99,15 +99,15 @@ class TopicPages:
     hot: Flags
     """A word of the topic in the title, or more than 10 times in the body."""
     hot_if_linked: Flags
-    """In the title, or 10 times or more in the body; hot where it has five or more backlinks too."""
+    """In the title, or 10 times or more in the body; hot if it has five or more backlinks too."""
 
 
 class Survey:
     """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
 
     Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample. With
-    ``cache`` what is found out is kept there alone, and in SCORE_CACHE only where that is set. ``executor`` runs the
-    tasks in which pages are looked at.
+    ``cache`` results are kept only there, and in SCORE_CACHE if that is set. ``executor`` runs the tasks in which pages
+    are looked at.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Survey:
             yield from self._run(Question("scores", depends_on, of_page, _pack_scores, known), rater)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
-        """Return which pages are on the topic that some words tell."""
+        """Return the pages on the topic of some words."""
         depends_on = {**self._text(rater), "topic": list(words)}
         blocks = self._run(Question("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         found = ((block["in_title"], block["in_body"]) for block in blocks)
@@ -176,7 +176,7 @@ class Survey:
         )
 
     def indegree(self, rater: PageRater) -> Floats | None:
-        """Return links to each document that the corpus records; None where it records none."""
+        """Return links to each document that the corpus records; None if it records none."""
         try:
             self.corpus.require("inlinks")
         except InputError:
@@ -186,7 +186,7 @@ class Survey:
         return found
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
-        """Return the links between all documents; None where only a sample is looked at."""
+        """Return the links between all documents; None if only a sample is surveyed."""
         if self.sampled:
             return None
         number = np.int32 if self.size < 1 << 31 else np.int64
@@ -271,8 +271,8 @@ class CrawledPages:
         return len(self.numbers)
 
     def new_quality(self, oracle: Oracle, at: Integers) -> Floats:
-        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. A page of the oracle set is
-        one, where the run has no QUALITY_THRESHOLD."""
+        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. If the run has no
+        QUALITY_THRESHOLD, pages of the oracle set count."""
         given = self.run.quality_threshold
         threshold = oracle.threshold.value if given is None else given
         return new_quality(self.influence, self.run.is_new, threshold, self.run.fetched, at)
@@ -298,9 +298,9 @@ class Group(NamedTuple):
 
 
 class Subject:
-    """Runs of one corpus and model. What takes long is computed when it is first asked for, once.
+    """Runs of one corpus and model. Slow computations are done once, at their first use.
 
-    Raises InputError where a run names a page that the corpus does not hold, or a page twice.
+    Raises InputError if a run names a page that the corpus does not hold, or a page twice.
     """
 
     def __init__(self, runs: Sequence[Run], survey: Survey, rater: PageRater) -> None:
@@ -318,13 +318,13 @@ class Subject:
         numbers = self.survey.documents.numbers_of(run.keys)
         if (numbers == ABSENT).any():
             key = run.keys[int(np.argmax(numbers == ABSENT))]
-            raise InputError(f"{run.path / NAME}: names {key}, which the corpus does not hold; is it another corpus's?")
+            raise InputError(f"{run.path / NAME}: names {key}, which is not in the corpus; is it of another corpus?")
         pages, times = np.unique(numbers, return_counts=True)
         if (times > 1).any():  # it would count twice in recall
             key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
             raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
         if len(pages) and run.seeds and (self.survey.documents.numbers_of(run.seeds) == ABSENT).all():
-            raise InputError(f"{run.path / SEEDS}: the corpus holds none of its seeds; is it another corpus's?")
+            raise InputError(f"{run.path / SEEDS}: none of its seeds is in the corpus; is it of another corpus?")
         return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
@@ -335,7 +335,7 @@ class Subject:
 
     @cached_property
     def graph(self) -> LinkGraph | None:
-        """The links of the corpus; None where only a sample of it is looked at."""
+        """The links of the corpus; None if only a sample of it is surveyed."""
         return self.survey.graph(self.rater)
 
     @cached_property
@@ -348,13 +348,13 @@ class Subject:
 
     @cached_property
     def web(self) -> Flags | None:
-        """The documents that can be reached from any run's seeds; None where that is not known."""
+        """The documents that can be reached from any run's seeds; None if that is not known."""
         if self.graph is None:
             return None
         return self.graph.reachable({seed for run in self.runs for seed in self.seeds_of(run)})
 
     def reachable(self, run: CrawledPages) -> Flags | None:
-        """Return the documents that can be reached from a run's seeds; None where that is not known."""
+        """Return the documents that can be reached from a run's seeds; None if that is not known."""
         return None if self.graph is None else self.graph.reachable(self.seeds_of(run))
 
     def seeds_of(self, run: CrawledPages) -> Iterable[int]:

@@ -1,10 +1,10 @@
-"""The verdict of a comparison: which policy is best, by how much, and how sure that is."""
+"""The verdict of a comparison: recall at 25% by policy, which policy is best, by how much, and how sure that is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,118 @@ from crawl4llm.tools.evaluate.contest.ranking import (
     too_few,
 )
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
-from crawl4llm.tools.evaluate.measures import mean_so_far, oracle_hits, precision, recall
+from crawl4llm.tools.evaluate.measures import Estimate, mean_so_far, oracle_hits, precision, recall
 from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
 
 _RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
 TOO_FEW: Final = "too few sets to say"
 NOT_DISTINGUISHED: Final = (
     "Not distinguished: the paired randomisation test of the areas from the same seeds, adjusted for the number of "
-    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets it could not give '
-    "less, whatever the runs are."
+    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets the test cannot '
+    "give less, for any runs."
 )
 _LOOKS_AHEAD = 1.5
-"""Documents fetched for a page crawled, from which the verdict says so."""
+"""Documents fetched per page crawled, from which the verdict says so."""
+_MARK: Final = 0.25
+"""The share of the pages in reach at which the report states recall first."""
+
+
+class Mark(NamedTuple):
+    """The point of a run at which its recall is stated."""
+
+    pages: int
+    reach: int
+    """Pages that the run's seeds can reach; all documents of the corpus if only a sample is surveyed."""
+
+
+class Standpoint(NamedTuple):
+    """Recall of a policy's runs at the mark: mean, least and greatest."""
+
+    policy: str
+    runs: int
+    crawled: Estimate
+    """After as many pages crawled."""
+    fetched: Estimate
+    """After as many documents fetched."""
+
+
+def marks(subject: Subject) -> dict[str, Mark]:
+    """Return the mark of each run by name: 25% of the pages in reach or, if a run is shorter, the shortest run's length
+    for all."""
+    found = {}
+    for one in subject.runs:
+        reachable = subject.reachable(one)
+        reach = subject.survey.size if reachable is None else int(np.count_nonzero(reachable))
+        found[one.name] = Mark(max(1, round(_MARK * reach)), reach)
+    at = min(map(len, subject.runs))
+    if all(mark.pages <= len(one) for one, mark in zip(subject.runs, found.values(), strict=True)):
+        return found
+    return {name: mark._replace(pages=at) for name, mark in found.items()}
+
+
+def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
+    """Return the recall of each policy at the marks, the highest first."""
+
+    def spread(values: Sequence[float]) -> Estimate:
+        return Estimate(fmean(values), min(values), max(values))
+
+    found = []
+    for group in subject.groups:
+        pages = [(one, at[one.name].pages) for one in group.runs]
+        crawled = [float(recall(one.influence, subject.oracle, np.array([n])).value[0]) for one, n in pages]
+        fetched = [_recall_by_fetched(subject, one, n) for one, n in pages]
+        found.append(Standpoint(group.name, len(pages), spread(crawled), spread(fetched)))
+    return sorted(found, key=lambda one: (-one.crawled.value, one.policy))
+
+
+def headline(subject: Subject) -> Iterator[str]:
+    """Yield the recall of each policy at 25% of the pages in reach, then after as many documents fetched."""
+    at = marks(subject)
+    found = standpoints(subject, at)
+    where = _where(at.values())
+    told = "; ".join(f"{one.policy} {_percent(one.crawled, one.runs)}" for one in found)
+    yield f"Share of the oracle set found after {where} were crawled: {told}."
+    by_fetched = sorted(found, key=lambda one: (-one.fetched.value, one.policy))
+    if any(one.fetched != one.crawled for one in found):
+        told = "; ".join(f"{one.policy} {_percent(one.fetched, one.runs)}" for one in by_fetched)
+        yield f"After as many documents were fetched: {told}."
+
+
+def quarter(subject: Subject) -> Table:
+    """Return the recall of each policy at 25% of the pages in reach, by pages crawled and by documents fetched."""
+    at = marks(subject)
+    rows: list[list[Cell]] = []
+    for one in standpoints(subject, at):
+        spreads = [(estimate.low, estimate.high) if one.runs > 1 else (None, None) for estimate in one[2:]]
+        rows.append([one.policy, one.runs, one.crawled.value, *spreads[0], one.fetched.value, *spreads[1]])
+    return Table(
+        id="quarter",
+        title=f"Recall after {_where(at.values())}",
+        definition="Recall: the share of the oracle set that was crawled. By pages crawled: after that number of "
+        "pages. By documents fetched: after as many fetches, which is earlier for a policy that fetches documents to "
+        "score them, such as influence. In reach: the pages that the run's seeds can reach over links, or the whole "
+        "corpus if only a sample of it was surveyed. Least and greatest: of the runs of a policy, if there are "
+        "several. If a run is shorter than 25%, the mark is the length of the shortest run.",
+        columns=[
+            *("Policy", "Runs", "Recall by pages crawled", "Least", "Greatest"),
+            *("Recall by documents fetched", "Least", "Greatest"),
+        ],
+        rows=rows,
+    )
+
+
+def _where(at: Iterable[Mark]) -> str:
+    """Return the marks in words: how many pages, and which share of those in reach."""
+    pages = sorted({mark.pages for mark in at})
+    shares = sorted({f"{mark.pages / mark.reach:.2g}" for mark in at})
+    numbers = f"{pages[0]:,}" if len(pages) == 1 else f"{pages[0]:,} to {pages[-1]:,}"
+    share = " to ".join(f"{100 * float(one):.2g}%" for one in (shares[0], shares[-1])[: len(shares)])
+    return f"{share} of the pages in reach ({numbers} pages)"
+
+
+def _percent(estimate: Estimate, runs: int) -> str:
+    spread = f" ({estimate.low:.1%} to {estimate.high:.1%} in {runs} runs)" if runs > 1 else ""
+    return f"{estimate.value:.1%}{spread}"
 
 
 def ranking(subject: Subject) -> Table:
@@ -49,10 +149,10 @@ def ranking(subject: Subject) -> Table:
     return Table(
         id="ranking",
         title=f"Ranking at {at:,} pages",
-        definition="All at the number of pages that the shortest run has. Area: the mean of recall over all numbers of "
-        "pages crawled up to that, by which policies are ranked; ± its standard error over the runs, which differ in "
-        "their seeds. Recall and precision of the oracle set, mean influence: of all these pages. Fetched: documents "
-        f"fetched for each page crawled. {NOT_DISTINGUISHED}",
+        definition=f"All figures are at the length of the shortest run. Area: the mean of recall over all numbers of "
+        f"pages up to that; it ranks the policies. ±: its standard error over the runs, which differ in their seeds. "
+        f"Recall and precision of the oracle set, mean influence: of all these pages. Fetched a page: documents "
+        f"fetched per page crawled. {NOT_DISTINGUISHED}",
         columns=[
             *("Rank", "Policy", "Runs", "Area", "±", "Recall", "Precision", "Mean influence", "Fetched a page"),
             "Not distinguished from",
@@ -62,7 +162,8 @@ def ranking(subject: Subject) -> Table:
 
 
 def verdict(subject: Subject) -> Iterator[str]:
-    """Yield the verdict on the runs: the best policy, how sure that is, and what it cost."""
+    """Yield the verdict on the runs: recall at 25%, the best policy, how sure that is, and its cost."""
+    yield from headline(subject)
     at = min(map(len, subject.runs))
     ranked, differences, seed_sets = _standings(subject, at)
     if len(ranked) < 2:
@@ -85,11 +186,11 @@ def verdict(subject: Subject) -> Iterator[str]:
 
 
 def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
-    """Yield by how much the best of two policies or more leads."""
+    """Yield the lead of the best of two or more policies."""
     best, second = ranked[:2]
     areas = best.means[AREA], second.means[AREA]
     if areas[0] == areas[1]:
-        yield f"None is best: over {over}, {best.policy} and {second.policy} had found as much of the oracle set."
+        yield f"No policy is best: over {over}, {best.policy} and {second.policy} found as much of the oracle set."
         return
     times = f": {areas[0] / areas[1]:.2f} times as much" if areas[1] else ""
     yield (
@@ -99,13 +200,14 @@ def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
 
 
 def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_sets: int) -> Iterator[str]:
-    """Yield what the paired test says of the best two policies; ``seed_sets``: pairs of runs from the same seeds."""
+    """Yield the result of the paired test for the best two policies; ``seed_sets``: pairs of runs from the same
+    seeds."""
     best, second = ranked[0].policy, ranked[1].policy
     pair = next((one for one in differences if one.measure == AREA and {one.policy, one.other} == {best, second}), None)
     needed = sets_needed(len(ranked))
     takes = f"it takes runs of each policy from {needed or 'more'} sets of seeds, the same for all"
     if pair is None or seed_sets < 2:
-        yield f"How much of that is chance is not known: {takes}."
+        yield f"The test cannot tell how much of that is chance: {takes}."
         return
     lead = f"It was ahead of {second} from {pair.better if pair.policy == best else pair.worse} of {seed_sets} sets"
     if too_few(len(ranked), seed_sets):
@@ -116,7 +218,7 @@ def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_set
 
 
 def alike(standing: Standing, few: bool) -> Sequence[str]:
-    """Return which policies one is not distinguished from; ``few``: no test could tell, for want of sets of seeds."""
+    """Return the policies that one is not distinguished from; ``few``: there are too few sets of seeds for any test."""
     return [TOO_FEW] if few and standing.rank is not None else standing.not_distinguished
 
 
@@ -151,7 +253,7 @@ def _measures(subject: Subject, crawled: CrawledPages, at: int) -> Mapping[str, 
 
 
 def _recall_by_fetched(subject: Subject, crawled: CrawledPages, fetched: int) -> float:
-    """Return the recall when so many documents were fetched."""
+    """Return the recall after ``fetched`` documents fetched."""
     place = int(np.searchsorted(crawled.run.fetched, fetched, side="right"))
     hits = oracle_hits(crawled.influence, subject.oracle)
     return float(hits[place - 1] / subject.oracle.size.value) if place else 0.0

@@ -65,7 +65,7 @@ _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 V = TypeVar("V")
 Fault = Callable[[Exception], str]
 _Text = tuple[int, int, int, str, str | None]
-"""A line of the index of texts: file, offset, length, digest; language, empty where its source tells none."""
+"""A line of the index of texts: file, offset, length, digest; language, empty if its source names none."""
 _Entry = tuple[bytes, str, str, str, str, str | None, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status, signals; file, offset, length."""
 _LINES_AT_ONCE = 256
@@ -76,7 +76,7 @@ class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
     Pages of domains that were blocked in the crawl, or that its block lists have at last, are left out. Raises
-    InputError where a file that the index names is not there, or a link in its place leads elsewhere.
+    InputError if a file that the index names is missing, or is a link to another place.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -154,7 +154,7 @@ class ArchiveSource(Source):
             self.left_out.update(left)
 
     def _blocked_as(self, url: str) -> str | None:
-        """Return the reason for which pages of a URL's domain are left out; None where they are not."""
+        """Return the reason for which pages of a URL's domain are left out; None if they are not."""
         if is_below(url, self._blocked):
             return OPT_OUT
         return BLOCKLIST if self._lists.find(url) else None
@@ -181,7 +181,7 @@ class ArchiveSource(Source):
         return parsed
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
-        """Return the entries of an index, parsed many at once to save time; none where there is no such file.
+        """Return the entries of an index, parsed many at once to save time; none if there is no such file.
 
         Raises InputError.
         """
@@ -245,13 +245,13 @@ class ArchiveSource(Source):
 
 
 def _check_strings(*columns: Iterable[str]) -> None:
-    """Raise TypeError where a value is no string, ten times as fast as by looking at each; so is the next function."""
+    """Raise TypeError if a value is no string, ten times as fast as by looking at each; so is the next function."""
     for column in columns:
         "".join(column)
 
 
 def _check_places(offsets: Sequence[int], lengths: Sequence[int]) -> None:
-    """Raise ValueError where a place cannot be in a file."""
+    """Raise ValueError if a place cannot be in a file."""
     if min(offsets) < 0 or min(lengths) < 0 or max(*offsets, *lengths) > _LARGEST_FILE:
         raise ValueError("no place in a file")
 
@@ -265,7 +265,7 @@ def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | N
 
 @lru_cache(maxsize=1024)
 def _reason(mime: str, status: str | None) -> str | None:
-    """Return why an entry is no page of whose content text can be had; None where it is one."""
+    """Return why an entry is no page with content for a text; None if it is one."""
     if mime == "warc/revisit":
         return REVISIT
     if status is not None and not status.startswith("2"):
@@ -324,10 +324,10 @@ def _digest(path: Path) -> str:
 
 
 def read_values(path: Path, parse: Callable[[Sequence[bytes]], list[V]], fault: Fault) -> Iterator[V]:
-    """Yield the lines of a file as ``parse`` returns them, a value a line; none where there is no such file.
+    """Yield the lines of a file as ``parse`` returns them, a value per line; none if there is no such file.
 
-    The last line counts only when it is whole. Raises InputError where the file cannot be read, and where ``parse``
-    raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
+    The last line counts only when it is whole. Raises InputError if the file cannot be read, and if ``parse`` raises
+    LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
     """
     try:
         with open_input(path) as file:
@@ -362,7 +362,7 @@ def _find_fault(
 
 
 def open_source(given: str, settings: Given, processes: int, executor: Executor = UNDIVIDED) -> Source:
-    """Open a source by its name; ``processes``, or the tasks of ``executor``, index it where it has no index.
+    """Open a source by its name; ``processes``, or the tasks of ``executor``, index it if it has no index.
 
     Raises InputError.
     """
@@ -393,5 +393,5 @@ def _is_ours(index: Path) -> bool:
 def _without_index(run: Path) -> str:
     folder = run / WARC
     if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
-        return f"{WARC}/{INDEX_NAME} is missing; make it anew: {command('archive', 'repair', run)}"
+        return f"{WARC}/{INDEX_NAME} is missing; make it again: {command('archive', 'repair', run)}"
     return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"

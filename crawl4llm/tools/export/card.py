@@ -1,8 +1,8 @@
 """The dataset card of an export: ``README.md``, by which ``datasets.load_dataset`` and the Hugging Face Hub read it.
 
-Its head is YAML: where the data files lie (a reader would take ``manifest.json`` for one), the types of all fields (it
-would guess them from the first documents, whose influence may be null), how many documents there are. The card says
-nothing that the manifest does not, so that it can be made anew with that.
+Its head is YAML. It names the data files (a reader would take ``manifest.json`` for one), the types of all fields (a
+reader would guess them from the first documents, whose influence may be null), and the number of documents. The card
+says nothing that the manifest does not, so it can be written again from that.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ OPT_OUT_FIELDS: Final = ("robots", "opt-out")
 """Fields of an archive's warcinfo record about the manners by which its pages were fetched."""
 
 OPT_OUTS_KNOWN: Final = "opt_outs_known"
-"""The entry of the manifest that says of each source whether it tells opt-outs; older exports have none."""
+"""The entry of the manifest that says for each source whether it has opt-outs; older exports lack it."""
 UNKNOWN_OPT_OUTS: Final = (
-    "its archive does not tell of all pages what heads of responses and files of sites said; HTML was read"
+    "its archive lacks the signals of response heads and site files for some pages; signals in HTML were read"
 )
 
 _TOKENS: Final = "tokens"
@@ -36,17 +36,17 @@ _FIELDS: Final = {
     "source": ("string", "always `crawl4llm`, for dolma"),
     "created": ("string", "the date, or nothing; for dolma"),
     "url": ("string", "of the page"),
-    "date": ("string", "when the page was fetched, in UTC"),
-    "language": ("string", "as archived, or else as the text shows; null where that is not clear"),
-    "influence": ("float64", "the score of the text by the model below, higher is better; null where it has none"),
-    "words": ("int64", "of the text: what stands between blanks"),
-    "link_share": ("float64", "share of the text's words that stand in links, from 0 to 1; null without HTML"),
-    "warc_file": ("string", "the archive file that the page lies in"),
-    "warc_offset": ("int64", "where its record begins there"),
-    "warc_length": ("int64", "how long the record is"),
+    "date": ("string", "time of the fetch, in UTC"),
+    "language": ("string", "as archived, or else detected in the text; null if unclear"),
+    "influence": ("float64", "the score of the text by the model below, higher is better; null without a score"),
+    "words": ("int64", "words of the text, divided by blanks"),
+    "link_share": ("float64", "share of the text's words in links, from 0 to 1; null without HTML"),
+    "warc_file": ("string", "the archive file of the page"),
+    "warc_offset": ("int64", "offset of its record in that file"),
+    "warc_length": ("int64", "length of the record"),
     "digest": ("string", "the record's WARC-Payload-Digest"),
-    "opt_out_signals": ("string", "what site and page said of its uses, which does not forbid training; null: nothing"),
-    _TOKENS: ("int64", "of the text, by the tokenizer that is named above"),
+    "opt_out_signals": ("string", "signals of site and page about its uses, none of which forbids training; or null"),
+    _TOKENS: ("int64", "tokens of the text, by the tokenizer named above"),
 }
 _METADATA: Final = {
     "WARC-Target-URI": "string",
@@ -65,9 +65,9 @@ _MOST_LISTED: Final = 50
 
 
 def card(manifest: Mapping[str, Any], path: Path) -> str:
-    """Return the card of the export that a manifest describes; what comes from data is escaped.
+    """Return the card of the export that a manifest describes; values from data are escaped.
 
-    Raises InputError, naming ``path``, where it is no manifest of an export.
+    Raises InputError, naming ``path``, if it is no manifest of an export.
     """
     try:
         return "\n".join(_lines(manifest))
@@ -100,7 +100,7 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{documents:,} documents with {counted}, {size:,} bytes of text, in {len(names):,} files. "
         f"Made by `scrapy export` of crawl4llm {cell(manifest.get('crawl4llm'))}. `manifest.json` has the size and "
-        "SHA-256 of each file, and all settings. A purge writes it and this card anew."
+        "SHA-256 of each file, and all settings. A purge rewrites it and this card."
     )
     yield from ("", "```python", 'datasets.load_dataset("path/of/this/folder", split="train")', "```", "")
     if form.endswith("zst"):
@@ -152,7 +152,7 @@ def _fields(form: str, fields: Mapping[str, tuple[str, str]]) -> Iterator[tuple[
 
 
 def _languages(manifest: Mapping[str, Any]) -> Counter[str]:
-    """Count documents by language; empty where a file has no counts, as those of older exports."""
+    """Count documents by language; empty if a file has no counts, as those of older exports."""
     counted = [shard.get("languages") for shard in manifest["shards"]]
     return Counter() if None in counted else sum(map(Counter, counted), Counter())
 
@@ -170,23 +170,23 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
     left_out = sum(count for why, count in manifest.get("left_out", {}).items() if why.startswith(f"{OPT_OUT}/"))
     yield (
         f"## Opt-outs\n\nPages that opt out of training are left out, {left_out:,} in all (`opt_out/...` above, by "
-        "signal): by what their site said before they were fetched, by the heads of responses and of HTML, or by what "
-        "the archives know to have been said later."
+        "signal): by signals of their site before the fetch, by the heads of responses and of HTML, or by later "
+        "signals in the archives."
     )
     yield ""
     known = zip(manifest.get("sources", []), manifest.get(OPT_OUTS_KNOWN, []), strict=False)
     unknown = [cell(source.get("given")) for source, tells in known if not tells]
     yield from (f"**Opt-outs unknown** of {given}: {UNKNOWN_OPT_OUTS}.\n" for given in unknown)
-    title = "What the archives say of how their pages were fetched:"
+    title = "How the pages were fetched, according to the archives:"
     yield from _table(title, ("source", *OPT_OUT_FIELDS), rows)
     columns = ("date", "domain", "documents")
     purged = [tuple(cell(purge[name]) for name in columns) for purge in manifest.get("purged", [])]
-    yield from _table("Taken out since, for sites that opted out:", columns, purged)
-    yield from ("To take out another site: `scrapy archive purge DOMAIN ARCHIVE --export FOLDER`.", "")
+    yield from _table("Removed since, for sites that opted out:", columns, purged)
+    yield from ("To remove another site: `scrapy archive purge DOMAIN ARCHIVE --export FOLDER`.", "")
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table with a line above it; nothing where it has no rows."""
+    """Yield a table with a line above it; nothing if it has no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if lines:
         yield from (title, "", f"| {' | '.join(columns)} |", f"|{'-|' * len(columns)}", *lines, "")

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
 
-_KILLED = "a process was killed while writing; export again, maybe with fewer SCORING_WORKERS, to go on"
+_KILLED = "a process was killed while writing; run the export again, maybe with fewer SCORING_WORKERS, to resume it"
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
 _LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
@@ -78,10 +78,10 @@ _LACKING: Final[Mapping[str, Callable[[Row], bool]]] = {
 def export(
     settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted, tasks: int | None = None
 ) -> Iterator[Part]:
-    """Export sources to a directory, in so many tasks where EXECUTOR says; yields lines for the user.
+    """Export sources to a directory, in ``tasks`` tasks of EXECUTOR; yields lines for the user.
 
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
-    InputError; what was done until then is kept, and the same export goes on from there.
+    InputError; finished work is kept, and the same export continues from there.
     """
     wanted.check()
     if wanted.format == PARQUET:
@@ -189,7 +189,7 @@ class _Export:
             if fault := unknown_language(table.languages, self._wanted.languages):
                 raise InputError(fault)
             if self._wanted.selects_by_influence and not selection.documents and not table.has_influence:
-                raise InputError("no page has an influence score to select by; set SCORER_MODEL, to score them")
+                raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
             shards, found = self._write(selection.parts)
             if not found:
                 break
@@ -210,7 +210,7 @@ class _Export:
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def _list(self) -> Counter[str]:
-        """List all documents, and which of them are to be prepared; return what else the sources hold, by reason."""
+        """List all documents, and those to be prepared; return the counts of left-out documents, by reason."""
         noted = self._folder.facts(LISTED)
         if noted:
             return Counter(noted["left_out"])
@@ -298,7 +298,7 @@ class _Export:
         return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
 
     def _table(self, rows: Rows) -> TableInMemory | TableOnDisk:
-        """Return the table of all documents, on disk where the work is done in tasks."""
+        """Return the table of all documents, on disk if the work is done in tasks."""
         if self._executor.tasks is None:
             return TableInMemory(Columns.of(rows))
         from crawl4llm.tools.export.selecting_on_disk import TableOnDisk  # an extra
@@ -306,14 +306,14 @@ class _Export:
         return TableOnDisk(rows, self._folder.work)
 
     def _check_sources(self) -> None:
-        """Raise InputError, before any work is done, where the selection does not take the sources."""
+        """Raise InputError before any work if the selection does not fit the sources."""
         if self._by_influence:
             self._check_one_model(None)
         if self._wanted.oracle and not all(source.run for source in self._sources):
             raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
 
     def _check_one_model(self, scorer: Scorer | None) -> None:
-        """Raise InputError where scores come from several models: they do not compare."""
+        """Raise InputError if scores come from several models: they do not compare."""
         noted = ((source.facts.get("model_digest"), source.given) for source in self._sources)
         models = {str(digest): given for digest, given in noted if digest}
         if scorer is not None:
@@ -321,8 +321,8 @@ class _Export:
         if len(models) > 1:
             first, second = [f"{given} ({digest})" for digest, given in models.items()][:2]
             raise InputError(
-                f"influence scores of {first} and {second} are of different models and do not compare; export them "
-                "apart, or without selecting by influence"
+                f"influence scores of {first} and {second} are of different models and cannot be compared; export "
+                f"them separately, or without selecting by influence"
             )
 
     def _oracle(self) -> float:
@@ -334,7 +334,7 @@ class _Export:
         return noted
 
     def _write(self, parts: Iterable[Integers]) -> tuple[list[ShardFacts], dict[int, str]]:
-        """Write the files that are not there yet; returns all, and documents that cannot be had."""
+        """Write the missing files; returns all files, and the unreadable documents."""
         suffix = self._wanted.format
         plans, start = [], 0
         with replacing(self._folder.work / PLAN) as plan:

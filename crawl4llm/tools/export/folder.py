@@ -1,7 +1,7 @@
-"""The output directory of an export: how it is claimed, gone on with, and finished.
+"""The output directory of an export: how it is claimed, continued, and finished.
 
-Its files lie in ``documents/``, beside the dataset card and ``manifest.json``, once it is finished, and ``work/`` until
-then. The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
+Its files are in ``documents/``, beside the dataset card and ``manifest.json``, or beside ``work/`` until it is
+finished. The files have a folder of their own because readers of pipelines take everything in a folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
 
 class ExportFolder:
-    """One export's directory. Raises InputError, naming it, where it cannot be used."""
+    """One export's directory. Raises InputError, naming it, if it cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class ExportFolder:
         self._shards = self.work / "shards"
 
     def check_free(self) -> None:
-        """Raise InputError where the directory holds something that is no export, or links that lead out of it."""
+        """Raise InputError if the directory holds something that is no export, or links that lead out of it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is no directory; give another")
         require_all_within(self.path)
@@ -65,7 +65,7 @@ class ExportFolder:
         """Lock this export for writing; yields whether it is finished already.
 
         ``request`` is what decides its content, and stands in the manifest; ``state`` says whether the sources are as
-        they were when it was begun. Raises InputError where the directory holds another export, or one of sources that
+        they were when it was begun. Raises InputError if the directory holds another export, or one of sources that
         have changed, or another process is writing to it.
         """
         manifest = read_json(self.path / MANIFEST)
@@ -93,13 +93,13 @@ class ExportFolder:
                 if not goes_on:
                     raise
                 raise InputError(
-                    f"--out {self.path}: what an earlier process left in {_WORK}/ is damaged ({type(error).__name__}); "
+                    f"--out {self.path}: the work of an earlier process in {_WORK}/ is damaged "
+                    f"({type(error).__name__}); "
                     "remove it, and export again"
                 ) from None
 
     def _take_up(self, request: Mapping[str, Any], state: Any) -> bool:
-        """Begin, or go on with what an earlier process has left; return which. Raises InputError as
-        :meth:`claimed` does."""
+        """Begin, or resume the work of an earlier process; return which. Raises InputError as :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
             write_json(self.work / _REQUEST, {"format": EXPORT_FORMAT, **request, "state": state}, fsync=True)
@@ -123,10 +123,11 @@ class ExportFolder:
         for shard in listed_shards(self.path, manifest):
             path = self.documents / shard["name"]
             if not path.exists() or path.stat().st_size != shard["bytes"]:
-                raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
+                raise InputError(f"{path} is missing or was changed; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return the facts noted under a name; empty where none are. After LISTED, the work depends on the request."""
+        """Return the facts recorded under a name; empty if there are none. After LISTED, the work depends on the
+        request."""
         return read_json(self.work / f"{name}.json")
 
     def note(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -134,7 +135,7 @@ class ExportFolder:
         write_json(self.work / f"{name}.json", facts, fsync=True)
 
     def written(self, name: str, plan: str) -> ShardFacts | None:
-        """Return a file that was written as planned; None where it is to be written."""
+        """Return a file that was written as planned; None if it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
         if not fits([noted], WRITTEN) or noted["plan"] != plan or not path.exists():
@@ -157,7 +158,7 @@ class ExportFolder:
 
 
 def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a manifest's entries of files. Raises InputError where it is none, damaged, or names other files."""
+    """Return a manifest's entries of files. Raises InputError if it is no manifest, damaged, or names other files."""
     shards = manifest.get("shards")
     if not isinstance(shards, list):
         raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
@@ -171,7 +172,7 @@ def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, A
 
 
 def plan_digest(numbers: bytes, suffix: str) -> str:
-    """Return a digest that tells a file from another one of that name."""
+    """Return a digest that distinguishes a file from another one of that name."""
     return hashlib.sha256(suffix.encode() + b"\0" + numbers).hexdigest()
 
 
@@ -198,8 +199,8 @@ def report(
     opt_outs_unknown: Sequence[str],
     archives: Sequence[str],
 ) -> Iterator[Part]:
-    """Yield what an export has written, what it has left out, and the sources that do not tell opt-outs.
-    ``archives``: the sources that are archives of crawls."""
+    """Yield the written files of an export, the left-out documents, and the sources without opt-outs. ``archives``: the
+    sources that are archives of crawls."""
     documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
     size = sum(shard.bytes for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
@@ -218,7 +219,7 @@ def report(
     yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
     if left_out["not_indexed"]:
         yield (
-            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or repair its archive, and "
-            "export again to have them"
+            "not_indexed: pages that index.cdxj does not name yet. To export them, finish the crawl or repair its "
+            "archive, and export again"
         )
         yield from (f"  {command('archive', 'repair', given)}" for given in archives)

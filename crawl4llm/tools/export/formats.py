@@ -1,8 +1,8 @@
 """The formats of an export's files, which pretraining pipelines read.
 
-A line of JSON has what datatrove's readers take (``text``, ``id``; all else becomes metadata), dolma's document format
-(``id``, ``text``, ``source``, ``created``; taggers see of the rest what is in ``metadata``), and DCLM's pipelines
-(``text``, ``url``; their configurations begin with ``move_url_modifier``, which takes the URL from ``metadata``).
+A line of JSON has the fields of three readers. datatrove takes ``text`` and ``id``; all else becomes metadata. dolma's
+document format has ``id``, ``text``, ``source`` and ``created``; its taggers see ``metadata`` besides. DCLM's pipelines
+take ``text`` and ``url``; their configurations begin with ``move_url_modifier``, which takes the URL from ``metadata``.
 
 A compressed file is one gzip member or one Zstandard frame: DCLM's reader, and others made with python-zstandard, stop
 after the first frame. Nothing in it depends on time or place. gzip is zlib's level 6, Zstandard level 3.
@@ -160,7 +160,7 @@ FORMATS = (*COMPRESSORS, PARQUET)
 
 
 def require_package(name: str, what: str, extra: str = "export") -> None:
-    """Raise InputError where ``what`` needs a package of an extra that is missing."""
+    """Raise InputError if ``what`` needs a missing package of an extra."""
     try:
         import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""The preparing stage: worker processes compute what selecting needs of a document and its source does not tell."""
+"""The preparing stage: worker processes compute the facts of a document that selecting needs and its source lacks."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Prepared(NamedTuple):
 
     row: Row
     text: bytes | None
-    """A gzip member with the text, where it had to be extracted."""
+    """A gzip member with the text, if it had to be extracted."""
 
 
 @dataclass
 class Preparer:
-    """A worker's means: pickled where processes are spawned, inherited where they are forked."""
+    """A worker's settings: pickled if processes are spawned, inherited if they are forked."""
 
     work: Path
     files: Sequence[SourceFile]
@@ -94,12 +94,12 @@ class Preparer:
         self.reader = Reader(self.files, self.work, self.largest)
 
     def load(self) -> None:
-        """Load what processes that are forked later share."""
+        """Load the data that processes forked later share."""
         if load := getattr(self.scorer, "load", None):
             load()
 
     def refuses(self, text: str, signature: bytes) -> str | None:
-        """Return the reason for which a text is left out; None where it is not."""
+        """Return the reason for which a text is left out; None if it is not."""
         if not text.strip():
             return NO_TEXT
         return KNOWN_TEXT if self.known is not None and self.known.knows(text, signature) else None
@@ -139,8 +139,8 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
 
 
 def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
-    """Return the row with its score, if ``scorer`` is to give one, and with all that is measured of its text, or with
-    the reason for which these leave it out. ``data``: the text as it is stored."""
+    """Return the row with the measures of its text, with its score if there is a ``scorer``, or with the reason for
+    leaving it out. ``data``: the text as it is stored."""
     text, encoded = as_text(data)
     signature = signature_of(text) if preparer.signs else b""
     reason = preparer.refuses(text, signature)
@@ -222,7 +222,7 @@ class Share(NamedTuple):
 
 
 def shares_of(documents: int, tasks: int) -> list[Share]:
-    """Divide documents into at most so many shares."""
+    """Divide documents into ``tasks`` shares at most."""
     ends = [documents * task // tasks for task in range(tasks + 1)]
     return [Share(*place, SPOOL - 1 - task) for task, place in enumerate(pairwise(ends)) if place[0] < place[1]]
 
@@ -280,9 +280,9 @@ class Preparing:
 
 
 def join(work: Path, shares: Sequence[Share]) -> None:
-    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay where they are.
+    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay in their files.
 
-    What an earlier process has put there is left.
+    Rows of an earlier process stay.
     """
     rows = Share(0, 0).rows(work)
     done = len(RowFile(rows)) if rows.exists() else 0
@@ -301,7 +301,7 @@ def _spooled(rows: Path) -> int:
 
 
 def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, spool: int) -> Row:
-    """Return the row of a document, whose text goes to the spool where it was extracted."""
+    """Return the row of a document, whose text goes to the spool if it was extracted."""
     if isinstance(answer, Rating):
         return preparer.rows[number]._replace(reason=answer.reason)
     if answer.text is None:

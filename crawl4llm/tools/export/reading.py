@@ -1,4 +1,4 @@
-"""The reader of what a row points at: a page's text, its content, and the archive's metadata of it."""
+"""Reads a row's page: its text, its content, and its metadata in the archive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class About(NamedTuple):
     influence: float | None
     language: str | None
     signals: str = ""
-    """What was said of the uses of the page."""
+    """The opt-out signals about the uses of the page."""
 
 
 _NOTHING = About(None, None)
@@ -86,7 +86,7 @@ class Reader:
                 raise CorruptRecord(f"{stored.at}: {error}") from error
 
     def about(self, row: Row) -> About:
-        """Read the metadata record behind a page, where this project wrote it; return nothing elsewhere.
+        """Read the metadata record behind a page, if this project wrote it; otherwise return nothing.
 
         It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
         document of an export.
@@ -111,7 +111,7 @@ class Reader:
         return _NOTHING
 
     def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
-        """Parse a record; CorruptRecord where an index of ours says that it is of another URL."""
+        """Parse a record; CorruptRecord if an index of ours says that it is of another URL."""
         file = self._files[number]
         stored = parse_stored(data, f"{file.path}: record at {offset}")
         if stored.record.size is None or len(data) < stored.record.size:
@@ -147,7 +147,7 @@ def locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
 def _block_of_ours(data: bytes, url: str) -> bytes | None:
     """Return the block of a record with the head that this project writes, ten times as fast as by parsing.
 
-    None where it has another head, or is of another URL.
+    None if it has another head, or is of another URL.
     """
     block_at = data.find(b"\r\n\r\n") + 4
     head, block = data[:block_at], data[block_at:-4]
@@ -160,7 +160,7 @@ def _block_of_ours(data: bytes, url: str) -> bytes | None:
 
 
 def _field(head: bytes, name: bytes) -> bytes:
-    """Return the value of a field in a block that begins and ends with a line end; empty where there is none."""
+    """Return the value of a field in a block that begins and ends with a line end; empty if the field is missing."""
     start = head.find(b"\r\n%b: " % name)
     if start < 0:
         return b""

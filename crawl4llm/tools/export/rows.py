@@ -38,7 +38,7 @@ def spool_path(work: Path, number: int) -> Path:
 
 
 def load_all(lines: Sequence[bytes]) -> list[Any]:
-    """Parse some lines of JSON at once. Raises ValueError where one of them is not JSON."""
+    """Parse some lines of JSON at once. Raises ValueError if one of them is not JSON."""
     values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
     if len(values) != len(lines):  # one holds a comma between two values
         raise ValueError("a line holds more than one value")
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     """A document, by its number: its place in the order of the sources."""
 
     id: str
-    """The document key; a normalised URL where the archive has none."""
+    """The document key; a normalised URL if the archive has none."""
     url: str
     date: str | None
     """Date of the capture: W3C date-time in UTC."""
@@ -62,23 +62,23 @@ class Row(NamedTuple):
     after: int
     """Bytes from its end to the next document or the end of the file: records about it stand there."""
     text: Sequence[int] | None
-    """File, offset and length of the record that holds the text; None where it is still to be extracted."""
+    """File, offset and length of the record that holds the text; None if it is still to be extracted."""
     text_digest: str | None = None
-    """``sha1:`` and Base32, over the text in UTF-8; None where it is not known yet."""
+    """``sha1:`` and Base32, over the text in UTF-8; None if it is not known yet."""
     influence: float | None = None
     language: str | None = None
     scored: bool = False
-    """Whether influence is that of a crawl log, null too."""
+    """True if influence is that of a crawl log, which may be null."""
     reason: str | None = None
-    """The reason why it is left out, where that is known already."""
+    """The reason for leaving it out, if that is known already."""
     text_bytes: int = 0
     words: int = 0
     link_share: float | None = None
     """Share of the text's words that stand in links; None if the archive has no HTML of the page."""
     signature: str | None = None
-    """Signature of the text (:mod:`crawl4llm.scoring.signatures`), in hex; None where texts are not compared."""
+    """Signature of the text (:mod:`crawl4llm.scoring.signatures`), in hex; None if texts are not compared."""
     signals: str = ""
-    """What was said of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
+    """The opt-out signals about the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
 
 
 class RowWriter:
@@ -92,7 +92,7 @@ class RowWriter:
         self._waiting = bytearray()
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Write rows. Raises InputError where that fails (disk full)."""
+        """Write rows. Raises InputError if that fails (disk full)."""
         lines = [orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE) for row in rows]
         ends = list(accumulate(map(len, lines), initial=self._rows.size))[1:]
         self._rows.append(b"".join(lines))
@@ -112,7 +112,7 @@ class RowWriter:
 
 
 class RowFile:
-    """A file of rows, read by number or all. Raises InputError where it cannot be read."""
+    """A file of rows, read by number or all. Raises InputError if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -157,7 +157,7 @@ class RowFile:
 
 
 class Rows:
-    """All rows of an export in a work folder, prepared or as listed. Raises InputError where they cannot be read."""
+    """All rows of an export in a work folder, prepared or as listed. Raises InputError if they cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self._listed = RowFile(folder / LISTED_ROWS)
@@ -264,7 +264,7 @@ class Table:
         self.reasons = columns.reasons
         """Reasons why documents are left out, by number."""
         self.influence: Floats = np.array(columns.influence, dtype=np.float64)
-        """NaN where there is none."""
+        """NaN if missing."""
         self.ids: Fingerprints = as_array(bytes(columns.ids))
         self.digests = np.frombuffer(bytes(columns.digests), dtype=f"S{_DIGEST_CHARACTERS}")
         """Digests of texts."""
@@ -280,7 +280,7 @@ class Table:
 
     @property
     def has_influence(self) -> bool:
-        """Whether any document has an influence score."""
+        """True if any document has an influence score."""
         return not np.isnan(self.influence).all()
 
     @property

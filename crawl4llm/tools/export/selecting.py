@@ -31,8 +31,7 @@ _MOST_NAMED = 10
 _FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 _ROOM: Final = 4
-"""Texts that the search for near duplicates has room for, for each one that there is: in a full table the later ones
-overwrite the earlier."""
+"""Slots per text in the search for near duplicates: in a full table later texts overwrite earlier ones."""
 _LEAST_ROOM, _MOST_ROOM = 1 << 12, 1 << 22
 
 
@@ -45,9 +44,9 @@ class Wanted:
     """CRAWL: as they were crawled, sources one after the other. INFLUENCE: the best first."""
     min_influence: float | None = None
     top: int | None = None
-    """So many of the best."""
+    """Number of best documents to take."""
     top_share: float | None = None
-    """The best of what the other rules leave: this share, rounded up."""
+    """This share, rounded up, of the best documents that the other rules leave."""
     oracle: bool = False
     """Only pages of the oracle set of the crawls' corpus."""
     languages: tuple[str, ...] = ()
@@ -63,17 +62,17 @@ class Wanted:
     tokenizer: str | None = None
     """File of a tokenizer that counts tokens."""
     language_model: str | None = None
-    """File of a fastText classifier that tells the language of pages whose archive does not."""
+    """File of a fastText classifier for the language of pages whose archive names none."""
 
     def check(self) -> None:
-        """Raise InputError where no document can be what is asked for."""
+        """Raise InputError if no document can fit the selection."""
         least, most = self.min_words, self.max_words
         if least is not None and most is not None and least > most:
             raise InputError(f"--min-words {least} is more than --max-words {most}; no text fits both")
 
     @property
     def selects_by_influence(self) -> bool:
-        """Whether the choice of pages depends on influence, other than between duplicates."""
+        """True if the choice of pages depends on influence, apart from the choice between duplicates."""
         return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
 
     @property
@@ -88,7 +87,7 @@ class Wanted:
         return BELOW if self.min_influence is not None and influence < self.min_influence else None
 
     def settings(self) -> Mapping[str, Any]:
-        """Return all of it, for the manifest, but known texts: what a file has counts, wherever it lies."""
+        """Return all of it, for the manifest; known texts by the content of their file, not by its path."""
         given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
         del given["known"]
         return {**given, "languages": list(self.languages)}
@@ -180,9 +179,9 @@ def unknown_language(languages: Iterable[str | None], wanted: Sequence[str]) -> 
         return None
     known = sorted(filter(None, held))
     if not known:
-        return "--language: no page has a language that its archive says or its text shows; export without --language"
+        return "--language: no page has a known language; export without --language"
     listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
-    return f"--language {' '.join(wanted)}: no page is in it; there are {listed}"
+    return f"--language {' '.join(wanted)}: no page is in it; languages of the pages: {listed}"
 
 
 def matches(language: str | None, wanted: Sequence[str]) -> bool:
@@ -227,7 +226,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     """Compute the influence from which a page belongs to the oracle set.
 
     Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
-    for ``scrapy evaluate`` too. The tasks of ``executor`` score it. Raises InputError where the runs are not of one
+    for ``scrapy evaluate`` too. The tasks of ``executor`` score it. Raises InputError if the runs are not of one
     corpus and model, or it is not here.
     """
     try:

@@ -43,7 +43,7 @@ _ROWS_AT_ONCE: Final = 1 << 14
 
 
 class TableOnDisk:
-    """What selecting needs of all rows, in a database in a folder."""
+    """The facts of all rows that selecting needs, in a database in a folder."""
 
     def __init__(self, rows: Iterable[Row], folder: Path) -> None:
         self._db = Database(folder / "selecting", _TABLES)
@@ -75,7 +75,7 @@ class TableOnDisk:
 
     @property
     def has_influence(self) -> bool:
-        """Whether any document has an influence score."""
+        """True if any document has an influence score."""
         return any(True for _ in self._db.rows("SELECT 1 FROM documents WHERE influence IS NOT NULL LIMIT 1"))
 
     def select(self, rows: Rows, wanted: Wanted, oracle: float | None, damaged: Mapping[int, str]) -> Selection:

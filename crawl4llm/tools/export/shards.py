@@ -39,8 +39,8 @@ class ShardFacts(NamedTuple):
     bytes: int
     sha256: str
     languages: Mapping[str, int]
-    """Documents by language, sorted by name; those without one count as the empty string, and as OTHER_LANGUAGES those
-    with what can be no language tag, and all languages beyond a thousand."""
+    """Documents by language, sorted by name. Those without one count as the empty string. Invalid language tags, and
+    all languages beyond a thousand, count as OTHER_LANGUAGES."""
     tokens: int | None = None
     """By the tokenizer that was given."""
 
@@ -72,7 +72,7 @@ class ShardWriter:
         self._shard.add(document)
 
     def finish(self, name: str) -> ShardFacts:
-        """Write what is left and close the file; returns its entry of the manifest."""
+        """Write the rest and close the file; returns its entry of the manifest."""
         self._shard.finish()
         self._file.close()
         size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
@@ -83,9 +83,9 @@ class Written(NamedTuple):
     """The result of a job."""
 
     facts: ShardFacts | None
-    """None where there is no file, because some documents cannot be had."""
+    """None if there is no file because some documents are unreadable."""
     unfit: dict[int, str]
-    """Documents that cannot be had, and the reason."""
+    """Unreadable documents, with the reason."""
 
     @classmethod
     def of(cls, result: Sequence[Any]) -> Written:
@@ -115,8 +115,8 @@ class ShardJob:
 def write_shard(job: ShardJob) -> Written:
     """Write a file under its name once all of it is on the disk.
 
-    Where a document turns out to be damaged or empty, no file is written, but all others are read, to know all such.
-    Raises InputError where it cannot be written.
+    If a document turns out to be damaged or empty, no file is written, but all others are read, to find all such
+    documents. Raises InputError if it cannot be written.
     """
     temporary = job.path.with_name(job.path.name + OPEN_SUFFIX)
     try:

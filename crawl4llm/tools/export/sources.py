@@ -55,7 +55,7 @@ class SourceFile(NamedTuple):
     points: str
     """Path of the entry points into a file that is compressed as a whole."""
     named: bool
-    """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
+    """True if an index of ours says which URL is at a place: a different URL there means an index of another file."""
 
 
 class Source(Protocol):
@@ -64,12 +64,12 @@ class Source(Protocol):
     given: str
     """As the user named it."""
     run: Path | None
-    """The output directory of the crawl it is of, None where it is of none."""
+    """The output directory of the crawl it is of, None if it is of none."""
     files: Sequence[SourceFile]
     facts: Mapping[str, Any]
     """Its entry of the manifest: equal for equal sources."""
     settings: Mapping[str, Any]
-    """``settings.json`` of the run it is from; empty where there is none."""
+    """``settings.json`` of the run it is from; empty without one."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -78,19 +78,19 @@ class Source(Protocol):
         ...
 
     def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield what it holds of opt-outs that may be later than a page."""
+        """Yield its opt-outs that may be later than a page."""
         ...
 
     @property
     def knows_opt_outs(self) -> bool:
-        """True if it tells the opt-outs of all its pages: those in heads of responses and in files of sites."""
+        """True if it has the opt-outs of all its pages: those in heads of responses and in files of sites."""
         return is_known(opt_out_notes(self).get("opt-out"))
 
 
 def opt_out_notes(source: Source) -> dict[str, str]:
     """Return the fields about robots.txt (ISO 28500:2017, 6.2) and opt-outs in the warcinfo of an archive of ours.
 
-    Empty where there are none: other archives call them by other names, or say nothing.
+    Empty if there are none: other archives name them differently, or say nothing.
     """
     return {name: value for name, value in warcinfo_of(source).items() if name in OPT_OUT_FIELDS}
 
@@ -117,7 +117,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
-    """Return the first of some files that has changed; None where none has."""
+    """Return the first of some files that has changed; None if none has."""
     for file in files:
         try:
             stat = Path(file.path).stat()
@@ -129,7 +129,7 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
-    """Describe a file as it is now. Raises InputError where it cannot be read."""
+    """Describe a file as it is now. Raises InputError if it cannot be read."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -138,17 +138,17 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged."""
+    """Read ``settings.json`` of a run, if there is one. Raises InputError if it is damaged."""
     settings = {} if run is None else read_json(run / SETTINGS)
     if run is not None and not settings and (run / SETTINGS).exists():
-        raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
+        raise InputError(f"{run / SETTINGS} is damaged; restore the crawl's own, or remove it to export without it")
     return settings
 
 
 class WarcSource(Source):
-    """Archive files as ``CORPUS`` names them; their texts are those of WET files, where there are any beside them.
+    """Archive files as ``CORPUS`` names them; their texts are those of the WET files beside them, if any.
 
-    Of several pages with one URL the first is taken. Raises InputError where there are no files or no pages.
+    The first of several pages with one URL is taken. Raises InputError if there are no files or no pages.
     """
 
     def __init__(self, given: str, processes: int, executor: Executor = UNDIVIDED) -> None:
@@ -174,7 +174,7 @@ class WarcSource(Source):
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
     def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield nothing: the index has given each page what its files have heard."""
+        """Yield nothing: the index has given each page the signals in its files."""
         return iter(())
 
     @property

@@ -24,7 +24,7 @@ class Tokenizer(NamedTuple):
 
     @classmethod
     def of(cls, given: str) -> Tokenizer:
-        """Return the tokenizer in a file. Raises InputError where there is none, or the library is missing."""
+        """Return the tokenizer in a file. Raises InputError if it has none, or if the library is missing."""
         require_package("tokenizers", "--tokenizer")
         path = given_path(given)
         try:

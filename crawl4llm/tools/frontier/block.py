@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[Part]:
-    """Change the control file, and what exports go by; yield what holds now. The store is not opened."""
+    """Change the control file, and the lists for exports; yield the current state. The store is not opened."""
     given, name = Path(opts.arguments[0]), opts.arguments[1]
     domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
     if is_storage(opts.arguments[0]):
@@ -30,16 +30,16 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     jobdir = JobDir(given, lock=False)
     assert jobdir.job is not None
     if jobdir.job["digests"].get("corpus_digest") != LIVE:
-        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; while it is paused there is --purge")
+        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; use --purge while it is paused")
     control, changed = set_blocked(given, domain.name, blocked=blocked)
     holder = jobdir.holder()
-    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
+    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, applies it within a second"
     yield from _told(domain.name, control, when if changed else None, blocked=blocked)
     publish_blocked(given, find_output(given, jobdir.job, settings.get("OUTPUT_DIR")))
 
 
 def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
-    """Say to all workers of a crawl, also those that join later, what is blocked; yield what holds now."""
+    """Tell all workers of a crawl, even those that join later, the blocked domains; yield the current state."""
     # obstore is an extra
     from crawl4llm.cluster import Controls, History
 
@@ -48,20 +48,21 @@ def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
         raise InputError(f"STORAGE {url} holds a simulation, which sends nothing")
     controls = Controls(history.storage)
     changed = controls.set_blocked(name, blocked=blocked)
-    when = "each worker heeds it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
+    when = "each worker applies it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
     yield from _told(name, controls.control, when, blocked=blocked)
 
 
 def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> Iterator[Part]:
-    """Yield what holds now; ``when``: None if it did before."""
+    """Yield the current state; ``when``: None if it is unchanged."""
     what = "blocked" if blocked else "not blocked"
     yield Fact("blocked", list(control.blocked), "")
     yield f"{name} is {what}{f': {when}' if when else ', as before'}; in all {len(control.blocked):,} domains"
 
 
 BLOCK = Action(
-    "send nothing more to a domain, and all below it, and leave it out of exports; also while the crawl runs",
+    "block a domain and all below it: send it no more requests, and leave it out of exports; works while the crawl "
+    "runs",
     partial(_run, blocked=True),
     "DOMAIN",
 )
-UNBLOCK = Action("block a domain no longer", partial(_run, blocked=False), "DOMAIN")
+UNBLOCK = Action("undo --block for a domain", partial(_run, blocked=False), "DOMAIN")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
-    """Open the corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
+    """Open the crawled corpus, or the live web. Raises InputError, also if the corpus has changed.
 
     Settings on the command line count, then those of the crawl's last run, then the project's.
     """
@@ -39,8 +39,7 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     corpus.check()
     if corpus.identity() != crawl.job["digests"].get("corpus_digest"):
         raise InputError(
-            f"CORPUS {settings['CORPUS']} is not the corpus that JOBDIR {crawl.path} was begun with; give that one: "
-            "-s CORPUS=PATH"
+            f"CORPUS {settings['CORPUS']} is not the corpus of JOBDIR {crawl.path}; give that one: -s CORPUS=PATH"
         )
     return corpus
 
@@ -94,5 +93,5 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part
     yield Fact("after", after, f"{after / 1e6:,.1f} MB")
 
 
-INJECT = Action("add the seeds of a file to a paused crawl, which takes them up when resumed", _inject, "FILE")
-COMPACT = Action("rewrite a paused crawl's store without what is free", _compact)
+INJECT = Action("add the seeds in a file to a paused crawl, which takes them up when resumed", _inject, "FILE")
+COMPACT = Action("rewrite a paused crawl's store without free space", _compact)

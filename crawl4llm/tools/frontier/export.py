@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Write the file, or yield its lines where that is ``-``."""
+    """Write the file, or yield its lines if that is ``-``."""
     jobdir, name = opts.arguments
     path = Path(name)
     if not path.name:
         raise InputError(f"--export {name!r} is not the name of a file")
     if name == "-" and opts.json:
-        raise InputError("--json does not go with --export -, which prints a JSON object a line; leave it out")
+        raise InputError(
+            "--json cannot be combined with --export -, which prints one JSON object per line; leave it out"
+        )
     with StoredCrawl(Path(jobdir)) as crawl:
         if name == "-":
             yield from _lines(crawl)
@@ -65,7 +67,8 @@ def _write(path: Path, crawl: StoredCrawl) -> None:
 
 
 EXPORT = Action(
-    "write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
+    "write the queued documents with their scores as JSONL, best first; compressed if the name ends with .gz, to the "
+    "terminal for -",
     _run,
     "FILE",
 )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
+    """Drop the domain's documents as ``opt_out``; yield their number, and the list of its archived pages."""
     jobdir, given = opts.arguments
     domain = domain_to_purge(given.strip(), whole_suffix=opts.whole_suffix)
     with StoredCrawl(Path(jobdir), change=True) as crawl:
@@ -120,7 +120,7 @@ class _Purge:
         return self._domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
-        """Return the URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
         if host_of(key):
             return key
         if self._corpus is None:
@@ -140,7 +140,7 @@ class _Purge:
 
 
 def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path) -> int:
-    """Write where the domain's pages are, if there are any; returns how many there are."""
+    """Write the places of the domain's pages, if there are any; returns their number."""
     if not crawl.state.archive.index_offset:
         return 0
     found = (entry for entry in islice(cdxj.read(index), crawl.archived) if domain.holds(entry.url))
@@ -159,7 +159,7 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
 
 
 PURGE = Action(
-    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
+    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list its archived pages",
     _run,
     "DOMAIN",
     add_question_options,

@@ -35,13 +35,13 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
         type=_count,
         default=20,
         metavar="K",
-        help="show the K hosts with the most documents in the frontier (default: 20); 0 saves reading all of it",
+        help="show the K hosts with the most documents in the frontier (default: 20); 0 avoids reading all of it",
     )
     parser.add_argument("--best", type=_count, default=10, metavar="K", help="show the K best documents (default: 10)")
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
+    """Describe the last commit; the crawl may be running. Raises InputError at the end if documents are lost."""
     if is_storage(opts.arguments[0]):
         # obstore is an extra
         from crawl4llm.tools.frontier.stored import show_stored
@@ -115,7 +115,7 @@ def _parked(crawl: StoredCrawl) -> Iterator[Part]:
     parked = sorted((-owners.queued_of(name), name, delay) for name, delay in owners.parked())
     shown = f"{min(_PARKED, len(parked))} of {len(parked):,}, {owners.documents.parked:,} documents"
     rows = [(-queued, name, delay or None) for queued, name, delay in parked[:_PARKED]]
-    title = f"\nParked owners ({shown}), and the Crawl-delay that they ask for, in seconds"
+    title = f"\nParked owners ({shown}), and their Crawl-delay in seconds"
     yield Rows("parked_owners", ("queued", "owner", "crawl_delay"), rows, title, digits=0)
 
 
@@ -123,7 +123,7 @@ def _hosts(crawl: StoredCrawl, most: int) -> Iterator[Part]:
     queued = tqdm(crawl.frontier, "Reading the frontier", len(crawl.frontier), unit=" documents", disable=None)
     counts = Counter(host_of(entry.url or entry.key) for entry in queued)
     largest = nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0]))
-    rows = [(count, host or "(known by id alone)") for host, count in largest]
+    rows = [(count, host or "(no host)") for host, count in largest]
     yield Rows("hosts", ("queued", "host"), rows, f"\nHosts ({len(rows):,} of {len(counts):,})")
 
 
@@ -145,4 +145,4 @@ def _count(text: str) -> int:
     return int(text)
 
 
-SHOW = Action("Show what the crawl holds.", _run, add_options=_add_options)
+SHOW = Action("Show the crawl.", _run, add_options=_add_options)

@@ -21,7 +21,7 @@ from crawl4llm.tools._storage_view import run_folder
 
 
 def show_stored(url: str, settings: Given, most_partitions: int, most_best: int) -> Iterator[Part]:
-    """Yield what the storage tells. Raises InputError, at the end, where a crawl that has ended has lost documents."""
+    """Yield the facts of the storage. Raises InputError at the end if a finished crawl has lost documents."""
     history = History(url)
     counts = read_json(run_folder(url, settings) / STATS)
     offers: Sequence[Mapping[str, Any]] = []

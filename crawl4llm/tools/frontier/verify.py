@@ -28,7 +28,7 @@ _LONGEST_LINE = 1 << 20
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    """Yield ``sound`` and the equation; or raise InputError that names the file and what is wrong with it."""
+    """Yield ``sound`` and the equation, or raise InputError that names the file and its fault."""
     with StoredCrawl(Path(opts.arguments[0]), thorough=True) as crawl:
         crawl.check_balance()
         equation = str(crawl.balance)
@@ -46,7 +46,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
-    """Check the first ``size`` bytes of a log: so many lines, each of them JSON."""
+    """Check that the first ``size`` bytes of a log are ``lines`` lines of JSON."""
     _check_size(path, size)
     found = read = 0
     bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None)
@@ -74,7 +74,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: int | None = None) -> None:
-    """Check that an index tells of so many pages, and that its files are long enough for them."""
+    """Check that an index has ``pages`` pages, and that its files are long enough for them."""
     index = directory / name
     _check_size(index, position.index_offset)
     ends: dict[str, int] = {}
@@ -91,7 +91,7 @@ def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: 
 
 
 def _check_size(path: Path, size: int) -> None:
-    """Check that a file, which may bear ``.open`` after its name, holds so many bytes."""
+    """Check that a file, whose name may end with ``.open``, holds ``size`` bytes."""
     # A crawl that is running may rename the file between two looks.
     for place in (path, path.with_name(path.name + OPEN_SUFFIX), path):
         try:
@@ -110,4 +110,4 @@ def _damaged(what: str) -> InputError:
     return InputError(f"{what} is damaged; restore it from a backup or begin a new crawl")
 
 
-VERIFY = Action("check the JOBDIR and that the output holds what was committed", _run)
+VERIFY = Action("check the JOBDIR, and that the output holds everything that was committed", _run)

@@ -17,7 +17,7 @@ _MOST_OWNERS: Final = 200_000
 
 @dataclass(slots=True)
 class Sums:
-    """What was sent and came, in a day or to and from an owner."""
+    """Requests and answers of a day or of an owner."""
 
     requests: int = 0
     """That went out."""
@@ -49,7 +49,7 @@ SUMS: Final = tuple(field.name for field in fields(Sums))
 
 
 def overview(log: Log, owners: int) -> Iterator[Part]:
-    """Yield a row for each day and for each of so many owners, the largest. Raises InputError."""
+    """Yield a row for each day, and for the ``owners`` largest owners. Raises InputError."""
     by_day: dict[str, Sums] = {}
     by_owner: dict[str, Sums] = {}
     forgot = False
@@ -66,7 +66,7 @@ def overview(log: Log, owners: int) -> Iterator[Part]:
         yield ""
     about = "at least " if forgot else ""
     yield Fact("all_owners", len(by_owner), "")
-    yield Line(f"{about}{len(by_owner):,} owners; shown are {len(largest):,}; least delay is in seconds")
-    yield Line("requests went out; unsent are those that ended before, as a look-up or a connection failed")
+    yield Line(f"{about}{len(by_owner):,} owners; {len(largest):,} are shown; least delay is in seconds")
+    yield Line("requests were sent; unsent requests ended before, because a look-up or a connection failed")
     if log.damaged:
-        yield f"{log.damaged:,} damaged lines were passed over"
+        yield f"{log.damaged:,} damaged lines were skipped"

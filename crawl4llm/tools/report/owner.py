@@ -1,4 +1,4 @@
-"""``scrapy report JOBDIR --owner DOMAIN``: every request to an owner, with which a complaint is answered."""
+"""``scrapy report JOBDIR --owner DOMAIN``: every request to an owner, to answer a complaint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawl4llm.tools.report.requests import Log, Request
 
 _REFUSALS: Final = {401, 403, 429, 503}
 _NAMES: Final = {"purpose": "for", "size": "bytes", "milliseconds": "ms"}
-"""Fields as the log names them, where that is another name than here."""
+"""Fields that the log names differently."""
 _HEADINGS: Final = (
     f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
 )
@@ -71,7 +71,7 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
         least, median = min(delays), _median(delays)
         yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
     if log.damaged:
-        yield f"{log.damaged:,} damaged lines were passed over"
+        yield f"{log.damaged:,} damaged lines were skipped"
 
 
 def _line(*values: Any) -> str:

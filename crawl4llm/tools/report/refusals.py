@@ -101,11 +101,11 @@ def refusals(output: Path, owners: int, aside: Mapping[str, Counter[str]] | None
         places = [(*place, count) for place, count in most]
         yield Rows("set_aside", ("owner", "scope", "documents"), places, title)
     elif total[_BUDGET]:
-        yield "whose budgets are used up is told by the JOBDIR: give that"
+        yield "to see the owners and URL prefixes without budget, give the JOBDIR"
     yield Fact("not_followed", links, "")
     if links:
         said = ", ".join(f"{count:,} {name}" for name, count in links.items())
-        yield Line(f"links that were not followed, which are counted and not listed: {said}")
+        yield Line(f"links that were not followed (counted only): {said}")
 
 
 def _not_followed(output: Path) -> dict[str, int]:

@@ -38,7 +38,7 @@ class Request(NamedTuple):
     waited: float | None
     rule: str | None
     price: str | None = None
-    """What a 402 said of a price; see :data:`crawl4llm.live.request_log.PRICES`."""
+    """The price in a 402 response; see :data:`crawl4llm.live.request_log.PRICES`."""
     sent: bool = True
     """False if no byte of it went out."""
 
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status, or the reason for which there is none."""
+        """The status, or the reason for its absence."""
         return str(self.status or self.error or "?")
 
 
@@ -60,7 +60,7 @@ def is_merged(path: Path) -> bool:
 
 @dataclass
 class Log:
-    """The log of a crawl, which may be running, from a day on. Raises InputError where there is none."""
+    """The log of a crawl, which may be running, from a day on. Raises InputError if there is no log."""
 
     jobdir: Path
     since: str | None = None
@@ -79,7 +79,7 @@ class Log:
             ) from None
 
     def output(self, settings: BaseSettings) -> Path:
-        """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
+        """Return the output directory of the crawl, or its new place in OUTPUT_DIR. Raises InputError."""
         return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings.get("OUTPUT_DIR"))
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
@@ -102,7 +102,7 @@ class Log:
 
 
 def checked_day(text: str) -> str:
-    """Return what is a day of the calendar. Raises InputError for anything else."""
+    """Return a day of the calendar. Raises InputError for any other text."""
     try:
         is_day = date.fromisoformat(text) and _DAY.fullmatch(text)
     except ValueError:
@@ -113,7 +113,7 @@ def checked_day(text: str) -> str:
 
 
 def _request(fields: Any) -> Request:
-    """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
+    """Return the request in a line. Raises AttributeError, TypeError or ValueError if it is no request."""
     names = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
     request = Request(*map(fields.get, names))
     texts = [request.time, request.owner, request.url, request.purpose]

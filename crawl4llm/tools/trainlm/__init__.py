@@ -1,4 +1,4 @@
-"""``scrapy trainlm``: trains small language models on what crawls found, and measures them on held-out texts.
+"""``scrapy trainlm``: trains small language models on the pages of crawls, and measures them on held-out texts.
 
 - ``trainlm``: all steps, and the folder of a plan with its results
 - ``texts``: the texts of runs in crawl order, and those of targets

@@ -87,7 +87,7 @@ class Taken:
 
 
 def write_plan(folder: Path, arms: Sequence[Arm], targets: Sequence[Target], asked: Asked, request: Any) -> None:
-    """Write a plan into an empty folder. ``request``: what tells it from others, kept with it.
+    """Write a plan into an empty folder. ``request``: the facts that identify it, kept with it.
 
     Raises InputError if a run has too few tokens, and OSError.
     """
@@ -158,7 +158,7 @@ def _known(folder: Path, targets: Sequence[Target]) -> KnownTexts:
 
 
 def _write_target(folder: Path, place: int, target: Target, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Write the held-out tokens of a target, behind an end token; return what the plan says of it."""
+    """Write the held-out tokens of a target, after an end token; return its entry of the plan."""
     parts: list[Tokens] = [np.array([tokenizer.end], np.uint16)]
     count = size = documents = 0
     for text, tokens in _encoded(target.held_out, tokenizer):

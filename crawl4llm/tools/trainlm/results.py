@@ -25,7 +25,7 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
     """
     plan = load_plan(folder)
     if trained and (missing := missing_jobs(folder, plan)):
-        raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; the same command does them")
+        raise InputError(f"{folder}: {len(missing):,} trainings have no result yet; run the same command again")
     names = [target["name"] for target in plan["targets"]]
     found: dict[tuple[int, int], list[dict[str, float]]] = {}
     speeds = []
@@ -57,7 +57,7 @@ def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str,
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (LookupError, TypeError, ValueError):
-        raise InputError(f"{path} is damaged; remove it, and the same command trains anew") from None
+        raise InputError(f"{path} is damaged; remove it, and the same command trains again") from None
     return losses, speed
 
 
@@ -109,7 +109,7 @@ def fetches_for(curve: Learnt, target: str, loss: float) -> float | None:
 
 
 def sentences(results: Results) -> Iterator[str]:
-    """Yield what curves say: which share of another run's fetches a run needs for the other one's loss."""
+    """Yield, from the curves, the share of another run's fetches that a run needs for the other one's loss."""
     curved = [run for run in results.runs if len(run.points) > 1]
     for run in curved:
         for other in curved:

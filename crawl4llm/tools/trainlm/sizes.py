@@ -27,7 +27,7 @@ class Size(NamedTuple):
         return self._replace(shape=self.shape._replace(vocabulary=rounded))
 
     def training(self) -> dict[str, float]:
-        """Return what the trainer is told of the training."""
+        """Return the trainer's parameters."""
         return {"batch": self.batch, "rate": self.rate, "weight_decay": 0.1, "checkpoint_seconds": 20.0}
 
 

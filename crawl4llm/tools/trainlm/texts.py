@@ -81,7 +81,9 @@ def _path(given: str) -> Path:
 def _facts(path: Path) -> dict[str, Any]:
     settings = open_run(path).settings
     if not (path / WARC / INDEX_NAME).is_file():
-        raise InputError(f"{path}: has no texts, as it has no archive ({WARC}/{INDEX_NAME}); was WARC_ENABLED off?")
+        raise InputError(
+            f"{path}: has no texts, because it has no archive ({WARC}/{INDEX_NAME}); was WARC_ENABLED off?"
+        )
     return {name: settings.get(name) for name in _FACTS}
 
 
@@ -130,5 +132,5 @@ def _taken(workers: PageWorkers[TextTaker], pages: Sequence[tuple[str | None, in
 
 def _count(line: Mapping[str, Any], log: Path) -> int:
     if type(fetched := line.get("fetched")) is not int:
-        raise InputError(f"{log} is damaged: a line has no number of fetched documents; get it anew")
+        raise InputError(f"{log} is damaged: a line has no number of fetched documents; get it again")
     return fetched

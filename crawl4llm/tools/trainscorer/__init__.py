@@ -1,4 +1,5 @@
-"""``scrapy trainscorer``: trains an influence model, a fastText classifier that tells good texts from ordinary ones.
+"""``scrapy trainscorer``: trains an influence model, a fastText classifier that separates good texts from ordinary
+ones.
 
 - ``train``: all steps, and the folder that holds the result whole or not at all
 - ``sources``, ``text_files``: texts from archives, the corpus, JSON Lines and Parquet

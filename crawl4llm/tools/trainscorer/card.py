@@ -38,7 +38,7 @@ class Data:
 
 
 def model_card(models: Sequence[Trained], positive: Data, negative: Data, recipe: Recipe, *, plot: bool) -> str:
-    """Return the card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
+    """Return the card as Markdown; ``models`` is not empty, and their rules differ in the digest only."""
     rules = models[0].rules
     lines = [
         f"# {models[0].name}",
@@ -71,12 +71,12 @@ def _use(models: Sequence[Trained], rules: ModelRules) -> Iterator[str]:
     yield from ("```", "")
     extractor = f"extractor of the texts (`{rules.extractor}`)" if rules.extractor else "rule for texts"
     yield (
-        f"Keep the `.json` file beside the model: it tells the crawler the label (`{rules.label}`) and the {extractor}"
+        f"Keep the `.json` file beside the model: it gives the crawler the label (`{rules.label}`) and the {extractor}"
         ". With other programs: strip the text, join its lines with one space, ask fastText for the probability of the "
         "label."
     )
     if rules.extractor is None:
-        yield "No text was taken from HTML here: set `TEXT_EXTRACTOR` to what they were taken with, where you know it."
+        yield "No text was taken from HTML here: set `TEXT_EXTRACTOR` to their extractor, if you know it."
     yield from ("", "| file | bytes | SHA-256 |", "|-|-|-|")
     yield from (f"| `{model.name}` | {model.size:,} | `{model.rules.digest}` |" for model in models)
     yield ""
@@ -133,15 +133,16 @@ def _limits(recipe: Recipe) -> Iterator[str]:
         "as many positive as negative texts" if recipe.balance else "the shares of positive and negative texts above"
     )
     yield (
-        f"- Scores are calibrated for {share}. Where good pages are rarer, as in most crawls, fewer of the texts from "
-        "a score on are good than the table says; the order stays."
+        f"- Scores are calibrated for {share}. If good pages are rarer, as in most crawls, fewer texts above a score "
+        f"are good than the table says; the order stays."
     )
     yield (
-        "- It knows what told the two classes apart, which may be their sources rather than their worth: language, "
-        "length, boilerplate, the extractor. Take both from the same kind of pages, extracted alike."
+        "- It learns any difference between the two classes, which may be one of their sources rather than their "
+        "quality: language, length, boilerplate, the extractor. Take both from the same kind of pages, with the same "
+        "extractor."
     )
-    yield "- Held-out texts come from the same sources as the others. Texts that are nearly equal may be on both sides."
-    yield "- Words of languages that neither class has say nothing."
+    yield "- Held-out texts come from the same sources as the others. Near duplicates may be on both sides."
+    yield "- Words of languages in neither class have no effect."
     yield ""
 
 

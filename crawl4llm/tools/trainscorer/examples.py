@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     """The place of an example."""
 
     turn: int
-    """By which they are sorted."""
+    """The key of their order."""
     positive: bool
     number: int
     """Of the text in its class."""
@@ -69,8 +69,8 @@ class Examples(ExitStack):
         self._classes = {positive: _Class(self.enter_context(file)) for positive, file in files.items()}
 
     def add(self, text: str, *, positive: bool) -> None:
-        """Add a text. One without words, one that its class has, and a negative one that is positive too are counted
-        and left out: what is known to be good stays good where it is also found in a sample of everything.
+        """Add a text. Texts without words, repeated texts of a class, and negative texts that are positive too are
+        counted and left out. A text that is known to be good stays good even if it is also in a sample of everything.
         """
         texts = self._classes[positive]
         line = one_line(text)
@@ -96,7 +96,7 @@ class Examples(ExitStack):
         return {"distinct": len(texts.ids), **dict(sorted(texts.counts.items()))}
 
     def split(self) -> None:
-        """Divide what was added in training and held-out examples. Raises InputError where there are too few."""
+        """Divide the added texts into training and held-out examples. Raises InputError if there are too few."""
         self._training: list[_Place] = []
         self._held_out: list[_Place] = []
         key = self._recipe.seed.to_bytes(8, "big")

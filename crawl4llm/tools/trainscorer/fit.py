@@ -41,13 +41,13 @@ class Recipe:
     min_count: int = 1
     buckets: int = 2_000_000
     seed: int = 0
-    """Of the order of the examples, of what balancing drops, and of fastText's first vectors."""
+    """Random seed for the order of the examples, for balancing, and for fastText's first vectors."""
     balance: bool = False
-    """Whether texts of the larger class are dropped until both have as many."""
+    """True to drop texts of the larger class until both have as many."""
     held_out: float = 0.1
     """The share of the texts that the model is not trained on, but tested."""
     quantize: bool = False
-    """Whether a smaller, quantised model is made too."""
+    """True to make a smaller, quantised model too."""
 
     def fasttext(self) -> dict[str, Any]:
         """Return the arguments of ``fasttext.train_supervised``; with one thread it gives the same model each time."""
@@ -76,9 +76,9 @@ _LONGEST_SAID = 1000
 def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
     """Train a model on a file of examples and write it; if wanted, a quantised one besides.
 
-    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then.
-    Raises InputError where fastText fails, and OSError where its files are not whole: it does not tell when the disk is
-    full. Ended by an interrupt, it leaves no process behind.
+    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then. Raises
+    InputError if fastText fails, and OSError if its files are incomplete: it does not say when the disk is full. Ended
+    by an interrupt, it leaves no process behind.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -95,7 +95,7 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
         fault: str | None = receiver.recv()
     except EOFError:
         process.join()
-        fault = f"its process has ended with {process.exitcode}, maybe for want of memory"
+        fault = f"its process has ended with {process.exitcode}, maybe for lack of memory"
     finally:
         process.kill()
         process.join()
@@ -113,7 +113,7 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
 
 
 def _tell_until_done(receiver: Connection, said: Connection) -> None:
-    """Print a line now and then, of what fastText says, until there is a result or the process has ended."""
+    """Print a line of fastText's output now and then, until there is a result or the process has ended."""
     lines, last = Lines("training"), b""
     listened: list[Connection] = [receiver, said]
     while receiver not in (ready := wait(listened, timeout=1)):
@@ -135,7 +135,7 @@ def _fit(
     quantised: Path | None,
     says: Connection | None,
 ) -> None:
-    """Train in a process of its own; ``says`` takes what fastText writes to standard error."""
+    """Train in a process of its own; ``says`` receives fastText's standard error."""
     if says is not None:
         os.dup2(says.fileno(), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
@@ -145,7 +145,7 @@ def _fit(
 
 
 def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
-    """Train and save; returns fastText's error where it fails."""
+    """Train and save; returns fastText's error if it fails."""
     # in the child alone, where it may crash
     import fasttext
 

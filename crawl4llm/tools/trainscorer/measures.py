@@ -1,4 +1,4 @@
-"""Measures of a model: how well scores tell positive from negative texts, and whether they are probabilities."""
+"""Measures of a model: how well scores separate positive from negative texts, and whether they are probabilities."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AtThreshold:
 
     threshold: float
     share: float
-    """Of all texts that are taken."""
+    """The share of texts that are taken."""
     precision: float | None
-    """Of those taken, the share that is positive; None where none is taken."""
+    """The share of positive texts among those taken; None if none is taken."""
     recall: float
-    """Of those positive, the share that is taken."""
+    """The share of the positive texts that is taken."""
     f1: float
 
 

@@ -50,7 +50,7 @@ class Wanted:
 
 
 def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
-    """Train a model into the folder ``wanted.out``, and yield what there is to tell. Raises InputError.
+    """Train a model into the folder ``wanted.out``, and yield lines about it. Raises InputError.
 
     Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
     as JSON. The same texts and recipe give the same bytes.
@@ -153,22 +153,22 @@ def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterato
     for positive, count in trained_on.items():
         if count < _FEW:
             name = "positive" if positive else "negative"
-            yield f"Warning: trained on {count:,} {name} texts only; with less than some {_FEW:,}, expect little"
+            yield f"Warning: trained on {count:,} {name} texts only; with fewer than {_FEW:,}, expect little"
     for model in models:
         error = model.measures.expected_calibration_error
         if error > _UNCALIBRATED:
             yield (
-                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): they order "
-                "pages, but a threshold such as 0.5 means little"
+                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): their order "
+                f"is usable, but a threshold such as 0.5 means little"
             )
 
 
 @contextmanager
 def new_folder(to: Path) -> Iterator[Path]:
-    """Yield a folder beside ``to`` to write to, which takes its place when the block ends well, and is removed if not.
+    """Yield a folder beside ``to`` to write to. It replaces ``to`` if the block succeeds, and is removed if not.
 
-    What a training of the same folder has left that was killed is removed too. Raises InputError where ``to`` is there
-    already, or cannot be written.
+    Leftovers of a killed training of the same folder are removed too. Raises InputError if ``to`` exists already, or
+    cannot be written.
     """
     to = to.absolute()
     check_folder(to)
@@ -181,7 +181,7 @@ def new_folder(to: Path) -> Iterator[Path]:
 
 
 def check_folder(to: Path) -> None:
-    """Raise InputError where ``to`` is the name of a model file, or something is there but an empty folder."""
+    """Raise InputError if ``to`` is the name of a model file, or something is there but an empty folder."""
     if to.suffix in {".bin", ".ftz"}:
         raise InputError(f"--out {to}: is made as a folder, with model.bin in it; give the folder's name")
     check_free(to)

@@ -1,4 +1,4 @@
-// Draws what the server's events say. What pages of the crawl say gets into the document as text only.
+// Draws the server's events. Whatever comes from crawled pages enters the document as text only.
 "use strict";
 
 const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -67,15 +67,22 @@ function makeChart(chart) {
   const id = `chart-${chart.title.toLowerCase().replaceAll(" ", "-")}`;
   chart.picture = shape("svg", { role: "img" });
   chart.legend = element("ul", { className: "legend" });
+  // The range is the keyboard's and the screen reader's way along the chart; it lies over the plot, and is not seen.
   chart.place = element("input", { type: "range", min: 0, ariaLabel: `${chart.title}: point` });
   chart.place.oninput = () => { chart.atEnd = chart.place.value === chart.place.max; drawCursor(chart); };
+  const plot = element("div", { className: "plot" }, chart.picture, chart.place);
+  plot.onpointermove = plot.onpointerdown = (event) => {
+    const box = chart.picture.getBoundingClientRect();
+    chart.place.value = nearest(chart, ((event.clientX - box.left) * chart.width) / box.width);
+    chart.place.oninput();
+  };
   chart.atEnd = true;
   chart.said = element("output");
   chart.details = element("details", {}, element("summary", {}, "Table"));
   chart.details.ontoggle = () => drawTable(chart);
   chart.section = element("section", { hidden: true },
     element("h2", { id }, chart.title),
-    element("figure", {}, chart.legend, chart.picture, chart.place, chart.said), chart.details);
+    element("figure", {}, chart.legend, plot, chart.said), chart.details);
   chart.section.setAttribute("aria-labelledby", id);
   byId("charts").append(chart.section);
 }
@@ -91,6 +98,7 @@ function drawChart(chart, columns) {
   chart.picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   const top = Math.max(...names.flatMap((name) => columns[name]).filter((value) => value !== null)) || 1;
   const along = (value) => LEFT + ((width - LEFT - RIGHT) * value) / right;
+  chart.width = width;
   chart.at = (place) => along(chart.x[place]);
   const up = (value) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - 10) * value) / top;
   const parts = [];
@@ -120,6 +128,12 @@ function drawChart(chart, columns) {
   if (chart.atEnd) chart.place.value = chart.place.max;
   drawCursor(chart);
   drawTable(chart);
+}
+
+function nearest(chart, at) {
+  let best = 0;
+  chart.x.forEach((_, place) => { if (Math.abs(chart.at(place) - at) < Math.abs(chart.at(best) - at)) best = place; });
+  return best;
 }
 
 function drawCursor(chart) {
@@ -153,25 +167,29 @@ function drawTable(chart) {
 function drawBars(id, caption, heads, rows, empty) {
   const section = byId(id);
   const most = Math.max(...rows.map((row) => row.at(-1)), 1);
+  const compares = rows.length > 1; // one row alone has nothing to be compared with
   const lines = rows.map((row) => {
+    if (!compares) return row;
     const bar = element("span", { ariaHidden: "true" });
     bar.style.width = `${(100 * row.at(-1)) / most}%`;
     return [...row, element("td", { className: "share" }, bar)];
   });
-  const share = element("td");
   const made = rows.length ? table(caption, heads, lines) : element("p", { className: "quiet" }, empty);
-  if (rows.length) made.tHead.rows[0].append(share);
+  if (compares) made.tHead.rows[0].append(element("td"));
   section.replaceChildren(section.querySelector("h2"), made);
 }
 
-function drawFrontier(frontier) {
-  const none = frontier?.fault ?? (frontier === null ? "Shown where the dashboard is given the crawl's JOBDIR." : "Nothing is queued.");
+function drawFrontier(frontier, hasJobdir) {
+  byId("jobdir").hidden = hasJobdir;
+  for (const id of ["scores", "owners", "aside"]) byId(id).hidden = !hasJobdir;
+  if (!hasJobdir) return;
+  const none = frontier?.fault ?? (frontier === null ? "Reading the JOBDIR ..." : "Nothing is queued.");
   const of = frontier ? `The best ${count(frontier.read ?? 0)} of ${count(frontier.queued ?? 0)} documents, at the last commit` : "";
   const scores = (frontier?.scores ?? []).filter((bin) => bin[2]).reverse();
   drawBars("scores", of, ["score from", "to", "documents"], scores.map(([from, to, n]) =>
     [element("td", { className: "number" }, number(from)), element("td", { className: "number" }, number(to)), n]), none);
-  drawBars("owners", of, ["owner", "documents"], (frontier?.owners ?? []).map(([name, n]) => [name || "(known by id alone)", n]), none);
-  drawBars("aside", "At the last commit", ["owner or URL prefix", "documents"], frontier?.aside ?? [], frontier ? "None: all have budget left." : none);
+  drawBars("owners", of, ["owner", "documents"], (frontier?.owners ?? []).map(([name, n]) => [name || "(no owner)", n]), none);
+  drawBars("aside", "At the last commit", ["owner or URL prefix", "documents"], frontier?.aside ?? [], frontier && !frontier.fault ? "None: every owner has budget left." : none);
 }
 
 // -- best pages -----------------------------------------------------------------------------------------------------
@@ -224,14 +242,14 @@ const say = (id, text) => { if (byId(id).textContent !== text) byId(id).textCont
 
 function stateOf(crawl) {
   if (crawl.runs) return "Running";
-  return crawl.reason ? `Ended: ${crawl.reason.replaceAll("_", " ")}` : "Not running: it was stopped or killed before its end";
+  return crawl.reason ? `Ended: ${crawl.reason.replaceAll("_", " ")}` : "Not running: stopped or killed before its end";
 }
 
 function draw(crawl) {
   const now = crawl.now;
   say("name", crawl.name);
   const goal = typeof crawl.pages === "number" ? `, ${count(crawl.pages)} pages wanted` : "";
-  const good = crawl.threshold === null ? "; QUALITY_THRESHOLD is not set, so no page counts as good" : `; good is an influence of ${number(crawl.threshold)} or more`;
+  const good = crawl.threshold === null ? "; without QUALITY_THRESHOLD no page counts as good" : `; a good page has an influence of ${number(crawl.threshold)} or more`;
   say("about", `Policy ${crawl.policy}, corpus ${crawl.corpus}${goal}${good}`);
   say("state", stateOf(crawl));
   say("fault", crawl.fault ?? "");
@@ -239,7 +257,7 @@ function draw(crawl) {
   byId("reading").hidden = crawl.read === null || crawl.read >= 1;
   byId("read").value = crawl.read ?? 1;
   say("share", percent(Math.round(100 * (crawl.read ?? 1)) / 100));
-  drawFrontier(crawl.frontier);
+  drawFrontier(crawl.frontier, crawl.jobdir);
   if (!now) return;
   document.title = `${count(now.crawled)} pages - crawl4llm`;
   const facts = { "pages crawled": now.crawled, discovered: now.visited, "in the frontier": now.queued, "mean influence": crawl.mean };
@@ -247,9 +265,9 @@ function draw(crawl) {
   if (now.seconds !== null) tiles.push(["running time", duration(now.seconds)], ["last point", new Date(1000 * now.time).toLocaleTimeString()]);
   byId("now").replaceChildren(...tiles.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   for (const chart of CHARTS) drawChart(chart, crawl.charts);
-  drawBars("waits", "Documents wait because", ["why", "owners", "documents"], crawl.waits, "Nothing waits.");
+  drawBars("waits", "By reason", ["reason", "owners", "documents"], crawl.waits, "None.");
   const rows = (isRefusal) => crawl.ended.filter((one) => one.refusal === isRefusal).map((one) => [one.outcome, `${one.reason}${one.why ? `: ${one.why}` : ""}`, one.count]);
-  drawBars("refusals", "Documents that were not to be fetched or used", ["end", "reason", "documents"], rows(true), "None.");
+  drawBars("refusals", "Documents that must not be fetched or used", ["end", "reason", "documents"], rows(true), "None.");
   drawBars("ended", "Other documents without a page", ["end", "reason", "documents"], rows(false), "None.");
   drawBest(crawl.best);
 }
@@ -264,4 +282,4 @@ const events = new EventSource("events");
 let last = null;
 events.onmessage = (event) => { last = JSON.parse(event.data); draw(last); };
 window.onresize = () => last && draw(last);
-events.onerror = () => say("state", "No connection to the dashboard; it is tried again");
+events.onerror = () => say("state", "No connection to the dashboard; trying again");

@@ -1,4 +1,4 @@
-"""``scrapy evaluate --contest``: from what the command was given to the files of a contest."""
+"""``scrapy evaluate --contest``: from the command's arguments to the files of a contest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SECONDS: Final = "seconds"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What ``scrapy evaluate --contest`` was asked for."""
+    """The arguments of ``scrapy evaluate --contest``."""
 
     out: Path
     track: str = SMALL
@@ -51,7 +51,7 @@ class Wanted:
     """By name, file or dotted path; none: the project's own."""
     half: str = REPORTING
     as_json: bool = False
-    """Whether the results themselves are printed."""
+    """True to print the results themselves."""
     trained: Path | None = None
     """The results of ``scrapy trainlm`` of runs by some of the policies, elsewhere."""
 
@@ -67,7 +67,7 @@ class _Task(NamedTuple):
 def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
     """Hold a contest, or go on with it, and write its results; yield lines about it.
 
-    Raises InputError; where policies failed, when the results of the others are written.
+    Raises InputError; if policies failed, after writing the results of the others.
     """
     learnt = None if wanted.trained is None else by_policy(read_learnt(wanted.trained))
     results = read_results(given_path(wanted.track))
@@ -82,7 +82,7 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         if len(track.webs) * track.seed_sets > MOST_PAIRS:
             raise InputError(
                 f"track {track.name} has {len(track.webs)} webs with {track.seed_sets} sets of seeds each; a contest "
-                f"has {MOST_PAIRS} in all at most"
+                f"takes at most {MOST_PAIRS} in all"
             )
         entrants = read_entrants(wanted.policies or default_names(), settings)
         results = _Contest(track, entrants, wanted, settings).results()
@@ -108,7 +108,7 @@ class _Contest:
         self._failures: dict[str, dict[str, Any]] = {}
 
     def results(self) -> Results:
-        """Do what crawls are missing, web by web."""
+        """Do the missing crawls, web by web."""
         track, webs, crawls = self._track, [], []
         for source in track.webs:
             with opened(source, track, self._half, self._settings) as subject:
@@ -129,7 +129,7 @@ class _Contest:
         return Results(about, webs, policies, crawls, failures)
 
     def _crawled(self, subject: Subject) -> list[dict[str, Any]]:
-        """Return what was found by each policy from each set of seeds, but where it failed."""
+        """Return the findings of each policy from each set of seeds, except failed crawls."""
         tasks = [self._task(subject, one, number) for one in self._entrants for number in range(self._track.seed_sets)]
         missing = [task for task in tasks if self._saved.find(task.identity) is None]
         with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ class _Contest:
         return [record for task in tasks if (record := self._saved.find(task.identity)) is not None]
 
     def _task(self, subject: Subject, entrant: Entrant, number: int) -> _Task:
-        """Return a crawl, with all that decides what it finds."""
+        """Return a crawl, with all facts that decide its findings."""
         track = self._track
         identity = {
             "version": __version__,
@@ -171,7 +171,7 @@ class _Contest:
 
 
 def _written(results: Results, wanted: Wanted) -> Iterator[Part]:
-    """Write all files of a contest; yield what was measured, and where it is."""
+    """Write all files of a contest; yield the results and their places."""
     out = wanted.out
     timed = [crawl for crawl in results.crawls if _SECONDS in crawl]
     times = [{name: crawl[name] for name in ("web", "policy", "set", _SECONDS)} for crawl in timed]

@@ -1,4 +1,4 @@
-"""A crawl of a web in memory, and what it found of the oracle set at each point."""
+"""A crawl of a web in memory, and its recall of the oracle set at each point."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MARKS: Final = (5, 10, 25, 50)
 """Per cent of the pages in reach at which crawls are compared; a crawl ends at the last."""
 POINTS: Final = range(1, MARKS[-1] + 1)
-"""Per cent of the pages in reach at which what was found is written down."""
+"""Percentages of the pages in reach at which the findings are recorded."""
 _ENSEMBLE: Final = "fasttext:1,length:0.5"
 
 
@@ -79,7 +79,7 @@ async def crawl_in_memory(
 
 
 def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, ranks: str | None) -> dict[str, Any]:
-    """Crawl half of what is in reach of a set of seeds; return what the results say of it.
+    """Crawl half of the pages in reach of a set of seeds; return the entry of the results.
 
     ``ranks`` is the file for HARMONIC_RANKS. Raises what the policy raises.
     """
@@ -116,10 +116,10 @@ def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, ranks: 
 
 
 def found(lines: Sequence[CrawlLine], oracle: set[str], reach: int, in_reach: int) -> dict[str, Any]:
-    """Return what a crawl found, by pages crawled; a crawl that came to its end earlier finds no more.
+    """Return a crawl's findings by pages crawled; a crawl that ended earlier finds no more.
 
     ``found``: oracle pages at each of POINTS. ``area``: mean recall over all numbers of pages to the last mark.
-    ``influence``: mean influence of the pages crawled by each of MARKS, None where none has a score.
+    ``influence``: mean influence of the pages crawled by each of MARKS, None if none has a score.
     """
     last = _count(MARKS[-1], reach)
     so_far = [0, *accumulate(line["id"] in oracle for line in lines)]
@@ -140,7 +140,7 @@ def _count(per_cent: int, pages: int) -> int:
 
 
 class _Workers(PageWorkers[PageRater]):
-    """Looks pages up in this process, by a rater whose corpus says what may be; influence scores are known."""
+    """Looks pages up in this process, by a rater whose corpus limits what may be read; influence scores are known."""
 
     def __init__(self, rater: PageRater, scores: Mapping[str, float | None]) -> None:
         super().__init__(rater, processes=0, time_limit=60.0)

@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 BOUND = "influence"
-"""The policy that looks ahead, by pages crawled: what one could find that knew the influence of all it discovers."""
+"""The policy that looks ahead, by pages crawled: it knows the influence of all documents that it discovers."""
 _LARGEST = 1 << 24
 """Bytes of a policy's file."""
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A policy that takes part."""
+    """A policy of a contest."""
 
     name: str
     url_policy: str
-    """What URL_POLICY takes."""
+    """A value of URL_POLICY."""
     digest: str | None
-    """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code tell."""
+    """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code identify."""
     looks_ahead: bool
-    """Whether it is a bound that nobody can reach: it is not ranked."""
+    """True if it is an unreachable bound, which is not ranked."""
     reads: Sequence[str]
-    """What it reads of pages that were not fetched: its ``corpus_parts``."""
+    """The parts that it reads of pages that were not fetched: its ``corpus_parts``."""
     own: Mapping[str, Any]
-    """Values of the settings that it names itself."""
+    """Values of its own settings."""
 
     def described(self) -> dict[str, Any]:
-        """Return what the results say of it."""
+        """Return its entry of the results."""
         return {**asdict(self), "reads": list(self.reads)}
 
 
@@ -60,7 +60,7 @@ def read_entrants(names: Sequence[str], settings: BaseSettings) -> list[Entrant]
     for name in names:
         entrant = _entrant(name, settings)
         if entrant.name in found:
-            raise InputError(f"--policies: two are called {entrant.name}; name each once, and give files other names")
+            raise InputError(f"--policies: two are called {entrant.name}; name each once, and rename files if needed")
         found[entrant.name] = entrant
     return list(found.values())
 
@@ -106,7 +106,7 @@ def _module(name: str, given: str) -> ModuleType:
 
 @contextmanager
 def _anybodys(given: str) -> Iterator[None]:
-    """Raise InputError where code that is imported fails, in whatever way."""
+    """Raise InputError if code that is imported fails, in whatever way."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is not ours

@@ -1,7 +1,7 @@
 """Means over webs with their errors, paired tests between policies, and the ranking.
 
-The webs of a contest are what it is about: what is estimated is how a policy does on them from seeds like these. Errors
-come from the sets of seeds within each web.
+The webs of a contest are fixed: the estimate is a policy's result on these webs from seeds like these. Errors come from
+the sets of seeds within each web.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AREA: Final = "area"
 LEVEL: Final = 0.05
 """Of the tests: policies whose difference in area has a larger p, by Holm's method, are not distinguished."""
 _EXACT: Final = 12
-"""Differences of so many pairs at most are tested with all signs that they can have; of more, with _DRAWS of them."""
+"""Up to this many pairs, the test takes all possible signs of their differences; beyond, _DRAWS random ones."""
 _DRAWS: Final = 1 << 14
 MOST_PAIRS: Final = 1000
 """Sets of seeds on all webs together: a test keeps the signs of each in memory."""
@@ -43,9 +43,9 @@ class Paired:
     other: str
     mean: float
     error: float | None
-    """Standard error of the mean; None where a web has one set of seeds."""
+    """Standard error of the mean; None if a web has one set of seeds."""
     p: float
-    """Of the randomisation test: how often so large a mean comes about where signs are a matter of chance."""
+    """Of the randomisation test: how often random signs give a mean this large."""
     p_holm: float
     """The same, adjusted for all pairs by this measure (Holm 1979)."""
     webs: Sequence[float]
@@ -78,7 +78,7 @@ def mean_of(of_webs: Sequence[Sequence[float]]) -> float:
 
 def error_of(of_webs: Sequence[Sequence[float]]) -> float | None:
     """Return the standard error of :func:`mean_of`: the root of the mean of the webs' s²/n, over the root of their
-    number; None where a web has one value."""
+    number; None if a web has one value."""
     if min(map(len, of_webs)) < 2:
         return None
     return math.sqrt(math.fsum(variance(values) / len(values) for values in of_webs)) / len(of_webs)
@@ -87,8 +87,8 @@ def error_of(of_webs: Sequence[Sequence[float]]) -> float | None:
 def sign_flip(differences: Sequence[float]) -> float:
     """Return the two-sided p of a paired randomisation test of the mean (Fisher; Smucker et al. 2007, 3.1).
 
-    Exact for 12 pairs or fewer. Of more, signs are drawn, by SHAKE-256 and so always the same, and those observed count
-    as one draw (Phipson and Smyth 2010).
+    Exact for 12 pairs or fewer. For more, signs are drawn by SHAKE-256, so they are always the same; the observed signs
+    count as one draw (Phipson and Smyth 2010).
     """
     observed = abs(math.fsum(differences)) - _ROUNDING
     sums = _signs(len(differences)) @ np.array(differences)

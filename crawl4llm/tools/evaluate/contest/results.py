@@ -44,10 +44,10 @@ _OF_FAILURE: Final[Mapping[str, type]] = {"web": str, "policy": str, "set": int,
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured, as plain JSON values; the rest follows from it."""
+    """The measurements, as plain JSON values; everything else follows from them."""
 
     about: Mapping[str, Any]
-    """Version, digest of the code, and what the track says."""
+    """Version, digest of the code, and the facts of the track."""
     webs: Sequence[Mapping[str, Any]]
     policies: Sequence[Mapping[str, Any]]
     crawls: Sequence[Mapping[str, Any]]
@@ -117,7 +117,7 @@ def results_json(results: Results) -> str:
 
 
 def read_results(path: Path) -> Results | None:
-    """Return the results in a file; None where it says that it is something else. Raises InputError."""
+    """Return the results in a file; None if it says that it is something else. Raises InputError."""
     try:
         content = read_json(path, _LARGEST)
     except (OSError, ValueError):
@@ -128,11 +128,11 @@ def read_results(path: Path) -> Results | None:
     try:
         return _checked(Results(**{name: _typed(content[name], kind) for name, kind in _PARTS.items()}))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is damaged ({error}); get it anew, or hold the contest again") from None
+        raise InputError(f"{path} is damaged ({error}); get it again, or repeat the contest") from None
 
 
 def _checked(results: Results) -> Results:
-    """Return results that have all that the report is made of. Raises ValueError, and what look-ups raise."""
+    """Return results that have everything that the report needs. Raises ValueError, and the errors of look-ups."""
     _check_fields(results)
     sets = results.about["seed_sets"]
     for web in results.webs:
@@ -147,7 +147,7 @@ def _checked(results: Results) -> Results:
 
 
 def _check_fields(results: Results) -> None:
-    """Check what each part has by itself."""
+    """Check each part separately."""
     for losses in _typed(results.about.get(LEARNT, {}), dict).values():
         _check_numbers(losses.values())
     kinds = ((results.webs, _OF_WEB), (results.policies, _OF_POLICY), (results.crawls, _OF_CRAWL))
@@ -185,6 +185,6 @@ def _typed(value: Any, kind: type) -> Any:
 
 
 def mean(values: Sequence[float | None]) -> Cell:
-    """Return the mean of what is defined, as a table shows it."""
+    """Return the mean of the defined values, for a table."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None

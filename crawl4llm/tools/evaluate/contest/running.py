@@ -23,17 +23,18 @@ from crawl4llm.base.within import require_within
 
 T = TypeVar("T")
 CRAWLS: Final = "crawls"
-"""The folder of what is saved, below the contest's own."""
+"""The folder of saved results, in the contest's own."""
 _DECIDE: Final = (
     *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
     *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),
 )
-"""The code that decides what a crawl finds."""
+"""The code that decides a crawl's findings."""
 
 
 @cache
 def code_digest() -> str:
-    """Return the SHA-256 of the source files that decide what a crawl finds, which the version does not tell."""
+    """Return the SHA-256 of the source files that decide a crawl's findings, because the version does not identify
+    them."""
     package = Path(__file__).parents[3]
     whole = hashlib.sha256()
     for path in sorted(path for pattern in _DECIDE for path in package.glob(pattern)):
@@ -43,13 +44,13 @@ def code_digest() -> str:
 
 
 class SavedCrawls:
-    """A folder with one file a crawl, whose name is a digest of all that decides what the crawl finds."""
+    """A folder with one file per crawl, whose name is a digest of all facts that decide the crawl's findings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / CRAWLS
 
     def find(self, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return what was saved of a crawl; None where nothing was, or the file is damaged. Raises InputError."""
+        """Return the saved results of a crawl; None without any, or if the file is damaged. Raises InputError."""
         path = self._path(identity)
         require_within(self._folder, path)
         try:
@@ -64,7 +65,7 @@ class SavedCrawls:
         return record if isinstance(record, dict) else None
 
     def save(self, identity: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Save what a crawl found, whole or not at all. Raises InputError where that cannot be."""
+        """Save a crawl's findings, wholly or not at all. Raises InputError if that fails."""
         path = self._path(identity)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +80,7 @@ class SavedCrawls:
 
 
 def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) -> Iterator[tuple[T, str | None]]:
-    """Do the work on each task, in any order; yield the task, and in one line what failed, None where nothing did.
+    """Do the work on each task, in any order; yield the task and its failure in one line, None on success.
 
     Each has a forked process of its own: what one policy leaves behind or breaks is nothing to the next.
     """

@@ -1,4 +1,4 @@
-"""What all crawls of a web in a contest share: its pages in memory, their scores, the seeds and what these reach."""
+"""The data that all crawls of a web in a contest share: pages in memory, scores, seeds, and the pages in reach."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEWEST_HOSTS: Final = 20
 _FEWEST_IN_REACH: Final = 100
 """Pages in reach of a set of seeds, so that each per cent of them is a page."""
 _PAGES_PER_SEED: Final = 10
-"""Pages for each seed that a web has at least: of fewer, the seeds are much of what there is to find."""
+"""A web needs so many pages per seed: with fewer, the seeds are a large part of the oracle set."""
 _OF_DEMO: Final = {
     "SCORER": "fasttext",
     "SCORER_LABEL": "__label__hq",
@@ -37,7 +37,7 @@ _OF_DEMO: Final = {
 
 
 class Start(NamedTuple):
-    """A set of seeds, and what there is to find from there."""
+    """A set of seeds, and the pages in reach of it."""
 
     seeds: Sequence[str]
     reach: int
@@ -52,12 +52,12 @@ class Subject:
 
     name: str
     half: str | None
-    """Which half of the hosts of a corpus it is, or what a demo web is for; None for a corpus that is not divided."""
+    """The half of a corpus's hosts, or the purpose of a demo web; None for an undivided corpus."""
     web: MemoryWeb
     digest: str
     """See :meth:`MemoryWeb.digest`."""
     scores: Mapping[str, float | None]
-    """Influence by key; None where it could not be computed."""
+    """Influence by key; None if it could not be computed."""
     oracle: set[str]
     starts: Sequence[Start]
     """By the number of the set of seeds."""
@@ -69,7 +69,7 @@ class Subject:
     """Pages of the whole corpus, those that cannot be read included."""
 
     def described(self) -> dict[str, Any]:
-        """Return what the results say of it."""
+        """Return its entry of the results."""
         return {
             "name": self.name,
             "half": self.half,
@@ -151,15 +151,15 @@ def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
 
 
 def _divided(web: MemoryWeb, half: str) -> tuple[MemoryWeb, str | None]:
-    """Return a half of a web's hosts; all of it where it has few hosts. Raises InputError where those are tuned on."""
+    """Return a half of a web's hosts, or all of them if there are few. Raises InputError if those are tuned on."""
     hosts = web.hosts()
     if len(hosts) >= _FEWEST_HOSTS:
         wanted = int(half == REPORTING)
         return web.of_hosts(web.title, lambda host: half_of(host) == wanted), half
     if half != REPORTING:
         raise InputError(
-            f"{web.title} has {len(hosts)} hosts, and with fewer than {_FEWEST_HOSTS} there is no half to tune on; "
-            f"leave out --half {half}, or give another web"
+            f"{web.title} has {len(hosts)} hosts, but tuning on a half needs {_FEWEST_HOSTS}; leave out --half "
+            f"{half}, or give another web"
         )
     return web, None
 

@@ -24,7 +24,7 @@ _NUMBERS: Final = ("seed_sets", "seeds", "batch")
 
 
 class Demo(NamedTuple):
-    """The demo web of ``scrapy corpus demo`` with these numbers, which is built where it is missing."""
+    """The demo web of ``scrapy corpus demo`` with these numbers, which is built if it is missing."""
 
     pages: int
     hosts: int
@@ -33,14 +33,14 @@ class Demo(NamedTuple):
 
 @dataclass(frozen=True)
 class WebSource:
-    """Where a web of a contest comes from: a demo web, or a corpus with its model."""
+    """The source of a web of a contest: a demo web, or a corpus with its model."""
 
     name: str
     demo: Demo | None = None
     corpus: str | None = None
-    """A path as CORPUS takes it, but for dotted paths: no code is run because a file names it."""
+    """A path as in CORPUS; dotted paths are refused, because a file must not choose code to run."""
     model: str | None = None
-    """A path as SCORER_MODEL takes it; None: what that setting says."""
+    """A path as in SCORER_MODEL; None: the value of that setting."""
 
     def for_half(self, half: str) -> WebSource:
         """Return the demo web for tuning in the place of the one for reporting; a corpus is divided by its hosts."""
@@ -52,7 +52,7 @@ class WebSource:
 
 @dataclass(frozen=True)
 class Track:
-    """What all crawls of a contest have in common."""
+    """The parameters that all crawls of a contest share."""
 
     name: str
     webs: Sequence[WebSource]
@@ -61,7 +61,7 @@ class Track:
     seeds: int
     """Pages of a set."""
     batch: int
-    """Pages crawled between two decisions on what is best: CRAWL_BATCH_SIZE."""
+    """Pages crawled between two decisions on the best documents: CRAWL_BATCH_SIZE."""
 
 
 TRACKS: Final = {
@@ -97,7 +97,7 @@ def read_track(named: str) -> Track:
 
 
 def with_corpora(track: Track, paths: Sequence[str]) -> Track:
-    """Return a track whose webs are those of some paths. Raises InputError where it is no path."""
+    """Return a track whose webs are those of some paths. Raises InputError if it is no path."""
     webs: list[WebSource] = []
     for path in paths:
         if is_corpus_class(path):
@@ -110,7 +110,7 @@ def with_corpora(track: Track, paths: Sequence[str]) -> Track:
 
 
 def _track(content: Any) -> Track:
-    """Return what a file says. Raises ValueError."""
+    """Return the track in a file. Raises ValueError."""
     given = _object(content, "the file", {"track", "webs", *_NUMBERS})
     if not isinstance(given["webs"], list) or not given["webs"]:
         raise ValueError("webs is no list of webs")

@@ -15,7 +15,7 @@ from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.urls import host_of
 
 ORACLE_SHARE = 10
-"""The oracle set is one in so many pages, those of the highest influence (Craw4LLM, section 3)."""
+"""One page in this many belongs to the oracle set, those of the highest influence (Craw4LLM, section 3)."""
 INLINKS = "inlinks"
 
 W = TypeVar("W", bound="MemoryWeb")
@@ -45,10 +45,10 @@ class MemoryWeb:
     def read(
         cls: type[W], name: str, corpus: Corpus, text: Callable[[str], str] | None = None, *, bar: bool | None = False
     ) -> W:
-        """Return all that a corpus holds, but for pages that cannot be read, and links that lead to none of the others.
+        """Return the readable pages of a corpus, and the links between them.
 
-        Links to redirects lead to their targets. Where the corpus records no inlinks they are those of its pages. With
-        ``text``, texts are not read now. ``bar`` as for :class:`~crawl4llm.base.bars.Progress`.
+        Links to redirects lead to their targets. If the corpus records no inlinks, they are the links of its pages.
+        With ``text``, texts are not read now. ``bar`` as for :class:`~crawl4llm.base.bars.Progress`.
         """
         pages: dict[str, PageRecord] = {}
         for key in Progress[str](sorted(corpus.keys()), f"reading {name}", unit=" pages", bar=bar):
@@ -167,12 +167,12 @@ class FetchedPages(MemoryWeb):
 
     def page(self, key: str) -> PageRecord:
         if key not in self._fetched:
-            raise InputError(f"it reads the page {key} before its fetch; a policy that does says looks_ahead = True")
+            raise InputError(f"it reads the page {key} before its fetch; such a policy must set looks_ahead = True")
         return super().page(key)
 
     def inlinks(self, key: str) -> list[Link]:
         if INLINKS not in self._parts:
-            raise InputError(f"it reads links to {key}; a policy that does names inlinks in its corpus_parts")
+            raise InputError(f"it reads links to {key}; such a policy must name inlinks in its corpus_parts")
         return super().inlinks(key)
 
 

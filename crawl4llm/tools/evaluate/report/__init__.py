@@ -15,7 +15,7 @@ from crawl4llm.tools.evaluate.report.data import plain_report, report_json, sect
 
 
 def check_installed() -> None:
-    """Raise InputError where a library that an evaluation needs is missing."""
+    """Raise InputError if a library that an evaluation needs is missing."""
     if any(find_spec(name) is None for name in ("duckdb", "jinja2", "matplotlib", "scipy")):
         raise InputError(f"an evaluation needs DuckDB, Matplotlib, Jinja2 and SciPy; {to_install('evaluate')}")
 
@@ -23,8 +23,8 @@ def check_installed() -> None:
 def write_report(report: Report, directory: Path) -> list[Path]:
     """Write ``report.html``, ``report.json``, ``figures/ID`` as SVG, PDF and PNG, ``data/ID.csv``; return their paths.
 
-    What is there of an earlier report is overwritten. The same report gives the same bytes. Raises InputError where the
-    directory cannot be written or a library is missing, ValueError as ``plain_report`` does.
+    An earlier report there is overwritten. The same report gives the same bytes. Raises InputError if the directory
+    cannot be written or a library is missing, and ValueError as ``plain_report`` does.
     """
     check_installed()
     # extras, which check_installed() has named

@@ -18,7 +18,8 @@ Value = str | float | int | None
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _NOT_IN_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
-"""What XML 1.0 (section 2.2) has no place for besides controls; a byte of a file name that is no UTF-8 is among it."""
+"""Characters that XML 1.0 (section 2.2) forbids besides controls. They include the stand-ins for bytes of file names
+that are not UTF-8."""
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 """How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
 
@@ -29,9 +30,9 @@ def printable(text: str) -> str:
 
 
 def plain_report(report: Report) -> Report:
-    """Return a report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
+    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
 
-    Raises ValueError where an id is no file name or is there twice, or where sequences differ in length.
+    Raises ValueError if an id is no file name or is there twice, or if sequences differ in length.
     """
     ids = [section.id for section in report.sections]
     for section_id in ids:
@@ -104,7 +105,7 @@ def _cell(value: Value) -> Value:
 
 
 def report_json(report: Report) -> str:
-    """Return all of a report as JSON, without plots. Numbers are those of the CSV files; what is undefined is null."""
+    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
     content = asdict(report)
     for section, described in zip(report.sections, content["sections"], strict=True):
         described["type"] = type(section).__name__.lower()
@@ -123,7 +124,7 @@ class Row(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether not all runs have the same."""
+        """True if the runs differ in it."""
         return len(set(self.values)) > 1
 
 

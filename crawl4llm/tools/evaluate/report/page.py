@@ -89,7 +89,7 @@ def _section(section: Figure | Table, plots: Mapping[str, str]) -> Section:
 
 def _decimals(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
     """Yield the decimals of each column: four significant digits of its greatest number, but at most four decimals, or
-    six where that is less than 0.001."""
+    six if that is less than 0.001."""
     for column in columns:
         greatest = max((abs(value) for value in column if isinstance(value, float)), default=0.0)
         most = 4 if greatest >= 0.001 else 6
@@ -97,7 +97,7 @@ def _decimals(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
 
 
 def series_table(figure: Figure) -> Table:
-    """Return the ends and extremes of each series of a figure, for those who cannot see the plot."""
+    """Return the ends and extremes of each series of a figure, for readers who cannot see the plot."""
     columns = ("series", "points", "first", "last", "least", "greatest")
     rows = [[series.name, *_summary(series)] for series in figure.series]
     return Table(figure.id, figure.title, figure.definition, columns, rows)
@@ -116,8 +116,8 @@ def _is_numeric(column: Iterable[Value]) -> bool:
 
 
 def shown(value: Value, decimals: int = 0) -> str:
-    """Format a value for human eyes: thousands apart, so many decimals unless it is whole by its type; a dash for what
-    is undefined."""
+    """Format a value for people: with thousands separators, with ``decimals`` unless it is an integer, and as a dash if
+    it is undefined."""
     if value is None:
         return _UNDEFINED
     if isinstance(value, str):

@@ -1,8 +1,8 @@
 """Draws a figure as SVG, with Matplotlib's SVG backend. Text stays text.
 
-Plots are drawn in light colours. A style sheet replaces each by its dark counterpart where the reader's system is set
-to dark (``prefers-color-scheme``, Media Queries Level 5), so that the same SVG serves both, and a viewer that knows
-nothing of style sheets shows the light one.
+Plots are drawn in light colours. A style sheet replaces each by its dark counterpart if the reader's system is set to
+dark (``prefers-color-scheme``, Media Queries Level 5). So the same SVG serves both, and a viewer without style sheets
+shows the light one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogFormatter
@@ -74,26 +75,32 @@ def plot_style() -> str:
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _DRAWN_WHOLE = 2000
-"""A series of so many points is not thinned."""
+"""A series of up to so many points is drawn whole."""
 _LINE_COLUMNS = 1400
 """Pixel columns of a line: two for each pixel of a plot that is shown 700 wide."""
 _SETTLED, _SETTLED_SHARE = 100, 0.1
-"""The first so many points of the x axis, or a share of it where that is less, do not set the scale of y where means of
-few pages swing."""
+"""Width of the beginning of the x axis, and its largest share of the axis, which does not set the scale of y: means of
+few pages vary widely."""
 _DOT_COLUMNS, _DOT_ROWS = 200, 120
 """Places for dots, each 3.5 pixels wide."""
 _DASHED = (0, (5, 3))
 _OF_BOUNDS: Sequence[Any] = (_DASHED, (0, (1.5, 2)))
 _PATTERNS: Sequence[Any] = ("-", (0, (8, 2, 2, 2)), (0, (1, 1.5)))
 """How lines differ beyond their colours: one for each time that the colours are used up."""
+_MARKERS: Sequence[str] = ("o", "s", "^", "D", "v", "P", "X", "p")
+_MARKS = 6
+"""The most markers along a line. Each line has its own places for them, so that lines that coincide can all be seen."""
+_LINES, _ABOVE_LINES = 2.0, 2.5
+"""Drawing order: markers lie above all lines."""
+_MARKER_SIZE = 5.0
 _MARGIN = 0.06
 """Of a scale, above and below."""
 _BAR_SHARE = 0.9
-"""The part of the room between its neighbours that a bar fills."""
+"""The part of the space between its neighbours that a bar fills."""
 
 
 class Curve(NamedTuple):
-    """A series as it is drawn: points that have a place on the x axis; NaN where a value is undefined."""
+    """A series as it is drawn: points that have a place on the x axis; NaN if a value is undefined."""
 
     x: Floats
     y: Floats
@@ -122,8 +129,11 @@ class Curve(NamedTuple):
         return self.at(~np.isnan(self.y))
 
 
-def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
-    """Draw a line with its band; a point without neighbours is a dot. Returns its legend."""
+def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool, marker: str, marks: Floats) -> Any:
+    """Draw a line with its band, and a marker at the points next to ``marks``; a point without neighbours is a dot.
+
+    Returns its legend.
+    """
     if len(curve.x) > _DRAWN_WHOLE:
         pixels = _pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS)
         curve = curve.at(line_points(pixels, curve.y, curve.low, curve.high))
@@ -137,7 +147,13 @@ def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
     alone = curve.at(~gaps[1:-1] & gaps[:-2] & gaps[2:])
     if len(alone.x):
         axes.plot(alone.x, alone.y, "o", color=colour, markeredgewidth=0)
-    return axes.plot(curve.x, curve.y, color=colour, linestyle=style)[0]
+    axes.plot(curve.x, curve.y, color=colour, linestyle=style, zorder=_LINES)
+    seen = curve.defined
+    within = marks[(marks >= seen.x.min(initial=np.inf)) & (marks <= seen.x.max(initial=-np.inf))]
+    marked = seen.at(np.unique([int(np.argmin(np.abs(seen.x - mark))) for mark in within]).astype(np.intp))
+    shape: Any = {"marker": marker, "color": colour, "markersize": _MARKER_SIZE, "markeredgewidth": 0}
+    axes.plot(marked.x, marked.y, linestyle="none", zorder=_ABOVE_LINES, **shape)
+    return Line2D([], [], linestyle=style, **shape)
 
 
 def _colour(place: int) -> str:
@@ -154,7 +170,7 @@ def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
 
 
 def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
-    """Draw the ``nth`` of so many sets of bars, which share the room around each x. Returns their legend."""
+    """Draw the ``nth`` of the sets of bars, which share the space around each x. Returns their legend."""
     curve = curve.defined
     if len(curve.x) > _DRAWN_WHOLE:
         curve = curve.at(line_points(_pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS), curve.y))
@@ -176,7 +192,7 @@ def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
 
 
 def _room(x: Floats) -> tuple[Floats, Floats]:
-    """Return the room around each x: half way to its neighbours; 1 wide where it has none."""
+    """Return the space around each x: half way to its neighbours; 1 wide without neighbours."""
     distinct, place = np.unique(x, return_inverse=True)
     half_way = (distinct[1:] + distinct[:-1]) / 2
     first = 2 * distinct[:1] - half_way[:1] if len(half_way) else distinct - 0.5
@@ -186,7 +202,7 @@ def _room(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _pixels(values: Floats, scale: str, size: int) -> Floats:
-    """Return positions on an axis of so many pixels, as if the values filled it."""
+    """Return positions on an axis of ``size`` pixels that the values fill."""
     shown = np.log(values) if scale == "log" else values
     return (shown - np.min(shown)) * (size / (np.ptp(shown) or 1.0))
 
@@ -194,9 +210,9 @@ def _pixels(values: Floats, scale: str, size: int) -> Floats:
 def line_points(pixels: Floats, *curves: Floats) -> Indices:
     """Return indices of the points that curves over the same x need, in order.
 
-    ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first,
-    the last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et
-    al., VLDB 2014, section 4). NaN in the first curve is a gap, which stays where it empties a column.
+    ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first, the
+    last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et al.,
+    VLDB 2014, section 4). NaN in the first curve is a gap, which stays if it empties a column.
     """
     columns = np.floor(pixels)
     defined = ~np.isnan(curves[0])
@@ -232,7 +248,8 @@ def cloud_points(x_pixels: Floats, y_pixels: Floats) -> Indices:
 
 
 _WIDTH, _HEIGHT = 5.0, 3.2
-"""Inches, without the legend; so narrow that letters can be read on a telephone, where this is the whole width."""
+"""Inches, without the legend. The plot is narrow, so letters stay readable on a telephone, whose whole width it
+fills."""
 _LEGEND_COLUMNS, _LEGEND_LETTERS, _LEGEND_LINE = 3, 54, 0.2
 """Columns of a legend at most, letters that fit into its width, and the height of a line of it in inches."""
 
@@ -319,7 +336,7 @@ def _svg(canvas: Canvas, figure: Figure) -> str:
 
 
 def _plot(axes: Axes, figure: Figure) -> list[Any]:
-    """Draw all series; returns what stands for each in the legend."""
+    """Draw all series; returns their symbols for the legend."""
     curves = [Curve.of(series, figure) for series in figure.series]
     axes.set_xlabel(printable(figure.x_label))
     axes.set_ylabel(printable(figure.y_label))
@@ -340,14 +357,25 @@ def _plot(axes: Axes, figure: Figure) -> list[Any]:
         elif series.kind == "bars":
             drawn.append(draw_bars(axes, curve, place, sets.index(nth), len(sets)))
         else:
-            drawn.append(draw_line(axes, curve, place, dashed=series.kind == "dashed"))
+            shape = _MARKERS[nth % len(_MARKERS)]
+            marks = _marks(curves, nth, log=figure.x_log)
+            drawn.append(draw_line(axes, curve, place, dashed=series.kind == "dashed", marker=shape, marks=marks))
     if figure.settles:
         _scale_to_settled(axes, curves)
     return drawn
 
 
+def _marks(curves: Sequence[Curve], nth: int, *, log: bool) -> Floats:
+    """Return where on the x axis the ``nth`` of some curves has its markers."""
+    x = np.concatenate([curve.x for curve in curves])
+    low, high = float(x.min()), float(x.max())
+    shares = (np.arange(_MARKS) + (nth + 0.5) / len(curves)) / _MARKS
+    marks: Floats = low * (high / low) ** shares if log else low + (high - low) * shares
+    return marks
+
+
 def _scale_to_settled(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Let the y axis show what comes after the first points whole, and of those what fits."""
+    """Scale the y axis to the points after the first ones; of these it shows those that fit."""
     first = min(_SETTLED, _SETTLED_SHARE * max(np.max(curve.x, initial=0.0) for curve in curves))
     settled = np.concatenate([np.concatenate(curve.at(curve.x >= first)[1:]) for curve in curves])
     settled = settled[np.isfinite(settled)]

@@ -53,7 +53,7 @@ def load_plan(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise PlanError(f"{folder / PLAN} cannot be read: {error.strerror}") from None
     except (ValueError, LookupError, TypeError):
-        raise PlanError(f"{folder / PLAN} is damaged; make the plan anew") from None
+        raise PlanError(f"{folder / PLAN} is damaged; make the plan again") from None
     return plan
 
 
@@ -78,7 +78,7 @@ def run_tokens(folder: Path, order: str, wanted: int) -> np.ndarray[Any, np.dtyp
         count += len(part)
         if count == wanted:
             return found
-    raise PlanError(f"{folder / order} has {count:,} tokens of {wanted:,}; make the plan anew")
+    raise PlanError(f"{folder / order} has {count:,} tokens of {wanted:,}; make the plan again")
 
 
 @contextmanager
