@@ -1,13 +1,19 @@
-"""Whether ``link`` keeps what it promises, on twelve webs, each crawled from the same sets of seeds by every policy.
+"""How near ``link`` comes to what could be known, over webs and scorers of several kinds, worst first.
 
-    python -m benchmarks.link [--webs tuning,demo,...] [--seed-sets N] [--keep FILE] [--out DIR]
+    python -m benchmarks.link [--tuning] [--webs NAME,...] [--scorers NAME,...] [--archives RUN ...] [--seed-sets N]
+                              [--keep FILE] [--out DIR]
 
-The webs: 6 draws of 25 hosts of the half of ../shared/clueweb22-real on which ``link`` is tuned, 3 demo webs, all
-hosts, and either half. Crawls are those of benchmarks.policies, to a quarter of the pages in reach: sets of 100 random
-seeds, n = 100. ``--keep`` is a JSON file of what was crawled before, which is not crawled again, but for ``link``.
+What is tuned is not what is reported. ``--tuning`` takes draws of 25 hosts of one half of ../shared/clueweb22-real (by
+a hash of the host's name), and scorers that report nothing. The report takes the other half; its documentation and its
+lessons by themselves; two demo webs; and archives of live crawls, such as those of benchmarks.websoftware. It has three
+scorers: ``prose.bin``, a model that ``scrapy trainscorer`` makes of the tuning half's lessons against the rest of it,
+and the share of function words, which is no model. A demo web has its own.
 
-Figures: what ``link`` finds above ``parent_mean``, as a share of what looking ahead finds above it (by pages crawled),
-at 25%; and, at 5 and 10%, ``link`` minus the best of the others on a web, in standard errors of the mean difference.
+Each web is crawled by each scorer from the same sets of 100 random seeds, n = 100, to half of the pages in reach. The
+other policies are ``parent_mean``, the bound of benchmarks.link_bound, and ``influence``, which looks ahead (by pages
+crawled). A share is what ``link`` finds above ``parent_mean`` by what the bound, or looking ahead, finds above it,
+pooled over the seed sets; a gap of less than 0.05 has none. Intervals are 95%, by resampling the seed sets. ``--keep``
+is a JSON file of what was crawled before. Only the crawls by ``link`` are done again.
 """
 
 from __future__ import annotations
@@ -17,139 +23,245 @@ import json
 import multiprocessing
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
-from benchmarks import policies
-from benchmarks.policies import REAL, REAL_MODEL, SHARES, Recalls, Subject, crawl
+from scrapy.settings import Settings
+
+from benchmarks import link_bound, policies
+from benchmarks.link_scorers import REPORTING, TUNING, is_lesson, scorer
+from benchmarks.policies import REAL, SHARES, Recalls, Subject, crawl
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
+from crawl4llm.base.errors import PageError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate import data_dir, ensure_demo
+from simulate.opening import open_corpus
 
 DRAWS, DRAWN_HOSTS = 6, 25
-DEMO_SEEDS = (1, 2, 3)
 DEMO_PAGES, DEMO_HOSTS = 20_000, 500
-_DRAWN, _DEMOS = (f"tuning{number}" for number in range(DRAWS)), (f"demo{seed}" for seed in DEMO_SEEDS)
-WEBS = (*_DRAWN, *_DEMOS, "tuning", "reporting", "whole")
-BASE, AHEAD = "parent_mean", "influence"
-OTHERS = ("parent_first", BASE, "host")
-EARLY, QUARTER = (0, 1), 2
-"""Places of marks in SHARES: 5 and 10%; 25%."""
-LEAST_SHARE, LEAST_OF_ONE = 0.67, 0.5
-MOST_ERRORS = 2.0
-"""Standard errors by which ``link`` may be below the others at the early marks."""
+TUNING_WEBS = tuple(f"tuning{number}" for number in range(DRAWS))
+REPORTED_WEBS = ("reporting", "documentation", "lessons", "demo5", "demo6")
+"""Demo webs 1 to 3 served to tune; these did not."""
+BASE, AHEAD, LINK, BOUND = "parent_mean", "influence", "link", link_bound.NAME
+CRAWLED_BY = (LINK, BASE, AHEAD, BOUND)
+EARLY, QUARTER = 1, 2
+"""Places of marks in SHARES: 10%; 25%."""
+LEAST_GAP = 0.05
+_RESAMPLED = 1000
+_FOUND, _LOST = 0.5, 0.1
+"""Shares of a host's oracle pages: of one that the bound finds, and of one that ``link`` drops."""
 
-Crawls = dict[str, dict[str, list[Recalls]]]
-"""By web and policy, a crawl for each set of seeds."""
+Crawls = dict[str, list[Recalls]]
+"""By policy, a crawl for each set of seeds."""
 
 
-def webs(names: Sequence[str]) -> Iterator[tuple[MemoryWeb, RememberedScores]]:
-    """Read the webs of some names."""
-    real = [name for name in names if not name.startswith("demo")]
-    if real:
-        whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
-        hosts = sorted(host for host in whole.hosts() if half_of(host) == 0)
-        for name in real:
-            if name == "whole":
-                yield whole, scores
-            elif name in ("tuning", "reporting"):
-                held = {host for host in whole.hosts() if half_of(host) == (name == "reporting")}
-                yield whole.of_hosts(name, held.__contains__), scores
-            else:
-                drawn = set(random.Random(name).sample(hosts, DRAWN_HOSTS))
-                yield whole.of_hosts(name, drawn.__contains__), scores
+def webs(names: Sequence[str], archives: Sequence[Path]) -> Iterator[MemoryWeb]:
+    """Read the webs of some names, and those of archives, which are called by their folders."""
+    whole = open_web("whole", REAL)
+    hosts = sorted(host for host in whole.hosts() if half_of(host) == 0)
     for name in names:
         if name.startswith("demo"):
             seed = int(name.removeprefix("demo"))
             paths = ensure_demo(data_dir(), pages=DEMO_PAGES, hosts=DEMO_HOSTS, seed=seed)
-            yield open_web(name, paths.corpus), RememberedScores(paths.model)
+            yield open_web(name, paths.corpus)
+        elif name.startswith("tuning"):
+            yield whole.of_hosts(name, set(random.Random(name).sample(hosts, DRAWN_HOSTS)).__contains__)
+        else:
+            yield whole.of_hosts(name, _KINDS[name])
+    for path in archives:
+        corpus = open_corpus(Settings({"CORPUS": str(path)}))
+        yield MemoryWeb.read(path.name, corpus, cache(partial(_extracted, corpus)))
 
 
-def share_of_ahead(crawls: Crawls, names: Sequence[str]) -> float:
-    """Return what ``link`` finds above parent_mean at 25%, as a share of what looking ahead does, over some webs."""
-    link, base, ahead = (
-        sum(_recall(one, policy, QUARTER) for name in names for one in crawls[name][policy])
-        for policy in ("link", BASE, AHEAD)
-    )
-    return (link - base) / (ahead - base)
+def _extracted(corpus: Corpus, key: str) -> str:
+    try:
+        return extract_text(corpus.html(key), EXTRACTORS["both"])
+    except PageError:
+        return ""
 
 
-def differences(results: dict[str, list[Recalls]], place: int) -> tuple[str, float, float]:
-    """Return the best of the others at a mark, the mean of the paired differences to it and its standard error."""
-    best = max(OTHERS, key=lambda policy: statistics.mean(one.by_fetched[place] for one in results[policy]))
-    paired = [
-        one.by_fetched[place] - two.by_fetched[place] for one, two in zip(results["link"], results[best], strict=True)
-    ]
-    return best, statistics.mean(paired), statistics.stdev(paired) / len(paired) ** 0.5
+def _reported(host: str) -> bool:
+    return half_of(host) == 1
 
 
-def judge(crawls: Crawls) -> tuple[Table, list[Figure]]:
-    """Return a row for each web, and the figures that have a limit."""
-    rows, worst_errors = [], 0.0
-    for name, results in crawls.items():
-        means = {
-            policy: statistics.mean(_recall(one, policy, QUARTER) for one in found) for policy, found in results.items()
-        }
-        cells = [f"{means[policy]:.3f}" for policy in ("link", BASE, AHEAD)]
-        cells.append(f"{share_of_ahead(crawls, [name]):.2f}")
-        for place in EARLY:
-            best, mean, error = differences(results, place)
-            worst_errors = max(worst_errors, -mean / error if error else 0.0)
-            cells.append(f"{mean:+.3f}±{error:.3f} {best}")
-        rows.append((name, *cells))
-    columns = ("web", "link", BASE, "ahead", "share", *(f"{SHARES[place]:.0%} minus best" for place in EARLY))
-    shares = {name: share_of_ahead(crawls, [name]) for name in crawls}
-    return Table("recall at 25%; differences with their standard errors", columns, rows), [
-        Figure(
-            "share of what looking ahead gains, all webs", share_of_ahead(crawls, list(crawls)), LEAST_SHARE, "", True
-        ),
-        Figure(
-            f"on the worst web ({min(shares, key=shares.__getitem__)})", min(shares.values()), LEAST_OF_ONE, "", True
-        ),
-        Figure("standard errors below the best at 5 and 10%, worst web", worst_errors, MOST_ERRORS),
-    ]
+_KINDS: dict[str, Callable[[str], bool]] = {
+    "reporting": _reported,
+    "documentation": lambda host: _reported(host) and not is_lesson(f"https://{host}/", ""),
+    "lessons": lambda host: _reported(host) and is_lesson(f"https://{host}/", ""),
+}
+
+
+def _scorers(web: MemoryWeb, names: Sequence[str], real: dict[str, RememberedScores]) -> dict[str, RememberedScores]:
+    """Return the scorers of a web by name: real pages have them all, a demo web has its own."""
+    if not web.title.startswith("demo"):
+        return {name: real[name] for name in names}
+    seed = int(web.title.removeprefix("demo"))
+    paths = ensure_demo(data_dir(), pages=DEMO_PAGES, hosts=DEMO_HOSTS, seed=seed)
+    return {"its own": RememberedScores(paths.model)}
+
+
+def prepare(web: MemoryWeb, scorers: dict[str, RememberedScores]) -> list[str]:
+    """Score a web's pages by each scorer, bound included; returns the names of its subjects."""
+    names = []
+    for name, scores in scorers.items():
+        keys = list(web.keys())
+        texts = [web.text(key) for key in keys]
+        rated = dict(zip(keys, scores.score(texts), strict=True))
+        influence = {key: rated[key] if text.strip() else 0.0 for key, text in zip(keys, texts, strict=True)}
+        oracle = web.oracle(scores)
+        link_bound.scores[web.title, scores.digest] = link_bound.bound_of(web, influence, oracle)
+        names.append(f"{web.title}, {name}")
+        policies._subjects[names[-1]] = Subject(web, scores, oracle, Path())
+    return names
+
+
+# -- what is reported -------------------------------------------------------------------------------------------------
 
 
 def _recall(one: Recalls, policy: str, place: int) -> float:
     return (one.by_crawled if policy == AHEAD else one.by_fetched)[place]
 
 
+def _column(crawls: Crawls, policy: str, place: int) -> list[float]:
+    return [_recall(one, policy, place) for one in crawls[policy]]
+
+
+def share(crawls: Crawls, top: str, place: int, sets: Sequence[int] | None = None) -> float | None:
+    """Return what ``link`` gains as a share of what ``top`` does, over some sets of seeds; None if that is little."""
+    sets = range(len(crawls[LINK])) if sets is None else sets
+    link, base, above = (
+        statistics.fmean(_column(crawls, policy, place)[number] for number in sets) for policy in (LINK, BASE, top)
+    )
+    return (link - base) / (above - base) if above - base >= LEAST_GAP else None
+
+
+def interval(values: Callable[[Sequence[int]], float | None], sets: int) -> tuple[float, float] | None:
+    """Return the 95% interval of a value over sets of seeds, by resampling them."""
+    drawn = random.Random(0)
+    found = [values(drawn.choices(range(sets), k=sets)) for _ in range(_RESAMPLED)]
+    known = sorted(value for value in found if value is not None)
+    if len(known) < _RESAMPLED // 2:
+        return None
+    return known[int(0.025 * len(known))], known[int(0.975 * len(known))]
+
+
+def is_worse(crawls: Crawls, place: int) -> bool:
+    """Return whether ``link`` is below parent_mean at a mark, and all of the interval is."""
+    paired = [one - two for one, two in zip(_column(crawls, LINK, place), _column(crawls, BASE, place), strict=True)]
+    ends = interval(lambda sets: statistics.fmean(paired[number] for number in sets), len(paired))
+    return ends is not None and ends[1] < 0
+
+
+def dropped(crawls: Crawls) -> int:
+    """Return how many oracle pages, over all sets of seeds, the bound finds by a quarter on hosts of which it finds at
+    least half, and ``link`` less than a tenth."""
+    lost = 0
+    for link, bound in zip(crawls[LINK], crawls[BOUND], strict=True):
+        for host, held in bound.on_hosts.items():
+            found, ours = bound.found_on.get(host, 0), link.found_on.get(host, 0)
+            if found >= _FOUND * held and ours < _LOST * held:
+                lost += found - ours
+    return lost
+
+
+def judge(all_crawls: dict[str, Crawls]) -> tuple[list[Table], list[Figure]]:
+    """Return shares and recalls by web and scorer, worst first, and the figures that have a limit."""
+    ordered = sorted(all_crawls, key=lambda name: _or_best(share(all_crawls[name], BOUND, QUARTER)))
+    tables = [
+        Table(
+            f"share of the gap from {BASE} to {'look-ahead' if top == AHEAD else 'the bound'}",
+            ("web, scorer", *(f"{mark:.0%}" for mark in SHARES)),
+            [(name, *(_cell(all_crawls[name], top, place) for place in range(len(SHARES)))) for name in ordered],
+        )
+        for top in (BOUND, AHEAD)
+    ]
+    columns = [(policy, place) for place in (EARLY, QUARTER) for policy in (LINK, BASE, BOUND, AHEAD)]
+    heads = [f"{'bound' if policy == BOUND else policy} {SHARES[place]:.0%}" for policy, place in columns]
+    rows: list[Sequence[str | float | None]] = [
+        (name, *(statistics.fmean(_column(all_crawls[name], *column)) for column in columns), dropped(all_crawls[name]))
+        for name in ordered
+    ]
+    tables.append(Table("recall, and oracle pages on hosts that are dropped", ("web, scorer", *heads, "dropped"), rows))
+    at = {
+        place: [one for one in (share(crawls, BOUND, place) for crawls in all_crawls.values()) if one is not None]
+        for place in (EARLY, QUARTER)
+    }
+    worse = sum(is_worse(crawls, place) for crawls in all_crawls.values() for place in (EARLY, QUARTER))
+    figures = [Figure(f"webs and scorers, at 10 and 25%, on which link is worse than {BASE}", worse, 0)]
+    if at[QUARTER]:
+        figures.append(Figure("share of the bound at 25%, median", statistics.median(at[QUARTER]), 0.9, "", True))
+        figures.append(Figure("share of the bound at 25%, worst", min(at[QUARTER]), 0.7, "", True))
+    if at[EARLY]:
+        figures.append(Figure("share of the bound at 10%, median", statistics.median(at[EARLY]), 0.5, "", True))
+    return tables, figures
+
+
+def _or_best(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _cell(crawls: Crawls, top: str, place: int) -> str:
+    value = share(crawls, top, place)
+    if value is None:
+        return "-"
+    ends = interval(lambda sets: share(crawls, top, place, sets), len(crawls[LINK]))
+    return f"{value:.2f}" if ends is None else f"{value:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--webs", default=",".join(WEBS), help="some of them (default: all)")
-    parser.add_argument("--seed-sets", type=int, default=10)
+    parser.add_argument(
+        "--tuning", action="store_true", help="the webs and scorers for tuning, not those of the report"
+    )
+    parser.add_argument("--webs", help="some of them (default: all)")
+    parser.add_argument("--scorers", help="some of them (default: all)")
+    parser.add_argument("--archives", nargs="*", type=Path, default=[], help="run folders or WARC files, a web each")
+    parser.add_argument("--seed-sets", type=int, default=12)
     parser.add_argument("--processes", type=int, default=cores())
     parser.add_argument("--keep", type=Path, help="JSON of the crawls; those in it, but for link's, are not done again")
     add_output(parser)
     args = parser.parse_args()
-    names, sets = args.webs.split(","), range(args.seed_sets)
+    if not REAL.exists():
+        print(f"skipped: {REAL} is not here")
+        return
+    kinds, known = (TUNING_WEBS, TUNING) if args.tuning else (REPORTED_WEBS, REPORTING)
+    names, scorers = (
+        asked.split(",") if asked else all_ for asked, all_ in ((args.webs, kinds), (args.scorers, known))
+    )
     kept = json.loads(args.keep.read_text()) if args.keep and args.keep.exists() else {}
-    for web, scores in webs(names):
-        policies._subjects[web.title] = Subject(web, scores, web.oracle(scores), Path())
-    crawls: Crawls = {}
+    subjects: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        others = open_web("others", REAL).of_hosts("others", lambda host: half_of(host) == args.tuning)
+        real = {name: scorer(name, others, Path(folder)) for name in scorers}
+    for web in webs(names, args.archives):
+        subjects += prepare(web, _scorers(web, scorers, real))
+    asked = {
+        f"{name}; {policy}; {number}": (name, policy, number)
+        for name in subjects
+        for policy in CRAWLED_BY
+        for number in range(args.seed_sets)
+    }
     with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
-        asked = {
-            (name, policy, number): pool.submit(crawl, name, policy, number, SHARES[QUARTER])
-            for name in names
-            for policy in ("link", *OTHERS, AHEAD)
-            for number in sets
-            if policy == "link" or f"{name} {policy} {number}" not in kept
+        futures = {
+            told: pool.submit(crawl, *of, SHARES[-1]) for told, of in asked.items() if of[1] == LINK or told not in kept
         }
-        for (name, policy, number), future in asked.items():
-            kept[f"{name} {policy} {number}"] = future.result()
+        for told, future in futures.items():
+            kept[told] = future.result()
             if args.keep:
                 args.keep.write_text(json.dumps(kept))
-    for name in names:
-        crawls[name] = {
-            policy: [Recalls(*kept[f"{name} {policy} {number}"]) for number in sets]
-            for policy in ("link", *OTHERS, AHEAD)
-        }
+    found: dict[str, Crawls] = {name: {policy: [] for policy in CRAWLED_BY} for name in subjects}
+    for told, (name, policy, _) in asked.items():
+        found[name][policy].append(Recalls(*kept[told]))
     result = Result("link", [f"{args.seed_sets} sets of {policies.SEEDS} random seeds, n = 100"])
-    table, result.figures = judge(crawls)
-    result.tables.append(table)
-    speeds = [one.links_per_second for results in crawls.values() for one in results["link"]]
+    result.tables, result.figures = judge(found)
+    speeds = [one.links_per_second for one in chain.from_iterable(crawls[LINK] for crawls in found.values())]
     result.figures.append(
         Figure("links scored and learnt a CPU second, median", statistics.median(speeds), 10_000, "", True)
     )

@@ -18,6 +18,7 @@ import multiprocessing
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.simulation import Size, our_command
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.processes import cores
+from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.web import load_scorers
 from crawl4llm.options import Options
 from crawl4llm.policies import known_policies, load_policy
@@ -44,6 +46,7 @@ from simulate.opening import demo_web
 
 REAL, REAL_MODEL = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"
 SHARES = (0.05, 0.10, 0.25, 0.50)
+_QUARTER = 0.25
 SEEDS = 100
 WEBS = ("whole", "tuning", "reporting", "demo")
 FEWEST_SETS = 2
@@ -60,6 +63,10 @@ class Recalls(NamedTuple):
     by_crawled: tuple[float, ...]
     links_per_second: float
     """Links of crawled pages by CPU second that the policy took."""
+    on_hosts: dict[str, int]
+    """Oracle pages in reach by host."""
+    found_on: dict[str, int]
+    """Those crawled by the time that a quarter of the pages in reach are fetched."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +85,23 @@ _subjects: dict[str, Subject] = {}
 
 
 class Clock:
-    """Stands before a policy, and takes the CPU time of its work."""
+    """Takes the CPU time of a policy's work: stands before each of its methods that a crawl calls."""
 
     def __init__(self, policy: Any) -> None:
-        self._policy = policy
         self.seconds = 0.0
         self.links = 0
+        self._score, self._crawled = policy.score, policy.crawled
+        policy.score, policy.crawled = self._timed_score, self._timed_crawled
+        for name in ("reranked", "dequeued"):
+            setattr(policy, name, partial(self._timed, getattr(policy, name)))
 
-    def __getattr__(self, name: str) -> Any:
-        part = getattr(self._policy, name)
-        return partial(self._timed, part) if callable(part) else part
-
-    def crawled(self, page: Any) -> None:
+    def _timed_crawled(self, page: Any) -> None:
         self.links += len(page.links)
-        self._timed(self._policy.crawled, page)
+        self._timed(self._crawled, page)
 
-    async def score(self, candidates: Any) -> Any:
+    async def _timed_score(self, candidates: Any) -> Any:
         started = time.process_time()
-        ratings = await self._policy.score(candidates)
+        ratings = await self._score(candidates)
         self.seconds += time.process_time() - started
         return ratings
 
@@ -125,10 +131,15 @@ def crawl(web_name: str, policy_name: str, seed_set: int, until: float = SHARES[
         found_before.append(found_before[-1] + (line["id"] in subject.oracle))
     in_reach = len(subject.oracle & reachable)
     fetched = [line["fetched"] for line in lines]
+    early = [line["id"] for line in lines if line["fetched"] <= _QUARTER * len(reachable)]
     return Recalls(
         tuple(found_before[sum(count <= share * len(reachable) for count in fetched)] / in_reach for share in SHARES),
         tuple(found_before[min(int(share * len(reachable)), len(lines))] / in_reach for share in SHARES),
         clock.links / clock.seconds if clock.seconds else 0.0,
+        *(
+            dict(Counter(host_of(web.page(key).url) for key in subject.oracle.intersection(keys)))
+            for keys in (reachable, early)
+        ),
     )
 
 
@@ -137,9 +148,9 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str]) -> tupl
     others = load_scorers(load_policy(options.url_policy).scorers(options), options)
     rater = PageRater(subject.web, subject.scorer, extractor=None, others=others)
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
-    clock: Any = Clock(make_policy(workers, options))
-    rate = partial(rate_by_key, workers)
-    return await crawl_in_memory(subject.web.page, options, policy=clock, rate=rate, seeds=seeds), clock
+    policy = make_policy(workers, options)
+    clock, rate = Clock(policy), partial(rate_by_key, workers)
+    return await crawl_in_memory(subject.web.page, options, policy=policy, rate=rate, seeds=seeds), clock
 
 
 def prepare(names: Sequence[str], folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from crawl4llm.scoring import ScoringOptions
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
@@ -23,11 +24,20 @@ class MemoryWeb(web.MemoryWeb):
         return web.best_tenth({key: scorer.score([text])[0] if text.strip() else 0.0 for key, text in texts.items()})
 
 
-class RememberedScores:
-    """fastText's scores, each text scored once."""
+class Scores(Protocol):
+    """What a scorer is here."""
 
-    def __init__(self, model: Path) -> None:
-        self._scorer = FastTextScorer(model, LABEL)
+    @property
+    def digest(self) -> str: ...
+
+    def score(self, texts: Sequence[str]) -> list[float]: ...
+
+
+class RememberedScores:
+    """The scores of a scorer, or of a fastText model; each text is scored once."""
+
+    def __init__(self, scorer: Path | Scores) -> None:
+        self._scorer = FastTextScorer(scorer, LABEL) if isinstance(scorer, Path) else scorer
         self._scores: dict[str, float] = {}
         self.digest = self._scorer.digest
 

@@ -40,7 +40,7 @@ class LiveOptions:
     ([Answers](fetching.md#answers))."""
     sitemaps: int = option(0, whole(0))
     """Live crawls: most URLs of an owner from the sitemaps that its robots.txt names; 0: sitemaps are not read
-    ([live.md](fetching.md#sitemaps))."""
+    ([Sitemaps](fetching.md#sitemaps))."""
     dns_hosts: str | None = option(None, optional_text)
     """Live crawls: a file like `/etc/hosts`. Its hosts have the addresses in it, and other hosts have none; for [test
     webs](first-live-crawl.md#a-local-test-web)."""

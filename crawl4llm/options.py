@@ -51,7 +51,7 @@ class CrawlOptions(PolicyOptions):
     """Random documents of the corpus to start from if no seeds are given."""
     crawl_patience: float = option(0.0, check.share)
     """With owners that wait: documents with a score below this quantile (0 to 1) of the owners' best documents are not
-    fetched yet ([live.md](simulation-and-live.md#owners-that-wait))."""
+    fetched yet ([Owners that wait](simulation-and-live.md#owners-that-wait))."""
     frontier_max_urls: int = fixed(0, check.whole(0))
     """Most documents in the frontier; the worst ones above that are dropped as `frontier_full`. 0: any number."""
     frontier_max_urls_per_host: int = fixed(0, check.whole(0))
@@ -88,7 +88,7 @@ class CorpusOptions:
     simulation_text: str = fixed("corpus", check.one_of("corpus", "extracted"))
     """The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML."""
     simulation_owner_delay: float = fixed(0.0, check.real_number(0))
-    """Virtual seconds for which an owner waits after a fetch ([live.md](simulation-and-live.md#owners-that-wait))."""
+    """Virtual seconds for which an owner waits after a fetch ([Owners that wait](simulation-and-live.md#owners-that-wait))."""
     simulation_capacity: float = fixed(10.0, check.real_number(0))
     """With `SIMULATION_OWNER_DELAY`: most fetches in a virtual second. 0: any number."""
 
