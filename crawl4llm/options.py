@@ -88,7 +88,7 @@ class CorpusOptions:
     simulation_text: str = fixed("corpus", check.one_of("corpus", "extracted"))
     """The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML."""
     simulation_owner_delay: float = fixed(0.0, check.real_number(0))
-    """Virtual seconds for which an owner waits after a fetch ([Owners that wait](simulation-and-live.md#owners-that-wait))."""
+    """Virtual seconds that an owner waits after a fetch ([Owners that wait](simulation-and-live.md#owners-that-wait))."""
     simulation_capacity: float = fixed(10.0, check.real_number(0))
     """With `SIMULATION_OWNER_DELAY`: most fetches in a virtual second. 0: any number."""
 
@@ -274,7 +274,7 @@ def _checked(settings: BaseSettings) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of settings that are given, by the names of options, and what is wrong with others."""
     values: dict[str, Any] = {}
     wrong = {
-        name: f"setting {name} went: {instead}; leave it out"
+        name: f"setting {name} was removed: {instead}; leave it out"
         for name, instead in WENT.items()
         if settings.get(name) is not None
     }

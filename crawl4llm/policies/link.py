@@ -46,17 +46,10 @@ _PLACE_WEIGHT: Final = 0.5
 """Of the place in the prior; the rest is the parents'."""
 _EXPLORATION: Final = 0.25
 """Log-odds that a document in a folder of which nothing is known gets on top."""
-<<<<<<< HEAD
-_INTERVAL: Final = 40
-"""Documents are ranked again after so many pages."""
-_REFRESHED: Final = 200
-"""Documents ranked again besides those with new links: those that were ranked longest ago."""
-=======
 _INTERVAL: Final = 10
-"""Pages after which documents are ranked anew."""
+"""Documents are ranked again after so many pages."""
 _REFRESHED: Final = 100
-"""Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
->>>>>>> link39
+"""Documents ranked again besides those with new links: those that were ranked longest ago."""
 _MOST_BEST: Final = 2_000
 """Documents that a new learner ranks at once, at most: the best half of those waiting. Others follow later."""
 _SCALE: Final = 0.225
