@@ -54,8 +54,8 @@ class HtmlTree:
 
     @cached_property
     def references(self) -> list[tuple[str, LexborNode]]:
-        """The elements that refer to others, which one search finds, with their tags: links, ``base``, refreshes,
-        scripts, styles, images and forms."""
+        """The elements that refer to others or tell of the page, which one search finds, with their tags: links,
+        ``base``, ``meta``, scripts, styles, images and forms."""
         return [(node.tag, node) for node in self.css(_REFERENCES)]
 
     def text_of(self, node: LexborNode) -> str:
@@ -99,10 +99,8 @@ def _cut_at_attributes(html: bytes) -> bytes:
 
 # -- links ------------------------------------------------------------------------------------------------------------
 
-_REFERENCES: Final = (
-    "a[href], area[href], meta[http-equiv][content], base[href], script[src], link[href], img[src], form[action]"
-)
-_LINKS: Final = {"a", "area", "meta"}
+_REFERENCES: Final = "a[href], area[href], meta[content], base[href], script[src], link[href], img[src], form[action]"
+_LINKS: Final = {"a", "area"}
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 
 _REFRESH = re.compile(
@@ -159,7 +157,7 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     """
     bases = islice((node for tag, node in page.references if tag == "base"), _MOST_BASES)
     base = next((node for node in bases if not _is_foreign(node)), None)
-    found = [one for one in page.references if one[0] in _LINKS][:_MOST_LINKS]
+    found = [one for one in page.references if one[0] in _LINKS or _is_field(*one)][:_MOST_LINKS]
     boilerplate = {node.mem_id for node in page.css(_IN_BOILERPLATE)}
     silent = _silent(page, len(found))
     links = (_found(page, tag, node, silent, node.mem_id in boilerplate) for tag, node in found)
@@ -209,6 +207,11 @@ def refresh_target(content: str) -> str | None:
     """Return the URL in the content of a meta refresh (HTML Standard, 4.2.5.3), if there is one."""
     refresh = _REFRESH.fullmatch(content) if len(content) <= _LONGEST_REFERENCE else None
     return next(filter(None, refresh.groups()), None) if refresh else None
+
+
+def _is_field(tag: str, node: LexborNode) -> bool:
+    """Return whether an element is a ``meta`` that stands for a field of the response."""
+    return tag == "meta" and "http-equiv" in node.attributes
 
 
 def _silent(page: HtmlTree, links: int) -> set[int]:
