@@ -60,7 +60,10 @@ class HtmlTree:
 
     def text_of(self, node: LexborNode) -> str:
         """Return the text of an element, which is kept unless it is long."""
-        if (text := self._texts.get(node.mem_id)) is None and len(text := node.text()) <= _LONGEST_ANCHOR:
+        if (known := self._texts.get(node.mem_id)) is not None:
+            return known
+        text = node.text()
+        if len(text) <= _LONGEST_ANCHOR:
             self._texts[node.mem_id] = text
         return text
 
