@@ -56,7 +56,7 @@ class HtmlTree:
     def references(self) -> list[tuple[str, LexborNode]]:
         """The elements that refer to others or tell of the page, which one search finds, with their tags: links,
         ``base``, ``meta``, scripts, styles, images and forms."""
-        return [(node.tag, node) for node in self.css(_REFERENCES)]
+        return [(node.tag or "", node) for node in self.css(_REFERENCES)]
 
     def text_of(self, node: LexborNode) -> str:
         """Return the text of an element, which is kept unless it is long."""
