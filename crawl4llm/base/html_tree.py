@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -44,11 +45,27 @@ class HtmlTree:
         self.length = len(html)
         """Bytes of the page that are read."""
         self._tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
+        self._texts: dict[int, str] = {}
 
     def css(self, selectors: str) -> list[LexborNode]:
         """Return the elements that selectors find, in page order, without those in a ``template``. Each search
         traverses the whole tree."""
         return self._tree.css(selectors)
+
+    @cached_property
+    def references(self) -> list[tuple[str, LexborNode]]:
+        """The elements that refer to others or tell of the page, which one search finds, with their tags: links,
+        ``base``, ``meta``, scripts, styles, images and forms."""
+        return [(node.tag or "", node) for node in self.css(_REFERENCES)]
+
+    def text_of(self, node: LexborNode) -> str:
+        """Return the text of an element, which is kept unless it is long."""
+        if (known := self._texts.get(node.mem_id)) is not None:
+            return known
+        text = node.text()
+        if len(text) <= _LONGEST_ANCHOR:
+            self._texts[node.mem_id] = text
+        return text
 
     @property
     def head(self) -> LexborNode | None:
@@ -85,7 +102,8 @@ def _cut_at_attributes(html: bytes) -> bytes:
 
 # -- links ------------------------------------------------------------------------------------------------------------
 
-_LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
+_REFERENCES: Final = "a[href], area[href], meta[content], base[href], script[src], link[href], img[src], form[action]"
+_LINKS: Final = {"a", "area"}
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 
 _REFRESH = re.compile(
@@ -141,22 +159,21 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     refresh; they are resolved against ``base``. Links after the 10,000th and references of more than 8,192 characters
     are left out. If many links are nested, the later ones have no text.
     """
-    found = page.css(_LINKS)
-    bases = islice((node for node in found if node.tag == "base"), _MOST_BASES)
+    bases = islice((node for tag, node in page.references if tag == "base"), _MOST_BASES)
     base = next((node for node in bases if not _is_foreign(node)), None)
-    nodes = [node for node in found if node.tag != "base"][:_MOST_LINKS]
+    found = [one for one in page.references if one[0] in _LINKS or _is_field(*one)][:_MOST_LINKS]
     boilerplate = {node.mem_id for node in page.css(_IN_BOILERPLATE)}
-    silent = _silent(page, len(nodes))
-    links = (_found(node, (number := node.mem_id) in silent, number in boilerplate) for node in nodes)
+    silent = _silent(page, len(found))
+    links = (_found(page, tag, node, silent, node.mem_id in boilerplate) for tag, node in found)
     return distinct_links(links, url, _href(base.attributes) if base else None, charset)
 
 
 def link_texts(page: HtmlTree) -> frozenset[str]:
     """Return the texts of the links that :func:`html_links` reads, including links within the page, as in
     :attr:`HtmlLink.anchor`."""
-    nodes = page.css("a[href]")[:_MOST_LINKS]
+    nodes = [node for tag, node in page.references if tag == "a"][:_MOST_LINKS]
     silent = _silent(page, len(nodes))
-    texts = (" ".join(node.text().split())[:_LONGEST_ANCHOR] for node in nodes if node.mem_id not in silent)
+    texts = (_one_line(page.text_of(node)) for node in nodes if node.mem_id not in silent)
     return frozenset(filter(None, texts))
 
 
@@ -196,6 +213,11 @@ def refresh_target(content: str) -> str | None:
     return next(filter(None, refresh.groups()), None) if refresh else None
 
 
+def _is_field(tag: str, node: LexborNode) -> bool:
+    """Return whether an element is a ``meta`` that stands for a field of the response."""
+    return tag == "meta" and "http-equiv" in node.attributes
+
+
 def _silent(page: HtmlTree, links: int) -> set[int]:
     """Return the links whose text is not read, because each ``a`` in an ``a`` may contain the whole rest of the page,
     as in ``svg``."""
@@ -216,13 +238,16 @@ def _is_foreign(node: LexborNode) -> bool:
     return False
 
 
-def _found(node: LexborNode, is_silent: bool, is_boilerplate: bool) -> FoundLink:
-    """Return the link of an element."""
-    attributes, tag = node.attributes, node.tag
+def _found(page: HtmlTree, tag: str, node: LexborNode, silent: set[int], is_boilerplate: bool) -> FoundLink:
+    """Return the link of an element; ``silent``: those whose text is not read."""
+    attributes = node.attributes
     if tag == "meta":
         is_refresh = (attributes.get("http-equiv") or "").strip().lower() == "refresh"
         return refresh_target(attributes.get("content") or "") if is_refresh else None, "", is_boilerplate, "", ""
-    text = "" if is_silent else (attributes.get("alt") or "") if tag == "area" else node.text()
+    if silent and node.mem_id in silent:
+        text = ""
+    else:
+        text = (attributes.get("alt") or "") if tag == "area" else page.text_of(node)
     rel, language = attributes.get("rel"), attributes.get("hreflang")
     if rel:
         rel = relations(rel)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +21,7 @@ GENERATOR, ASSETS, ELEMENT, COOKIE = "generator", "assets", "element", "cookie"
 """Kinds of marks."""
 MOST_MARKS: Final = 12
 """Most marks of a page that are noted."""
+_WITH_ASSETS: Final = {"script", "link", "img", "form"}
 _MOST_ASSETS: Final = 300
 _LONGEST_REFERENCE: Final = 1024
 
@@ -179,13 +181,12 @@ def marks_of_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[Mark]:
 def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -> Iterator[Mark]:
     """Yield marks by scripts, styles, images and forms of the page's own host, one for each software."""
     seen, own = set(), _host_and_path(url)[0]
-    for node in islice(page.css("script[src], link[href], img[src], form[action]"), _MOST_ASSETS):
+    for node in islice((node for tag, node in page.references if tag in _WITH_ASSETS), _MOST_ASSETS):
         attributes = node.attributes
         reference = attributes.get("src") or attributes.get("href") or attributes.get("action") or ""
-        if len(reference) > _LONGEST_REFERENCE or (found := _ASSETS.search(reference)) is None:
+        if len(reference) > _LONGEST_REFERENCE or not (name := _software_of(reference)) or name in seen:
             continue
-        name = str(found.lastgroup)
-        if name in seen or (target := resolve(reference)) is None:
+        if (target := resolve(reference)) is None:
             continue
         host, path = _host_and_path(target)
         place = _ASSETS.search(path)
@@ -193,6 +194,13 @@ def _by_assets(page: HtmlTree, url: str, resolve: Callable[[str], str | None]) -
             continue
         seen.add(name)
         yield Mark(name, ASSETS, path[: place.start(name)])
+
+
+@lru_cache(maxsize=4096)
+def _software_of(reference: str) -> str:
+    """Return the software whose assets a reference may lead to; empty if there is none. Pages of a site share most."""
+    found = _ASSETS.search(reference)
+    return "" if found is None else str(found.lastgroup)
 
 
 def _host_and_path(url: str) -> tuple[str, str]:

@@ -71,7 +71,7 @@ class Gate(Layer):
             if not some:
                 break
             for lease in some:
-                if (refusal := next(filter(None, (drops(lease.entry) for drops in self._drops)), None)) is not None:
+                if (refusal := self._refused(lease.entry)) is not None:
                     self._withdraw(lease)
                     self._drop(lease.entry, refusal)
                     moved += 1
@@ -110,6 +110,13 @@ class Gate(Layer):
         if self._owned.owners.queued_of(owner) < most:
             self._evicted += self._owned.push(self._aside.take_owner(owner, most))
         return self._owned.drop_owner(owner, outcome, reason, most)
+
+    def _refused(self, entry: Entry) -> Refusal | None:
+        """Return why the first part drops a document that does."""
+        for drops in self._drops:
+            if (refusal := drops(entry)) is not None:
+                return refusal
+        return None
 
     def _kept_back(self, entry: Entry) -> str | None:
         """Return the budget or site for which the first part that does so sets a document aside; the parts before it

@@ -15,7 +15,6 @@ from crawl4llm.optouts.said import ALL_AGENTS, PAGE, Said
 from crawl4llm.optouts.table import META, ROBOTS, RSL
 from crawl4llm.optouts.values import FIELDS, robots_directives, values_of
 
-_ELEMENTS: Final = "meta[content], link[type]"
 _LONGEST: Final = 4096
 """Most characters of an attribute that are read."""
 _WIDE: Final = 1 << 10
@@ -59,9 +58,10 @@ def said_in_tree(page: HtmlTree, crawler: str) -> list[Said]:
     """Return the signals of a document that are for all crawlers or for the one with this product token (in lower
     case)."""
     found: list[Said] = []
-    for node in page.css(_ELEMENTS):
-        attributes = {name: (value or "").strip()[:_LONGEST] for name, value in node.attributes.items()}
-        found += _meta(attributes, crawler) if node.tag == "meta" else _link(attributes)
+    for tag, node in page.references:
+        if tag in {"meta", "link"}:
+            attributes = {name: (value or "").strip()[:_LONGEST] for name, value in node.attributes.items()}
+            found += _meta(attributes, crawler) if tag == "meta" else _link(attributes)
     return list(dict.fromkeys(found))
 
 

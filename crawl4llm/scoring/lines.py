@@ -4,7 +4,8 @@ single words such as ``[edit]`` from running text, in any language."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 _BYTES_A_WORD: Final = 6
@@ -35,21 +36,26 @@ def lines_of(text: str, link_texts: Iterable[str]) -> Lines | None:
     are compared.
     """
     links = {_letters(one) for one in link_texts} - {""}
+    in_order = sorted(links)
     lines = count = linked = 0
     for line in text.splitlines():
         if size := len(" ".join(line.split()).encode("utf-8", "replace")):
             lines, count = lines + 1, count + size
-            linked += size if _is_linked(line, links) else 0
+            linked += size if _is_linked(line, links, in_order) else 0
     return Lines(count / lines / _BYTES_A_WORD, linked / count) if lines else None
 
 
-def _is_linked(line: str, links: set[str]) -> bool:
-    pieces = list(_pieces(line))
-    return bool(pieces) and links.issuperset(pieces)
+def _is_linked(line: str, links: set[str], in_order: Sequence[str]) -> bool:
+    """Return whether a line is made of links; ``links``: their letters, which are given ``in_order`` too."""
+    first = _WORD.search(line)
+    if first is None or not _begins(first[0], in_order):
+        return False  # as of most lines, which need not be read to their end
+    return links.issuperset(filter(None, map(_letters, _SEPARATORS.split(line))))
 
 
-def _pieces(line: str) -> Iterator[str]:
-    return filter(None, map(_letters, _SEPARATORS.split(line)))
+def _begins(word: str, in_order: Sequence[str]) -> bool:
+    at = bisect_left(in_order, word)
+    return at < len(in_order) and in_order[at].startswith(word)
 
 
 def _letters(text: str) -> str:

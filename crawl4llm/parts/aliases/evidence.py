@@ -140,7 +140,7 @@ class Patterns:
 
     def is_known(self, owner: str, pattern: str) -> bool:
         """Return whether there is evidence on a pattern."""
-        return self._evidence(owner, pattern) is not None
+        return self._table.get(owner, hashed(owner, pattern)) is not None
 
     def note(self, owner: str, pattern: str, kind: Kind, base: int, value: int, change: int = 1) -> None:
         """Count a page with a pattern; ``change`` -1 undoes that. ``base``: the page without it. ``value``: the text of

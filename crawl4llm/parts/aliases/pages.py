@@ -5,7 +5,7 @@ A page and its counterpart without a pattern may come in any order. The first on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.shapes import FLAG, LONGEST_LINE, Where, is_of, whole
@@ -130,7 +130,7 @@ class Pages:
         self._known.put(owner, [number, list(page)])
         return found.count(Kind.ALIAS)
 
-    def led(self, owner: str, url: SplitUrl, found: Sequence[str]) -> None:
+    def led(self, owner: str, url: SplitUrl, found: Iterable[str]) -> None:
         """Note the URLs of documents that were first found on a crawled page. A worthless page becomes a doubt if it
         leads where its pattern does not, because lists of a site's pages often ask not to be indexed."""
         row = self._known.get(owner, hashed(url.form))

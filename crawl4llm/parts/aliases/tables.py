@@ -14,10 +14,8 @@ _MASK: Final = (1 << 63) - 1
 
 def hashed(*texts: str) -> int:
     """Return a number from 0 to 2^63 - 1 for some texts, the same on any machine."""
-    digest = blake2b(digest_size=8)
-    for text in texts:
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    return int.from_bytes(digest.digest(), "big") & _MASK
+    data = "\0".join((*texts, "")).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _MASK
 
 
 _start_of = lru_cache(maxsize=4096)(hashed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.domains import owner_of
@@ -87,7 +88,7 @@ class Aliases(Part):
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
         owner, url = _place_of(page.entry.key, page.entry.url)
         if new and owner and url is not None:
-            self._pages.led(owner, url, [candidate.url or candidate.key for candidate in new])
+            self._pages.led(owner, url, (candidate.url or candidate.key for candidate in new))
 
     def keep_in(self, pieces: Pieces) -> None:
         self._patterns.keep_in(pieces)
@@ -108,6 +109,7 @@ class Aliases(Part):
         return Refusal(ALIAS, Why(f"{setting} {found} of {owner}"), f"links/alias/{kind}")
 
 
+@lru_cache(maxsize=1024)
 def _place_of(key: str, url: str) -> tuple[str, SplitUrl | None]:
     """Return the owner and the parts of a page's URL, which is its key if that is a URL."""
     url = key if "://" in key else url

@@ -7,7 +7,6 @@ of another site on the same host, does not keep good pages from being fetched fo
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,11 +45,12 @@ class Sites:
         rows = {row[0]: row for row in before or ()}
         folder, was = _folder(url), {name for name, _ in _recognised(rows.values())}
         if marks:
-            kinds = Counter(mark.software for mark in dict.fromkeys(mark._replace(root="") for mark in marks))
-            for name, number in kinds.items():
+            for name in dict.fromkeys(mark.software for mark in marks):
                 if name in self._wanted and (name in rows or len(rows) < _MOST):
-                    roots = [mark.root for mark in marks if mark.software == name and mark.root]
-                    rows[name] = _marked(rows.get(name), name, [folder, *roots], sure=number >= _ENOUGH)
+                    own = [mark for mark in marks if mark.software == name]
+                    sure = len({mark.kind for mark in own}) >= _ENOUGH
+                    places = [folder, *(mark.root for mark in own if mark.root)]
+                    rows[name] = _marked(rows.get(name), name, places, sure=sure)
         else:
             rows = {row[0]: _unmarked(row) if folder.startswith(row[1]) else row for row in rows.values()}
         if rows:

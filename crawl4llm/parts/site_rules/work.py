@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import unquote
@@ -32,7 +33,7 @@ class RulesOfSites:
     """The rules of some lists, and the sites to which they apply."""
 
     def __init__(self, software: Sequence[Software]) -> None:
-        self._rules = {of.name: ([rule.name for rule in of.rules], _compiled(of)) for of in software}
+        self._rules = {of.name: of for of in software}
         self.sites = Sites(self._rules)
 
     def rule_of(self, url: str) -> str | None:
@@ -44,12 +45,14 @@ class RulesOfSites:
 
     def rule_for(self, name: str, rest: str) -> str | None:
         """Return the first rule of a software that path and query below its place match."""
-        names, compiled = self._rules[name]
-        found = compiled.search(unquote(rest[:_LONGEST]))
-        return None if found is None else f"{name}.{names[int(str(found.lastgroup)[1:])]}"
+        of = self._rules[name]
+        found = _compiled(of).search(unquote(rest[:_LONGEST]))
+        return None if found is None else f"{name}.{of.rules[int(str(found.lastgroup)[1:])].name}"
 
 
+@cache
 def _compiled(of: Software) -> re.Pattern[str]:
+    """Return the rules of a software as one expression; called when the first site of it is met."""
     return re.compile("|".join(f"(?P<r{number}>{rule.pattern})" for number, rule in enumerate(of.rules)))
 
 
