@@ -163,7 +163,7 @@ def _wet(number: int, text: bytes) -> bytes:
         ([None, None], ("en",), "--language: no page has a known language; export w"),
         (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; languages of the pages: deu, eng$"),
         (["e\x1bn"], ("en",), "--language en: no page is in it; languages of the pages: e\N{REPLACEMENT CHARACTER}n$"),
-        ([f"x-{n:02d}" for n in range(12)], ("en",), "there are x-00, .*, x-09 \\.\\.\\.$"),
+        ([f"x-{n:02d}" for n in range(12)], ("en",), "pages: x-00, .*, x-09 \\.\\.\\.$"),
     ],
 )
 def test_a_language_that_no_page_has(
