@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from crawl4llm.engine import Again, Run
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("crawl4llm.commands.crawl")  # as logs have always had it
 
 _COLLECTIONS = 50_000, 5, 10
 """When Python's collector runs: modules and pages leave few cycles, and it would look at all that is alive again and

@@ -16,7 +16,7 @@ from crawl4llm.base.command_lines import command, docs, given_settings
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
-from crawl4llm.base.tables import Fact, Part, Rows
+from crawl4llm.base.tables import Part, Rows, facts
 from crawl4llm.base.terminal import print_lines
 from crawl4llm.base.urls import site_of
 from crawl4llm.commands._starting import Starting, tell
@@ -145,7 +145,7 @@ More: `crawl4llm docs first-live-crawl`, `crawl4llm docs politeness`, `crawl4llm
             yield f"The page of --contact, {contact}, cannot be read by webmasters: {fault}"
 
     def _dry_run(self, out: Path, options: Options, seeds: Seeds) -> Iterator[Part]:
-        """Yield what would be asked of whom."""
+        """Yield who would be asked, and how."""
         # here, as Scrapy imports every command to run one
         from crawl4llm.engine import JOB
         from crawl4llm.live import crawler_name, user_agent
@@ -164,17 +164,19 @@ More: `crawl4llm docs first-live-crawl`, `crawl4llm docs politeness`, `crawl4llm
             sites[owner].add(site_of(url))
         hosts = len(set().union(*sites.values()))
         yield "Nothing is sent: this is what the crawl would do."
-        yield Fact("user agent", user_agent(settings))
-        yield Fact(
-            "robots.txt", obeys, f"asked for at each site first, and obeyed as {name}" if obeys else "not asked for"
+        yield from facts(
+            {
+                "user agent": user_agent(settings),
+                "robots.txt": f"asked for at each site first, and obeyed as {name}" if obeys else "not asked for",
+                "delay": _delay(settings.getfloat("DOWNLOAD_DELAY")),
+                "at once": _at_once(settings),
+                "links": links,
+                "pages": f"{options.crawl_max_pages:,} at most",
+                "scorer": options.scorer_model or options.scorer,
+                "profile": self.profile,
+                "output": f"{out}{', where the crawl goes on' if begun else ''}",
+            }
         )
-        yield Fact("delay", settings.getfloat("DOWNLOAD_DELAY"), _delay(settings.getfloat("DOWNLOAD_DELAY")))
-        yield Fact("at once", settings.getint("CONCURRENT_REQUESTS"), _at_once(settings))
-        yield Fact("links", links)
-        yield Fact("pages", options.crawl_max_pages, f"{options.crawl_max_pages:,} at most")
-        yield Fact("scorer", options.scorer_model or options.scorer)
-        yield Fact("profile", self.profile)
-        yield Fact("output", str(out), f"{out}{', where the crawl goes on' if begun else ''}")
         asked = f"seeds: {len(seeds.keys):,}; their registrable domains: {len(owners):,}; their sites: {hosts:,}"
         given = seeds.counts["seeds/given"]
         if given > len(seeds.keys):

@@ -34,7 +34,7 @@ JOB = "job"
 
 
 class Faults:
-    """What is wrong, a line each."""
+    """Faults of the input, a line each."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -87,7 +87,7 @@ def test_a_corpus_that_is_none(corpus: str, said: str, demo_web: Web, tmp_path: 
 
 
 def test_usage(tmp_path: Path) -> None:
-    for args in ([], ["demo", "more"], ["demo", "--page", "3"], ["demo", "--pages", "-3"]):
+    for args in ([], ["demo", "more"], ["demo", "--paegs", "3"], ["demo", "--pages", "-3"]):
         refused = scrapy("simulate", *args, cwd=tmp_path)
         assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
 
