@@ -11,7 +11,7 @@ import pytest
 from crawl_helpers import PROJECT, Web
 from docs_helpers import PAGES, blocks, forked_scrapy, make_crawls, make_project, run
 
-SLOW = {"building.md", "evaluation.md", "export.md"}
+SLOW = {"building.md", "cookbook.md", "evaluation.md", "export.md"}
 """Pages whose commands take more than some seconds."""
 RUN = [page for page in PAGES if any(not block.why_not for block in blocks(page))]
 
