@@ -1,4 +1,4 @@
-from . import rating as rating, signatures as signatures
+from . import rating as rating
 from .classifiers import Classifier as Classifier, read_classifiers as read_classifiers
 from .fasttext_file import inspect_model as inspect_model
 from .fasttext_scorer import (
