@@ -281,7 +281,7 @@ def test_local_headers_of_a_wacz_agree_with_its_directory(
     ("options", "said"),
     [
         (["--trec-ids", "x", "--out", "taken"], "exists already"),
-        (["--trec-ids", "x", "--out", "run/warc/copy"], "lies in the dataset"),
+        (["--trec-ids", "x", "--out", "run/warc/copy"], "is inside the dataset"),
         (["--trec-ids", "x", "--out", "file/below"], "cannot be written"),
         (["--sample", "99", "--out", "new"], "has 99 documents; give a smaller --sample"),
         (["--trec-ids", "x", "--out", "new", "--wacz", "taken/file.wacz"], "exists already"),
