@@ -309,7 +309,7 @@ def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "exists already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
     within = finished / "warc/copy"
-    assert f"{within} lies in the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
+    assert f"{within} is inside the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
     assert not within.exists()
     assert "--out needs one of them" in refused("finish", finished, "--sample", 2)
     assert "has 99 documents; give a smaller --sample" in refused(
