@@ -201,7 +201,7 @@ def test_an_index_without_dates_or_urls_is_not_packed(finished: Path, tmp_path: 
     path = run / "warc/index.cdxj"
     path.write_text(path.read_text().replace(old, new, 1))
     said = refused("finish", run, "--wacz", tmp_path / "crawl.wacz")
-    assert f"{path} line 1 has no URL, or a date that is none" in said
+    assert f"{path} line 1 has no URL or an invalid date" in said
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
     done("repair", run)
     done("finish", run, "--wacz", tmp_path / "crawl.wacz")
