@@ -181,7 +181,7 @@ def test_an_archive_that_is_cut_short_is_not_taken_for_whole(form: str, demo_web
     data = second.read_bytes() if form != "warc" else gzip.decompress(second.read_bytes())
     (folder / f"b.{form}").write_bytes(data[:-40])
     alone = scrapy("corpus", "known", str(tmp_path / "alone"), str(folder / f"b.{form}"))
-    assert error_of(alone).startswith(f"{folder}/b.{form}: a record is damaged or cut short, and {tmp_path}/alone has")
+    assert error_of(alone).startswith(f"{folder}/b.{form}: a record is damaged or cut short; {tmp_path}/alone has")
     assert f" archive repair {folder}" in error_of(alone)
     assert "left out 1 files with damaged records" in alone.stdout
     assert (tmp_path / "alone/urls.known").stat().st_size

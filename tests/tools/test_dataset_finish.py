@@ -201,7 +201,7 @@ def test_an_index_without_dates_or_urls_is_not_packed(finished: Path, tmp_path: 
     path = run / "warc/index.cdxj"
     path.write_text(path.read_text().replace(old, new, 1))
     said = refused("finish", run, "--wacz", tmp_path / "crawl.wacz")
-    assert f"{path} line 1 has no URL, or a date that is none" in said
+    assert f"{path} line 1 has no URL or an invalid date" in said
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
     done("repair", run)
     done("finish", run, "--wacz", tmp_path / "crawl.wacz")
@@ -281,7 +281,7 @@ def test_local_headers_of_a_wacz_agree_with_its_directory(
     ("options", "said"),
     [
         (["--trec-ids", "x", "--out", "taken"], "exists already"),
-        (["--trec-ids", "x", "--out", "run/warc/copy"], "lies in the dataset"),
+        (["--trec-ids", "x", "--out", "run/warc/copy"], "is inside the dataset"),
         (["--trec-ids", "x", "--out", "file/below"], "cannot be written"),
         (["--sample", "99", "--out", "new"], "has 99 documents; give a smaller --sample"),
         (["--trec-ids", "x", "--out", "new", "--wacz", "taken/file.wacz"], "exists already"),
@@ -309,7 +309,7 @@ def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "exists already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
     within = finished / "warc/copy"
-    assert f"{within} lies in the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
+    assert f"{within} is inside the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
     assert not within.exists()
     assert "--out needs one of them" in refused("finish", finished, "--sample", 2)
     assert "has 99 documents; give a smaller --sample" in refused(
