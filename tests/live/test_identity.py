@@ -87,7 +87,7 @@ def test_the_live_profile_asks_who_runs_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("args", [["--help"], ["-s", "DRY_RUN=1"]])
 def test_what_asks_nobody_needs_no_name(args: list[str]) -> None:
     result = scrapy("crawl", "influence", *args, env={"SCRAPY_PROJECT": "live"})
-    assert "USER_AGENT" not in result.stdout + result.stderr
+    assert "USER_AGENT = " not in result.stdout + result.stderr
     assert ("Usage" in result.stdout) is (args == ["--help"])
 
 
