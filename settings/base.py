@@ -1,4 +1,4 @@
-"""Settings of both profiles. docs/settings.md has every setting of crawl4llm with its default."""
+"""Settings of both profiles. `crawl4llm docs settings` has every setting of crawl4llm with its default."""
 
 BOT_NAME = "crawl4llm"
 SPIDER_MODULES = ["crawl4llm.spiders"]

@@ -1,4 +1,4 @@
-"""ClueWeb12: live, by that crawl's rules (SCRAPY_PROJECT=clueweb12); docs/scope.md has them row by row."""
+"""ClueWeb12: live, by that crawl's rules (SCRAPY_PROJECT=clueweb12); `crawl4llm docs scope` has them row by row."""
 
 from .live import *  # noqa: F403
 

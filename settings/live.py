@@ -7,17 +7,17 @@ from .base import *  # noqa: F403
 ADDONS = {"crawl4llm.engine.components.LiveComponents": 0}
 
 # Whom the webmaster of a site meets. Refused as it stands: say who you are and how to reach you, by
-# USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
+# USER_AGENT = "our-crawler (+https://example.org/crawler)"; `crawl4llm docs webmasters` is a draft of that page.
 USER_AGENT = "crawl4llm"
 
-# Scored by what is known before the fetch: what was learnt from the pages crawled so far (docs/policies.md).
+# Scored by what is known before the fetch: what was learnt from the pages crawled so far (crawl4llm docs policies).
 URL_POLICY = "link"
 
-# What by its URL leads into a trap is not asked for (docs/traps.md).
+# What by its URL leads into a trap is not asked for (crawl4llm docs traps).
 URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
 
 # Nor is what wikis, blogs, forums and other software make of their own pages: edit forms, old revisions, feeds, sort
-# orders (docs/site-rules.md).
+# orders (crawl4llm docs site-rules).
 SITE_RULES = "wikis,blogs,forums,shops,trackers,repositories,mail,docs,generators"
 
 # Pages whose text is like an earlier one's are counted, and worth nothing to the policy; their links may lead to new
@@ -35,7 +35,7 @@ TEXT_EXTRACTOR = "both"
 LOWER_LEFT_OVERS = True
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
-# to the next, or more (docs/politeness.md). No more of the whole web than this machine scores. Owners that never answer
+# to the next, or more (crawl4llm docs politeness). No more of the whole web than this machine scores. Owners that never answer
 # keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.
 CRAWL_BATCH_SIZE = 0
 ROBOTSTXT_OBEY = True
@@ -50,14 +50,14 @@ DOWNLOAD_WARNSIZE = 0
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
 SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets,feeds"
 
-# What links and pages say of themselves (docs/scope.md): links that their own site, or their maker, does not vouch for
+# What links and pages say of themselves (crawl4llm docs scope): links that their own site, or their maker, does not vouch for
 # are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled
 # that Accept-Language, below, asks for.
 SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
 NOINDEX = "drop"
 CRAWL_LANGUAGES = "en"
 
-# An owner, or a URL prefix, that has given nothing good in that many fetches gets no more requests (docs/operating.md,
+# An owner, or a URL prefix, that has given nothing good in that many fetches gets no more requests (crawl4llm docs operating,
 # Budgets).
 URL_BUDGET = 10
 
