@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cluster_helpers import differing
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, error_of, scrapy
+from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args, error_of, scrapy
 from fake_slurm import fake_slurm
 from valkey_helpers import eventually, url_of, valkey_server
 
@@ -24,14 +24,6 @@ CONTINUOUS = {**COMMON, "CRAWL_BATCH_SIZE": 0, "COMMIT_INTERVAL_PAGES": 32}
 def storage_at(folder: Path) -> dict[str, object]:
     folder.mkdir()
     return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": 4}
-
-
-def begin(args: list[str]) -> subprocess.Popen[str]:
-    """Start a worker in a process group of its own."""
-    command = [sys.executable, "-m", "scrapy", *args]
-    return subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
 
 
 def has_begun(storage: Path, settings: dict[str, object]) -> bool:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, begin, crawl, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
@@ -204,10 +202,7 @@ def test_stopped_while_it_measures_it_goes_on(tmp_path: Path, number: signal.Sig
     given = ["--min-influence", "0.1", "--shard-documents", "500", "-s", "TEXT_EXTRACTOR=resiliparse"]
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert scrapy("export", str(run), "--out", str(whole), *given, "-s", "SCORING_WORKERS=0").returncode == 0
-    command = [sys.executable, "-m", "scrapy", "export", str(run), "--out", str(stopped), *given]
-    process = subprocess.Popen(
-        [*command, "-s", "SCORING_WORKERS=2"], cwd=PROJECT, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
+    process = begin(["export", str(run), "--out", str(stopped), *given, "-s", "SCORING_WORKERS=2"], silent=["out"])
     ends = stopped / "work" / "prepared.jsonl.ends"
     while process.poll() is None and not (ends.exists() and ends.stat().st_size):
         time.sleep(0.01)
