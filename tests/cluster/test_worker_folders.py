@@ -31,6 +31,7 @@ def has_begun(storage: Path, settings: dict[str, object]) -> bool:
     return len(list(storage.glob("i/*/*" if settings["CRAWL_BATCH_SIZE"] else "p/*/*/*"))) > 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 @pytest.mark.parametrize("settings", [COMMON, CONTINUOUS], ids=["batches", "continuous"])
 def test_the_same_command_goes_on(

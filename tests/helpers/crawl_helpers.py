@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,8 +75,13 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _may_be_forked(given: Mapping[str, str]) -> bool:
-    """Whether an environment says nothing that Python settles when it starts."""
-    return not any(name.startswith("PYTHON") for name in given)
+    """Whether an environment says nothing that Python settles when it starts, and no module of its PYTHONPATH has the
+    name of one that may be imported already."""
+    folders = [Path(path) for path in given.get("PYTHONPATH", "").split(os.pathsep) if path]
+    names = {file.stem for folder in folders for file in folder.glob("*") if file.suffix in ("", ".py")}
+    return not any(name.startswith("PYTHON") and name != "PYTHONPATH" for name in given) and not any(
+        name in ("sitecustomize", "usercustomize") or (name.isidentifier() and find_spec(name)) for name in names
+    )
 
 
 def crawl_args(web: Web | None, output: Path, seeds: Path | None = None, **settings: object) -> list[str]:
