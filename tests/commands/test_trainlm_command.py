@@ -67,7 +67,6 @@ def trained(runs: list[Path], target: Path, tmp_path_factory: pytest.TempPathFac
     return out
 
 
-@pytest.mark.slow
 def test_it_trains_and_does_nothing_twice(trained: Path, runs: list[Path], target: Path) -> None:
     found = read_results(trained)
     assert [run.name for run in found.runs] == ["random", "influence", "indegree"]
