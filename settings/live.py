@@ -35,8 +35,9 @@ TEXT_EXTRACTOR = "both"
 LOWER_LEFT_OVERS = True
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
-# to the next, or more (crawl4llm docs politeness). No more of the whole web than this machine scores. Owners that never answer
-# keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.
+# to the next, or more (crawl4llm docs politeness). No more of the whole web than this machine scores. Owners that never
+# answer keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than
+# that.
 CRAWL_BATCH_SIZE = 0
 ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS = 256
@@ -50,15 +51,15 @@ DOWNLOAD_WARNSIZE = 0
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
 SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets,feeds"
 
-# What links and pages say of themselves (crawl4llm docs scope): links that their own site, or their maker, does not vouch for
-# are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are crawled
-# that Accept-Language, below, asks for.
+# What links and pages say of themselves (crawl4llm docs scope): links that their own site, or their maker, does not
+# vouch for are not followed; pages that ask to be kept out of indexes are no pages of the N; of translations those are
+# crawled that Accept-Language, below, asks for.
 SKIPPED_LINK_TYPES = "nofollow,ugc,sponsored"
 NOINDEX = "drop"
 CRAWL_LANGUAGES = "en"
 
-# An owner, or a URL prefix, that has given nothing good in that many fetches gets no more requests (crawl4llm docs operating,
-# Budgets).
+# An owner, or a URL prefix, that has given nothing good in that many fetches gets no more requests (crawl4llm docs
+# operating).
 URL_BUDGET = 10
 
 # With JOBDIR: what a commit changes of the store is in memory until then, some 70 KB a page.

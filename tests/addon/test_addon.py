@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from addon_project import ADDON, Crawled, Project, crawl, scrapy
 from addon_site import Answer, Asked, LengthScorer, page, serve
-from crawl_helpers import PROJECT
+from crawl_helpers import PROJECT, begin
 from documented import is_documented
 from model_helpers import patched
 from scrapy.settings import Settings, default_settings
@@ -461,24 +461,8 @@ def test_ctrl_c_finishes_what_the_downloader_holds(project: Project, tmp_path: P
     """As in any Scrapy project: requests of other spiders are not withdrawn, they would be lost."""
     given = ["-s", f"OUTPUT_DIR={tmp_path / 'run'}", "-s", "DOWNLOAD_DELAY=1", "-s", "CONCURRENT_REQUESTS_PER_DOMAIN=4"]
     with serve(tree()) as site:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "scrapy",
-                "crawl",
-                "links",
-                "-a",
-                f"site={site.url}",
-                "-o",
-                str(tmp_path / "items.jsonl"),
-                *given,
-            ],
-            cwd=project.root,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        args = ["crawl", "links", "-a", f"site={site.url}", "-o", str(tmp_path / "items.jsonl"), *given]
+        process = begin(args, cwd=project.root, silent=["out"])
         while len(site.paths()) < 2 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

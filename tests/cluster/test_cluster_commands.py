@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import crawl_helpers
 import pytest
 from cluster_helpers import differing
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, error_of, scrapy, stats
+from crawl_helpers import Web, crawl, crawl_args, error_of, scrapy, stats
+from scrapy_server import Process
 from valkey_helpers import eventually, url_of, valkey_server
 
 COMMON = {"CRAWL_MAX_PAGES": 400, "CRAWL_BATCH_SIZE": 25, "URL_POLICY": "parent_min"}
@@ -23,12 +24,9 @@ def storage_at(folder: Path) -> dict[str, object]:
     return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": 16}
 
 
-def begin(web: Web, output: Path, **settings: object) -> subprocess.Popen[str]:
+def begin(web: Web, output: Path, **settings: object) -> Process | subprocess.Popen[str]:
     """Start a worker, in a process group of its own."""
-    command = [sys.executable, "-m", "scrapy", *crawl_args(web, output, **COMMON, **settings)]
-    return subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    return crawl_helpers.begin(crawl_args(web, output, **COMMON, **settings), silent=["out"])
 
 
 def reaches(storage: dict[str, object], iteration: int) -> Callable[[], bool]:
@@ -72,11 +70,7 @@ def test_two_clusters_on_one_storage_do_the_same_work(demo_web: Web, tmp_path: P
     storage = storage_at(tmp_path / "storage") | {"CRAWL_MAX_PAGES": 120}
     with valkey_server() as one, valkey_server() as other:
         workers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "scrapy", *crawl_args(demo_web, tmp_path / name, **given)],
-                cwd=PROJECT,
-                stdout=subprocess.DEVNULL,
-            )
+            crawl_helpers.begin(crawl_args(demo_web, tmp_path / name, **given), silent=["out", "err"])
             for name, server in (("one", one), ("other", other))
             for given in [{**COMMON, **storage, "CLUSTER": url_of(server)}]
         ]

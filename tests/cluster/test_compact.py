@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from cluster_helpers import differing, merged
-from crawl_helpers import PROJECT, Web, crawl, crawl_args
+from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args
 from valkey_helpers import eventually
 
 from crawl4llm.base.errors import InputError
@@ -82,8 +82,7 @@ def ended(request: pytest.FixtureRequest, demo_web: Web, tmp_path_factory: pytes
     storage = folder / "storage"
     storage.mkdir()
     given = {**COMMON, "CRAWL_BATCH_SIZE": request.param, "STORAGE": f"file://{storage}"}
-    command = [sys.executable, "-m", "scrapy", *crawl_args(demo_web, folder / "first", **given)]
-    worker = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, start_new_session=True)
+    worker = begin(crawl_args(demo_web, folder / "first", **given), silent=["out", "err"])
     eventually(lambda: len(list(storage.glob("*/*/pages-*.warc.gz"))) > 9, 120)
     os.killpg(worker.pid, signal.SIGKILL)
     worker.communicate()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cluster_helpers import differing
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, error_of, scrapy
+from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args, error_of, scrapy
 from fake_slurm import fake_slurm
 from valkey_helpers import eventually, url_of, valkey_server
 
@@ -26,19 +26,12 @@ def storage_at(folder: Path) -> dict[str, object]:
     return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": 4}
 
 
-def begin(args: list[str]) -> subprocess.Popen[str]:
-    """Start a worker in a process group of its own."""
-    command = [sys.executable, "-m", "scrapy", *args]
-    return subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
 def has_begun(storage: Path, settings: dict[str, object]) -> bool:
     """Whether a few batches, or commits, are in the storage."""
     return len(list(storage.glob("i/*/*" if settings["CRAWL_BATCH_SIZE"] else "p/*/*/*"))) > 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 @pytest.mark.parametrize("settings", [COMMON, CONTINUOUS], ids=["batches", "continuous"])
 def test_the_same_command_goes_on(

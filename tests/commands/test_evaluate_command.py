@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from evaluation_helpers import rows, table
 from scrapy.settings import Settings
 
@@ -161,9 +160,7 @@ def test_sample(report: Path, runs: dict[str, Path], place: Path) -> None:
 
 def test_a_killed_crawl(demo_web: Web, place: Path) -> None:
     args = crawl_args(demo_web, place / "killed", CRAWL_MAX_PAGES=1400, CRAWL_BATCH_SIZE=5, WARC_ENABLED=0)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = begin(args, silent=["out", "err"])
     log = place / "killed/crawl.jsonl"
     while not (log.exists() and log.stat().st_size > 50_000):
         assert process.poll() is None

@@ -10,8 +10,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 from terminal_helpers import at_terminal
@@ -193,13 +191,7 @@ def test_moved_output_is_no_hindrance_to_looking(paused: Paused) -> None:
 def test_looks_while_the_crawl_runs(demo_web: Web, tmp_path: Path) -> None:
     running = Paused(tmp_path / "job", tmp_path / "run", demo_web)
     settings = {**SETTINGS, "CRAWL_MAX_PAGES": 1500, "SIMULATION_TEXT": "extracted", "COMMIT_INTERVAL_PAGES": 10}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *crawl_args(demo_web, running.output, JOBDIR=running.job, **settings)],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
+    process = begin(crawl_args(demo_web, running.output, JOBDIR=running.job, **settings), silent=["out", "err"])
     try:
         log = running.output / "crawl.jsonl"
         while not log.exists() or log.read_bytes().count(b"\n") < 60:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from scrapy_server import Process
 
 PAUSED = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
 SMALL = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 900, "COMMIT_INTERVAL_PAGES": 25, "WARC_MAX_BYTES": 200_000}
@@ -30,7 +31,9 @@ def files(output: Path) -> dict[str, bytes]:
 
 def start(
     web: Web, output: Path, job: Path, preexec_fn: Callable[[], None] | None = None, **settings: object
-) -> subprocess.Popen[str]:
+) -> Process | subprocess.Popen[str]:
+    if preexec_fn is None:
+        return begin(crawl_args(web, output, **settings, JOBDIR=job))
     return subprocess.Popen(
         [sys.executable, "-m", "scrapy", *crawl_args(web, output, **settings, JOBDIR=job)],
         cwd=PROJECT,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from crawl_helpers import PROJECT, Web, crawl_args, crawl_log
+from crawl_helpers import PROJECT, Web, begin, crawl_args, crawl_log
+from scrapy_server import Process
 
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.reader import read_record
@@ -20,16 +21,9 @@ from crawl4llm.warc.reader import read_record
 ENDLESS = {"CRAWL_MAX_PAGES": 100_000, "CRAWL_BATCH_SIZE": 10, "SIMULATION_TEXT": "extracted", "SCORING_WORKERS": 2}
 
 
-def start(web: Web, output: Path, **settings: object) -> subprocess.Popen[str]:
+def start(web: Web, output: Path, **settings: object) -> Process | subprocess.Popen[str]:
     """A crawl in a process group of its own, as a shell starts it."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *crawl_args(web, output, **{**ENDLESS, **settings})],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return begin(crawl_args(web, output, **{**ENDLESS, **settings}))
 
 
 def wait_for_pages(output: Path, pages: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, stats
+from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, stats
 
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.series import read_series
@@ -48,8 +47,7 @@ def reached(output: Path) -> int:
 
 def test_a_killed_and_resumed_crawl_has_one_series(demo_web: Web, tmp_path: Path) -> None:
     args = crawl_args(demo_web, tmp_path / "run", **SETTINGS, JOBDIR=tmp_path / "job")
-    silent = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=silent, stderr=silent)
+    process = begin(args, silent=["out", "err"])
     end = time.monotonic() + 600
     while not (tmp_path / "run/series.jsonl").exists() or reached(tmp_path / "run") < 100:
         assert process.poll() is None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import crawl_helpers
 from addon_site import Site
-from crawl_helpers import PROJECT
 
 ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
 
@@ -53,16 +51,7 @@ class Crawled(NamedTuple):
 
 
 def scrapy(*args: str, cwd: Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *args],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        **kwargs,
-    )
+    return crawl_helpers.scrapy(*args, cwd=cwd, **kwargs)
 
 
 def crawl(project: Project, spider: str, site: Site, output: Path, *args: str, **kwargs: Any) -> Crawled:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from crawl_helpers import PROJECT, crawl_log, scrapy
+import crawl_helpers
+from crawl_helpers import crawl_log, scrapy
+from scrapy_server import Process
 
 
 def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
@@ -16,17 +16,9 @@ def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
     return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": partitions}
 
 
-def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
+def begin(arguments: list[str], **env: str) -> Process | subprocess.Popen[str]:
     """Start a worker, in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), **env},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return crawl_helpers.begin(arguments, env, silent=["out"])
 
 
 def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import scrapy_server
+from scrapy_server import Process
 
 PROJECT = Path(__file__).resolve().parents[2]
 SHARED = PROJECT.parent / "shared"
@@ -32,11 +35,8 @@ def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subp
     It is forked from a process that has all imported, unless something is asked for that Python settles when it starts.
     """
     given = env or {}
-    paths = [given.get("PYTHONPATH", ""), str(PROJECT), str(PROJECT / "tests/helpers")]
-    cwd = kwargs.pop("cwd", PROJECT)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
-    whole = {**os.environ, "PATH": path, **given, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    if not kwargs and not any(name.startswith("PYTHON") for name in given):
+    cwd, whole = kwargs.pop("cwd", PROJECT), _environment(given)
+    if not kwargs and _may_be_forked(given):
         return scrapy_server.run(args, cwd, whole, TIMEOUT)
     return subprocess.run(
         [sys.executable, "-m", "scrapy", *args],
@@ -47,6 +47,40 @@ def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subp
         timeout=TIMEOUT,
         check=False,
         **kwargs,
+    )
+
+
+def begin(
+    args: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    *,
+    cwd: Path = PROJECT,
+    silent: Sequence[str] = (),
+    is_forked: bool = True,
+) -> Process | subprocess.Popen[str]:
+    """Start a scrapy command as a shell does, in a process group of its own; of ``out`` and ``err``, what is silent is
+    thrown away. A test of its memory, or of how it starts, has it not forked: a fork has what others import too."""
+    whole = _environment(env or {})
+    if is_forked and _may_be_forked(env or {}):
+        return Process(args, cwd, whole, files=dict.fromkeys(silent, os.devnull), session=True)
+    out, err = (subprocess.DEVNULL if name in silent else subprocess.PIPE for name in ("out", "err"))
+    command = [sys.executable, "-m", "scrapy", *args]
+    return subprocess.Popen(command, cwd=cwd, stdout=out, stderr=err, text=True, env=whole, start_new_session=True)
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    paths = [given.get("PYTHONPATH", ""), str(PROJECT), str(PROJECT / "tests/helpers")]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
+    return {**os.environ, "PATH": path, **given, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _may_be_forked(given: Mapping[str, str]) -> bool:
+    """Whether an environment says nothing that Python settles when it starts, and no module of its PYTHONPATH has the
+    name of one that may be imported already."""
+    folders = [Path(path) for path in given.get("PYTHONPATH", "").split(os.pathsep) if path]
+    names = {file.stem for folder in folders for file in folder.glob("*") if file.suffix in ("", ".py")}
+    return not any(name.startswith("PYTHON") and name != "PYTHONPATH" for name in given) and not any(
+        name in ("sitecustomize", "usercustomize") or (name.isidentifier() and find_spec(name)) for name in names
     )
 
 

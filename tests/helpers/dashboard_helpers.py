@@ -5,22 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from crawl_helpers import PROJECT
+from crawl_helpers import begin
 
 
 @contextmanager
 def dashboard(path: Path, *args: str) -> Iterator[str]:
     """The address of the dashboard of a crawl."""
-    command = [sys.executable, "-m", "scrapy", "dashboard", str(path), "--no-browser", *args]
-    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    process = begin(["dashboard", str(path), "--no-browser", *args], silent=["err"])
     assert process.stdout is not None
     try:
         found = re.search(r"http://\S+", process.stdout.readline())

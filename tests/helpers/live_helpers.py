@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import os
 import random
 import socketserver
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +15,8 @@ from typing import NamedTuple
 
 import pytest
 from addon_site import Answer, page, serve
-from crawl_helpers import PROJECT, crawl_log, scrapy
+from crawl_helpers import begin, crawl_log, scrapy
+from scrapy_server import Process
 
 from crawl4llm.warc import cdxj
 
@@ -87,17 +86,11 @@ def crawl_live(
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
 
-def start_live(urls: Sequence[str], output: Path, **settings: object) -> subprocess.Popen[str]:
+def start_live(
+    urls: Sequence[str], output: Path, *, is_forked: bool = True, **settings: object
+) -> Process | subprocess.Popen[str]:
     """Begin the same as a shell does."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *live_args(urls, output, **settings)],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "SCRAPY_PROJECT": "live"},
-        start_new_session=True,
-    )
+    return begin(live_args(urls, output, **settings), {"SCRAPY_PROJECT": "live"}, is_forked=is_forked)
 
 
 def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str]:

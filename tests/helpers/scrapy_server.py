@@ -18,75 +18,126 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from scrapy.settings import default_settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODULES = (
-    *("fasttext", "lmdb", "trafilatura", "pebble", "tldextract", "itemadapter", "twisted.internet.asyncioreactor"),
-    *("scrapy.cmdline", "scrapy.core.engine", "scrapy.core.scraper", "scrapy.extensions.corestats"),
-    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "crawl4llm.engine.summary"),
-    *(
-        "crawl4llm.engine.run",
-        "crawl4llm.spiders.influence",
-        "crawl4llm.engine.dry_run",
-        "crawl4llm.engine.live_logging",
-    ),
-    *("crawl4llm.tools.evaluate.evaluate", "simulate.middleware", "simulate.demo.write"),
+    *("fasttext", "trafilatura", "rensa", "resiliparse.extract.html2text", "multiprocessing.popen_fork"),
+    *("twisted.internet.asyncioreactor", "scrapy.cmdline", "scrapy.utils.engine", "encodings.utf_8_sig"),
 )
-PACKAGES = (
-    *("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies"),
-    *("crawl4llm.tools.corpus", "crawl4llm.tools.frontier"),
-)
+PACKAGES = ("crawl4llm", "simulate", "scrapy.commands")
 """What takes most of the time of most commands to import; of packages, all their modules."""
+WITHOUT = ("crawl4llm.__main__", "crawl4llm.tools.trainlm.trainer")
+"""A program, and what only it imports."""
 REACTOR = "twisted.internet.reactor"
 _servers: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def import_all() -> None:
-    """Import what is to be imported; none of it chooses Twisted's reactor, which each command does."""
-    for name in MODULES:
+    """Import what is to be imported, and what Scrapy's own settings name; none of it chooses Twisted's reactor, which
+    each command does. What is made once from constants is made here too: regular expressions, the public suffixes."""
+    named = [part for name in dir(default_settings) for part in _parts(getattr(default_settings, name))]
+    for name in (*MODULES, *dict.fromkeys(part.rpartition(".")[0] for part in named if part.startswith("scrapy."))):
         import_module(name)
-    for name in PACKAGES:
-        for module in pkgutil.iter_modules(import_module(name).__path__):
-            import_module(f"{name}.{module.name}")
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.startswith(WITHOUT):
+                import_module(module.name)
+    from crawl4llm.base.domains import domain_of
+    from crawl4llm.parts.site_rules import LISTS
+    from crawl4llm.parts.site_rules.work import RulesOfSites, software_of
+
+    domain_of("www.example.com")
+    RulesOfSites(software_of(LISTS))
     assert REACTOR not in sys.modules
     gc.freeze()  # a collection in a fork would copy every page
 
 
+def _parts(value: object) -> list[str]:
+    """Names of classes and functions in a setting's value."""
+    if isinstance(value, dict):
+        return [part for pair in value.items() for each in pair for part in _parts(each)]
+    return [value] if isinstance(value, str) else []
+
+
 def serve() -> Mapping[str, Any] | None:
-    """Fork for each request on standard input, one after the other; returns, in each fork, its request."""
+    """Fork for each request on standard input; returns, in each fork, its request.
+
+    The answer to a request is the number of a process. Its exit status goes to the pipe that the request names.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    running: dict[int, int] = {}
+
+    def reap(*_: object) -> None:
+        while running:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                return
+            pipe = running.pop(process)
+            with suppress(BrokenPipeError):  # nobody waits
+                os.write(pipe, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            os.close(pipe)
+
+    signal.signal(signal.SIGCHLD, reap)
     for line in iter(sys.stdin.buffer.readline, b""):
         request: dict[str, Any] = json.loads(line)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        status = os.open(request["status"], os.O_WRONLY)
+        opened = {
+            number: os.open(request.get(name, name), flags)
+            for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "out", os.O_WRONLY), (2, "err", os.O_WRONLY))
+        }
         process = os.fork()
         if not process:
-            return request
-        _answer(process)
-        _answer(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+            for pipe in (status, *running.values()):
+                os.close(pipe)
+            return {**request, "opened": opened}
+        for file in opened.values():
+            os.close(file)
+        running[process] = status
+        os.write(1, f"{process}\n".encode())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     return None
-
-
-def _answer(number: int) -> None:
-    os.write(1, f"{number}\n".encode())
 
 
 def become(request: Mapping[str, Any]) -> None:
     """Be the command that a request asks for."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    if request["session"]:
+        os.setsid()
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "out", os.O_RDWR), (2, "err", os.O_RDWR)):
-        opened = os.open(request.get(name, name), flags)
+    for number, opened in request["opened"].items():
         os.dup2(opened, number)
         os.close(opened)
     sys.path[0:1] = [request["cwd"], *request["env"].get("PYTHONPATH", "").split(os.pathsep)]
     sys.argv = ["scrapy", *request["args"]]
-    runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not (end.code is None or isinstance(end.code, int)):
+            raise
+        _end_at_once(end.code or 0)
+
+
+def _end_at_once(status: int) -> None:
+    """End as Python does, but for tearing down what was imported: that takes a fifth of a short command."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
 
 
 def _server() -> subprocess.Popen[bytes]:
@@ -107,37 +158,128 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         server.communicate()
 
 
+_asking = threading.Lock()
+
+
+class Process:
+    """A command that runs, with what tests use of ``subprocess.Popen``; its output is text, and goes to pipes but for
+    ``out`` and ``err`` for which a file is given."""
+
+    def __init__(
+        self,
+        args: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        *,
+        files: Mapping[str, str] | None = None,
+        session: bool = False,
+    ) -> None:
+        self.args = ["scrapy", *args]
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
+        server = _server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as opened, _asking:
+            paths = {name: str(Path(folder) / name) for name in ("status", "out", "err") if name not in (files or {})}
+            ends = {}
+            for name, path in paths.items():
+                os.mkfifo(path)
+                ends[name] = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the server opens the other one
+                os.set_blocking(ends[name], True)
+                opened.callback(os.close, ends[name])
+            asked = {"args": list(args), "cwd": str(cwd.resolve()), "env": {**env}, "session": session}
+            line = memoryview(json.dumps({**asked, **paths, **(files or {})}).encode() + b"\n")
+            while line:
+                line = line[server.stdin.write(line) :]
+            answer = server.stdout.readline()
+            assert answer, "the server has ended; what it said is in the captured output"
+            opened.pop_all()
+        self.pid = int(answer)
+        self._status = ends["status"]
+        if "out" in ends:
+            self.stdout = os.fdopen(ends["out"], encoding="utf-8")
+        if "err" in ends:
+            self.stderr = os.fdopen(ends["err"], encoding="utf-8")
+
+    def poll(self) -> int | None:
+        """The exit status, if it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            with selectors.DefaultSelector() as selector:  # select() knows the first 1,024 files of a process alone
+                selector.register(self._status, selectors.EVENT_READ)
+                if not selector.select(timeout):
+                    raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            told = os.read(self._status, 16)
+            assert told, "the server has ended before a process that it began"
+            self.returncode = int(told)
+            os.close(self._status)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it prints, to its end."""
+        printed: dict[IO[str] | None, str] = {None: ""}
+
+        def read(pipe: IO[str] | None) -> None:
+            if pipe is not None and not pipe.closed:
+                printed[pipe] = pipe.read()
+
+        end = None if timeout is None else time.monotonic() + timeout
+        threads = [threading.Thread(target=read, args=(pipe,), daemon=True) for pipe in (self.stdout, self.stderr)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        self.wait(timeout)
+        self._close()
+        return printed.get(self.stdout, ""), printed.get(self.stderr, "")
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _close(self) -> None:
+        for pipe in (self.stdout, self.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+
 def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
     """What ``subprocess.run`` gives of ``python -m scrapy``, its output captured as text."""
-    server = _server()
-    assert server.stdin is not None
-    assert server.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder) / name for name in ("out", "err")}
         for path in paths.values():
             path.touch()
-        request = {"args": args, "cwd": str(cwd.resolve()), "env": {**env}, **{n: str(p) for n, p in paths.items()}}
-        asked = memoryview(json.dumps(request).encode() + b"\n")
-        while asked:
-            asked = asked[server.stdin.write(asked) :]
-        process = _answer_of(server)
-        with selectors.DefaultSelector() as selector:  # select() knows the first 1,024 files of a process alone
-            selector.register(server.stdout, selectors.EVENT_READ)
-            answers = selector.select(timeout)
-        if not answers:
-            os.kill(process, signal.SIGKILL)
-            _answer_of(server)
-            raise subprocess.TimeoutExpired(list(args), timeout)
-        status = _answer_of(server)
+        process = Process(args, cwd, env, files={name: str(path) for name, path in paths.items()})
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
         out, err = (path.read_text(encoding="utf-8") for path in paths.values())
     return subprocess.CompletedProcess(list(args), status, out, err)
-
-
-def _answer_of(server: subprocess.Popen[bytes]) -> int:
-    assert server.stdout is not None
-    answer = server.stdout.readline()
-    assert answer, "the server has ended; what it said is in the captured output"
-    return int(answer)
 
 
 if __name__ == "__main__":

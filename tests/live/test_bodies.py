@@ -185,7 +185,8 @@ def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
     began, most = time.monotonic(), 0
     with running(LocalWeb(tmp_path / "web", pages, misbehaving=rules)) as web:
         settings: dict[str, Any] = {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_TIMEOUT": 4, "DOWNLOAD_MAXSIZE": 10_000_000}
-        with start_live(web.seeds, output := tmp_path / "run", CRAWL_MAX_PAGES=100, **settings) as crawling:
+        output = tmp_path / "run"
+        with start_live(web.seeds, output, is_forked=False, CRAWL_MAX_PAGES=100, **settings) as crawling:
             process = psutil.Process(crawling.pid)
             while crawling.poll() is None:
                 most = max(most, memory(process))

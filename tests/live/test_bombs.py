@@ -42,7 +42,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
     with running(LocalWeb(folder / "web", pages, misbehaving=rules)) as web:
         settings = {"DNS_HOSTS": web.hosts_file, "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_MAXSIZE": 10_000_000}
         settings |= {"CRAWL_MAX_PAGES": 1000, "WARC_TEXT": 1}
-        with start_live(web.seeds, folder / "run", **settings) as crawling:
+        with start_live(web.seeds, folder / "run", is_forked=False, **settings) as crawling:
             process = psutil.Process(crawling.pid)
             while crawling.poll() is None:
                 main = max(main, memory(crawling.pid))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from addon_site import serve
-from crawl_helpers import PROJECT, Web, crawl_args
+from crawl_helpers import Web, begin, crawl_args
 from live_helpers import start_live, text_page
 from scrapy.settings import default_settings
 
@@ -61,9 +60,7 @@ def test_what_the_profile_turns_off_would_listen(tmp_path: Path, door: str) -> N
 
 def test_simulation(demo_web: Web, tmp_path: Path) -> None:
     args = crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=1400, CRAWL_BATCH_SIZE=1)
-    command = [sys.executable, "-m", "scrapy", *args]
-    pipe = subprocess.PIPE
-    with ended(subprocess.Popen(command, cwd=PROJECT, stdout=pipe, stderr=pipe, text=True)) as process:
+    with ended(begin(args)) as process:
         end = time.monotonic() + 600
         log = tmp_path / "run/crawl.jsonl"
         while not log.exists() or not log.stat().st_size:

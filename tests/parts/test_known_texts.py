@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.urls import host_of
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -81,13 +78,7 @@ def test_killed_and_resumed(demo_web: Web, texts: Path, whole: tuple[Path, str],
     args = crawl_args(demo_web, output, **SMALL, KNOWN_TEXTS=texts, JOBDIR=job)
     log = output / "crawl.jsonl"
     for least in (110, 230):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *args],
-            cwd=PROJECT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        )
+        process = begin(args, silent=["out", "err"])
         until = time.monotonic() + 600
         while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < least):
             assert time.monotonic() < until

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.reorder_buffer import RaisedN
@@ -104,13 +101,7 @@ def test_stopped_killed_raised_and_resumed(
     first = crawl(demo_web, output, **{**given, "CRAWL_MAX_PAGES": 60}, MIXTURE=mixture)
     assert first.returncode == 0, first.stderr
     for least, number in ((95, signal.SIGKILL), (150, signal.SIGTERM)):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *crawl_args(demo_web, output, **given, MIXTURE=mixture)],
-            cwd=PROJECT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        )
+        process = begin(crawl_args(demo_web, output, **given, MIXTURE=mixture), silent=["out", "err"])
         until = time.monotonic() + 600
         while process.poll() is None and log.read_bytes().count(b"\n") < least:
             assert time.monotonic() < until

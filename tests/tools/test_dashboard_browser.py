@@ -8,14 +8,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crawl_helpers import begin
 
 pytest.importorskip("selenium", reason="needs the extra test")
 pytest.importorskip("selenium_axe_python", reason="needs the extra test")
@@ -50,8 +49,7 @@ def killed(demo_web: Web, chromium: Chrome, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("crawls", numbered=False)
     web = None if os.environ.get("SCREENSHOTS") else demo_web  # pictures show the project's own demo web
     args = crawl_args(web, folder / "0001", **RUNS, JOBDIR=folder / "job")
-    silent = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=silent, stderr=silent)
+    process = begin(args, silent=["out", "err"])
     try:
         wait_for(lambda: (folder / "0001/series.jsonl").exists() and (folder / "job/job.json").exists())
         with dashboard(folder / "job") as url:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, begin, crawl, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
@@ -196,18 +194,26 @@ def test_an_export_without_the_columns_is_refused(tmp_path: Path) -> None:
 # -- kills ------------------------------------------------------------------------------------------------------------
 
 
+MANY, MEASURED = 2000, 1714
+GIVEN = ("--min-influence", "0.1", "--shard-documents", "500", "-s", "TEXT_EXTRACTOR=resiliparse")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of as many pages as are measured in two blocks, and its export by one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    crawled = [Page(f"p{n}", f"{long(n % 1400, n // 1400)} {ENGLISH}", n % 7 / 7) for n in range(MANY)]
+    run = write_run(folder / "run", crawled)
+    assert scrapy("export", str(run), "--out", str(folder / "out"), *GIVEN, "-s", "SCORING_WORKERS=0").returncode == 0
+    assert manifest(folder / "out")["left_out"].keys() == {"below_min_influence", "near_duplicate"}
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)], ids=["kill", "interrupt"])
-def test_stopped_while_it_measures_it_goes_on(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    crawled = [Page(f"p{n}", f"{long(n % 2000, n // 2000)} {ENGLISH}", n % 7 / 7) for n in range(3000)]
-    run = write_run(tmp_path / "run", crawled)
-    given = ["--min-influence", "0.1", "--shard-documents", "500", "-s", "TEXT_EXTRACTOR=resiliparse"]
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert scrapy("export", str(run), "--out", str(whole), *given, "-s", "SCORING_WORKERS=0").returncode == 0
-    command = [sys.executable, "-m", "scrapy", "export", str(run), "--out", str(stopped), *given]
-    process = subprocess.Popen(
-        [*command, "-s", "SCORING_WORKERS=2"], cwd=PROJECT, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
+def test_stopped_while_it_measures_it_goes_on(whole: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+    run, stopped = whole / "run", tmp_path / "stopped"
+    process = begin(["export", str(run), "--out", str(stopped), *GIVEN, "-s", "SCORING_WORKERS=2"], silent=["out"])
     ends = stopped / "work" / "prepared.jsonl.ends"
     while process.poll() is None and not (ends.exists() and ends.stat().st_size):
         time.sleep(0.01)
@@ -215,8 +221,7 @@ def test_stopped_while_it_measures_it_goes_on(tmp_path: Path, number: signal.Sig
     _, said = process.communicate()
     assert process.returncode == status, said
     assert "Traceback" not in said
-    assert 0 < ends.stat().st_size // 8 < 2571
-    assert scrapy("export", str(run), "--out", str(stopped), *given).returncode == 0
-    assert manifest(stopped) == manifest(whole)
-    assert files(stopped) == files(whole)
-    assert manifest(whole)["left_out"].keys() == {"below_min_influence", "near_duplicate"}
+    assert 0 < ends.stat().st_size // 8 < MEASURED
+    assert scrapy("export", str(run), "--out", str(stopped), *GIVEN).returncode == 0
+    assert manifest(stopped) == manifest(whole / "out")
+    assert files(stopped) == files(whole / "out")

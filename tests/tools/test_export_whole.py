@@ -6,8 +6,6 @@ import json
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, error_of, scrapy
+from crawl_helpers import begin, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
@@ -54,8 +52,8 @@ def test_equal_bytes_whatever_the_processes_and_hash_seed(bare: Path, tmp_path: 
 def test_killed_while_it_writes_it_goes_on(run: Path, tmp_path: Path) -> None:
     run_export(tmp_path / "whole", run, shard_documents=1)
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "scrapy", "export", str(run), "--out", str(out), "--shard-documents", "1"]
-    process = subprocess.Popen([*command, "-s", "SCORING_WORKERS=0"], cwd=PROJECT)
+    args = ["export", str(run), "--out", str(out), "--shard-documents", "1", "-s", "SCORING_WORKERS=0"]
+    process = begin(args, silent=["out", "err"])
     noted = out / "work" / "shards"
     while process.poll() is None and len(list(noted.glob("*.json"))) < 3:
         time.sleep(0.001)
