@@ -133,7 +133,7 @@ def become(request: Mapping[str, Any]) -> None:
 
 def _end_at_once(status: int) -> None:
     """End as Python does, but for tearing down what was imported: that takes a fifth of a short command."""
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
