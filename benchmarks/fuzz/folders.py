@@ -192,6 +192,8 @@ def _known_seeds() -> list[bytes]:
 class _Corpus:
     """A corpus of which all URLs and words are documents."""
 
+    name = "fuzz"
+
     def is_key(self, key: str) -> bool:
         return key.isalnum()
 

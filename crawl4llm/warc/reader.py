@@ -127,7 +127,7 @@ class RecordReader(Generic[F]):
             records = self._opened(file)[1]
             return records.read(offset, length, None if self._largest is None else self._largest + _HEADS)
         except FileNotFoundError:
-            raise MissingRecord(f"{self._locate(file)[0]}: is gone since it was indexed{self._advice}") from None
+            raise MissingRecord(f"{self._locate(file)[0]}: was removed after indexing{self._advice}") from None
         except warc.UnreadableFile as error:
             raise CorruptRecord(str(error)) from error
 

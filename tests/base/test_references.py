@@ -202,8 +202,8 @@ def test_what_references_lead_to_is_a_key_of_a_host(reference: str, base: str) -
     ids=lambda text: ascii(text[:12]),
 )
 @pytest.mark.parametrize("use", [BaseUrl("http://h/a", "shift_jis").resolve, normalise_url, host_of])
-def test_a_mb_takes_a_second_at_most(reference: str, use: object) -> None:
+def test_a_mb_takes_some_seconds_at_most(reference: str, use: object) -> None:
     assert callable(use)
     began = time.process_time()
     use(reference)
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 20, "it grows faster than the reference"

@@ -135,7 +135,7 @@ def test_a_journal_is_obeyed_only_within_its_dataset(run: Path, mine: Path, jour
 def test_a_name_that_is_no_utf_8_is_named(run: Path) -> None:
     shutil.copy(run / "warc/c-00000.warc.gz", run / "warc/x\udcff.warc.gz")
     for action in (("check",), *ACTIONS):
-        assert "no UTF-8" in refused(*action, run)
+        assert "not UTF-8" in refused(*action, run)
 
 
 def put_link(path: Path, to: Path) -> None:

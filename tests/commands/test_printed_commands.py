@@ -153,7 +153,7 @@ def test_an_archive_is_repaired(shell: Shell) -> None:
     shell.out(given_by(short, "^  "))
     assert "not_indexed" not in shell.out(f"{export} 'a whole export'")
     index.unlink()
-    shell.out(given_by(shell(f"{export} 'an export anew'").stderr, "make it anew: "))
+    shell.out(given_by(shell(f"{export} 'an export anew'").stderr, "make it again: "))
     assert "not_indexed" not in shell.out(f"{export} 'an export anew'")
 
 

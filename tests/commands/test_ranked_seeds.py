@@ -51,7 +51,7 @@ def test_the_first_by_pagerank_without_those_of_the_list(tmp_path: Path, of_doma
     assert read_seeds(tmp_path / "seeds", LiveCorpus()).keys == ["https://one.com/", "https://www2.two.org/"]
     more = scrapy(*args, "100").stdout.splitlines()
     assert more[1:4] == ["https://one.com/", "https://www2.two.org/", "https://three.github.io/"]
-    assert more[4].endswith("2 are left out by the list, 1 are no domains")
+    assert more[4].endswith("2 are left out by the list, 1 are not domains")
 
 
 @pytest.mark.parametrize(

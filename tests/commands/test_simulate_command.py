@@ -78,7 +78,7 @@ def test_all_that_is_wrong_is_said_at_once(demo_web: Web, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("corpus", "said"),
-    [("none", "none"), ("no.such.Corpus", "CORPUS no.such.Corpus: there is no such file, and no such class")],
+    [("none", "none"), ("no.such.Corpus", "CORPUS no.such.Corpus: no file or class has this name")],
 )
 def test_a_corpus_that_is_none(corpus: str, said: str, demo_web: Web, tmp_path: Path) -> None:
     line = error_of(simulate(tmp_path, corpus, "--scorer", demo_web.model))

@@ -84,7 +84,7 @@ def test_a_maze_is_left(tmp_path: Path) -> None:
         process.communicate()
         result = crawl_live([f"{honest.url}/0"], output, **settings)
         assert result.returncode == 0, result.stderr
-        assert "(all that is left is of owners and URL prefixes without budget)" in result.stdout
+        assert "(only documents of owners and URL prefixes without budget remain)" in result.stdout
         asked = len(maze.paths())
     crawled = Counter(line["id"].rpartition(":")[0] for line in crawl_log(output))
     assert crawled["http://127.0.0.11"] == 25

@@ -80,5 +80,5 @@ def test_a_file_counts_before_a_class(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_its_index_is_its_own(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="makes itself"):
+    with pytest.raises(InputError, match="makes its own index"):
         list(index_corpus(Settings({"CORPUS": PATH}), 1))

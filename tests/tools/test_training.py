@@ -214,7 +214,9 @@ def test_parquet(tmp_path: Path) -> None:
     assert [next(found), next(found)] == ["one", "two"]
     with pytest.raises(InputError, match=rf"^{path}, row 3: its field 'text' is no text, but NoneType$"):
         next(found)
-    with pytest.raises(InputError, match=rf"^{path}: has no column 'body', but text, n; name the text's"):
+    with pytest.raises(
+        InputError, match=rf"^{path}: has no column 'body', but text, n; name the column of texts: --text-field NAME"
+    ):
         list(parquet_texts(path, "body"))
     with pytest.raises(InputError, match=rf"^{path}, row 1: its field 'n' is no text, but int$"):
         list(parquet_texts(path, "n"))

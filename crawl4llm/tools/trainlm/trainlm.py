@@ -105,7 +105,7 @@ def _refuse_shared(arms: Sequence[Arm], targets: Sequence[str]) -> None:
         for arm in arms:
             run = Path(arm.facts["path"]).resolve()
             if run == target or run in target.parents or target in run.parents:
-                raise InputError(f"--target {given}: is shared with the run {run}; give texts of elsewhere")
+                raise InputError(f"--target {given}: shares texts with the run {run}; give other texts")
 
 
 def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -> dict[str, Any]:
