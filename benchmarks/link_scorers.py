@@ -22,8 +22,11 @@ _LESSONS: Final = re.compile(
 )
 """Hosts of lessons, books and blogs."""
 _FUNCTION_WORDS: Final = frozenset(
-    """the of and to in a is that for it as with on be this are by an or from at which you can if not we have when will
-    but your de la que el en los se del las un por con una para es al lo como más""".split()  # noqa: SIM905 - to read
+    re.findall(
+        r"\w+",
+        "the of and to in a is that for it as with on be this are by an or from at which you can if not we have when "
+        "will but your de la que el en los se del las un por con una para es al lo como más",
+    )
 )
 _WHOLE_WORDS, _WHOLE_BYTES = 300, 4000
 """Length from which a text is not scored lower for being short."""

@@ -7,7 +7,7 @@
 - ``progress``, ``summary``, ``live_logging``: displays of a crawl, during it and at its end.
 - ``series``, ``metrics``, ``logs``: data for the dashboard, for Prometheus and for readers of logs.
 - ``settings``: settings, of Scrapy and this project, that have no effect in a crawl; those of a past run.
-- ``profiles``: the settings of ``crawl4llm live`` and ``simulate``; ``before``: the checks before a crawl.
+- ``profiles``: the settings of ``crawl4llm live`` and ``simulate``; ``start_checks``: the checks before a crawl.
 - ``dry_run``: estimates time and space of a crawl from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.

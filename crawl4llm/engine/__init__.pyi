@@ -1,11 +1,4 @@
 from . import settings as settings
-from .before import (
-    JOB as JOB,
-    Faults as Faults,
-    check_disk as check_disk,
-    check_start as check_start,
-    take_extractor as take_extractor,
-)
 from .dry_run import DryRun as DryRun
 from .logs import log_in_json as log_in_json
 from .profiles import (
@@ -24,6 +17,13 @@ from .settings import (
     unheeded as unheeded,
 )
 from .software import SOFTWARE as SOFTWARE
+from .start_checks import (
+    JOB as JOB,
+    Faults as Faults,
+    check_disk as check_disk,
+    check_start as check_start,
+    take_extractor as take_extractor,
+)
 from .summary import (
     Again as Again,
     begun_again as begun_again,

@@ -7,7 +7,7 @@
 - ``wire``, ``answers``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
 - ``pace``: sends each owner one request at a time, and no sooner than it is due, by ``places`` and ``backoff``.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
-- ``before``: checks of network and contact before the first request.
+- ``reachable``: checks of network and contact before the first request.
 - ``identity``: who the crawl says it is; ``recent``: bounded tables of the latest entries.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_copies``: what is known of each site's, and for
   how long; ``robots_store``: the same on disk.

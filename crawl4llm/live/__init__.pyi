@@ -8,7 +8,6 @@ from . import (
     verdicts as verdicts,
 )
 from .addresses import Rules as Rules
-from .before import check_network as check_network, fault_of_page as fault_of_page
 from .capturing import (
     Capturing as Capturing,
     captures_of as captures_of,
@@ -23,6 +22,7 @@ from .identity import (
     user_agent as user_agent,
     with_contact as with_contact,
 )
+from .reachable import check_network as check_network, fault_of_page as fault_of_page
 from .verdicts import verdict as verdict
 from .web import from_the_network as from_the_network
 from .wire import WireHandler as WireHandler, known_status as known_status

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl_log, error_of, scrapy, stats
+from crawl_helpers import Web, begin, crawl_log, error_of, scrapy, stats
 
 ONE = ("-s", "SCORING_WORKERS=1", "-s", "SCORE_CACHE=")
 
@@ -48,6 +50,43 @@ def test_seeds_and_out(demo_web: Web, tmp_path: Path) -> None:
     assert "JOBDIR a folder/job was begun with other settings: seeds was" in other
 
 
+@pytest.mark.parametrize("n", [0, 1, 50, 1000])
+def test_a_crawl_that_is_stopped_goes_on_by_the_same_command(n: int, demo_web: Web, tmp_path: Path) -> None:
+    """Through Ctrl-C, SIGTERM and kill -9, to the same crawl log."""
+    given = [
+        str(demo_web.corpus),
+        "--scorer",
+        str(demo_web.model),
+        "--pages",
+        "600",
+        *ONE,
+        "-s",
+        f"CRAWL_BATCH_SIZE={n}",
+    ]
+    given += ["-s", "COMMIT_INTERVAL_PAGES=20"]
+    whole = scrapy("simulate", *given, "--out", "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    log, statuses = tmp_path / "stopped/crawl.jsonl", []
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        before = _size(log)
+        process = begin(["simulate", *given, "--out", "stopped"], cwd=tmp_path)
+        while process.poll() is None and _size(log) == before:
+            time.sleep(0.01)
+        process.send_signal(stop)
+        _, err = process.communicate()
+        assert "Traceback" not in err
+        statuses.append(process.returncode)
+    assert set(statuses) <= {0, 130, -signal.SIGKILL}
+    assert statuses[0] == 130
+    ended = scrapy("simulate", *given, "--out", "stopped", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert log.read_bytes() == (tmp_path / "whole/crawl.jsonl").read_bytes()
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
 def _crawled(web: Web, folder: Path) -> list[dict[str, object]]:
     folder.mkdir()
     done = simulate(folder, web.corpus, "--scorer", web.model, "--pages", 10, "--out", "out")
@@ -60,7 +99,7 @@ def test_all_that_is_wrong_is_said_at_once(demo_web: Web, tmp_path: Path) -> Non
     (tmp_path / "out/crawl.jsonl").touch()
     before = sorted(tmp_path.rglob("*"))
     args = ("--policy", "best", "--scorer", "none.bin", "--seeds", "none.txt", "--out", "out", "-s", "CRAWL_SEED=x")
-    refused = simulate(tmp_path, demo_web.corpus, *args, "-s", "OUTPUT_DIR=x")
+    refused = simulate(tmp_path, demo_web.corpus, *args, "-s", "OUTPUT_DIR=x", "-s", "STORAGE=file:///nowhere")
     assert (refused.returncode, refused.stdout) == (1, "")
     named = [
         "-s OUTPUT_DIR=",
@@ -69,7 +108,7 @@ def test_all_that_is_wrong_is_said_at_once(demo_web: Web, tmp_path: Path) -> Non
         "SCORER_MODEL none.bin",
         "seeds file none.txt",
     ]
-    named.append("--out out holds another crawl")
+    named += ["STORAGE and CLUSTER are for crawls by several workers", "--out out holds another crawl"]
     lines = [line.removeprefix("crawl4llm: error: ") for line in refused.stderr.splitlines()]
     assert all(any(line.startswith(name) for line in lines) for name in named), refused.stderr
     assert len(lines) == len(named), refused.stderr

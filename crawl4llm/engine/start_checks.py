@@ -74,6 +74,10 @@ def _check_start(
         settings.set(name, None, priority="cmdline")
     digests: dict[str, str] = {}
     options = _options(settings, faults)
+    if options.storage is not None or options.cluster is not None:
+        faults.lines.append(
+            "STORAGE and CLUSTER are for crawls by several workers: leave them out, or begin by scrapy crawl influence"
+        )
     with faults.noted():
         for given, meant in misspelt(settings, options.own).items():
             raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")

@@ -11,10 +11,10 @@ import pytest
 from addon_site import Answer, serve
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.live import before
+from crawl4llm.live import reachable
 from crawl4llm.live.addresses import Rules
-from crawl4llm.live.before import check_network, fault_of_page
 from crawl4llm.live.identity import contact_in, with_contact
+from crawl4llm.live.reachable import check_network, fault_of_page
 
 URLS = [f"https://{name}.example/" for name in ("one", "two", "three")]
 
@@ -89,7 +89,7 @@ def test_hosts_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver(monkeypatch, {"one.example": ["8.8.8.8"]})
-    monkeypatch.setattr(before.socket, "socket", Unrouted)
+    monkeypatch.setattr(reachable.socket, "socket", Unrouted)
     said = refusal(Rules(), URLS[:1])
     assert said == "no network: there is no route to 8.8.8.8, the address of one.example; nothing can be asked"
 
