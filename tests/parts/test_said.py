@@ -238,8 +238,7 @@ def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(
         while most <= 60:
             given = {**options, "crawl_max_pages": most}
             with closing(JobCrawl(web, tmp_path / "killed", **given)) as driven:
-                if driven.job.state.crawl is None:
-                    driven.start(*seeds)
+                driven.start(*seeds)
                 for lease in driven.crawl.unanswered():
                     driven.fetch(lease)
                 if driven.crawl.can_advance:
