@@ -123,21 +123,7 @@ def become(request: Mapping[str, Any]) -> None:
         os.close(opened)
     sys.path[0:1] = [request["cwd"], *request["env"].get("PYTHONPATH", "").split(os.pathsep)]
     sys.argv = ["scrapy", *request["args"]]
-    try:
-        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if not (end.code is None or isinstance(end.code, int)):
-            raise
-        _end_at_once(end.code or 0)
-
-
-def _end_at_once(status: int) -> None:
-    """End as Python does, but for tearing down what was imported: that takes a fifth of a short command."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status & 0xFF)
+    runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
 
 
 def _server() -> subprocess.Popen[bytes]:
