@@ -240,8 +240,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         others = open_web("others", REAL).of_hosts("others", lambda host: half_of(host) == args.tuning)
         real = {name: scorer(name, others, Path(folder)) for name in scorers}
-    for web in webs(names, args.archives):
-        subjects += prepare(web, _scorers(web, scorers, real))
+        for web in webs(names, args.archives):  # here, as a model is loaded when it first scores
+            subjects += prepare(web, _scorers(web, scorers, real))
     asked = {
         f"{name}; {policy}; {number}": (name, policy, number)
         for name in subjects
