@@ -216,7 +216,8 @@ def on_the_real_web(
 
 
 def _named(settings: Settings) -> str:
-    return " ".join(f"{name}={value}" for name, value in settings) or "as it is"
+    given = " ".join(f"{name}={value}" for name, value in settings)
+    return "rules and budgets" if dict(settings) == KEEPING_OUT else given or "as it is"
 
 
 def _means(recalls: Sequence[tuple[float, ...]]) -> list[str]:
