@@ -104,6 +104,19 @@ def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
 
 
 @pytest.fixture(scope="session")
+def jax_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Processes that train compile a model once: they find it in a folder, which those of a parallel run share."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "jax"))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+        yield
+
+
+@pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
     """Path of something in ../shared; the test is skipped where that is absent."""
 
