@@ -64,12 +64,14 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
 @pytest.mark.parametrize(
     ("lives", "settings"),
     [
-        pytest.param(10, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
+        pytest.param(4, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
+    """A few kills of processes; tests/crawl/test_power_cut.py takes each step of a commit, and benchmarks.stopping many
+    random moments."""
     settings = {**SMALL, **settings}
     assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
     draw = random.Random(lives)

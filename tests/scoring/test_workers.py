@@ -116,7 +116,7 @@ def test_both_processes_work(new_workers: NewWorkers) -> None:
     ],
 )
 def test_a_page_that_misbehaves_is_lost_alone(new_workers: NewWorkers, key: str, reason: str) -> None:
-    workers = new_workers(1, time_limit=1.0)
+    workers = new_workers(1, time_limit=1.0 if reason == "timeout" else 60.0)
     assert rate(workers, ["page1", key, "zebra"]) == [Rating(5.0), Rating(None, reason), Rating(5.0)]
     assert rate(workers, GOOD) == good(GOOD)
 
