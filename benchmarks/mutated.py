@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -200,26 +201,27 @@ def _open(given: str) -> None:
             sys.stdout.write(f"{page.id!r} {len(page.text)} {len(page.links)}\n")
 
 
-def make(root: Path, env: Mapping[str, str]) -> None:
-    """Make a small crawl of each kind in ``case`` of a folder, and copy it to ``pristine``."""
-    case, web, env = root / "case", root / "web", {**env, "PYTHONPATH": str(PROJECT)}
+def _killed(arguments: list[str]) -> None:
+    """Export, in a process that ends before its last step."""
+    from scrapy.cmdline import execute
+
+    from crawl4llm.tools.export.folder import ExportFolder
+
+    ExportFolder.finish = lambda *_: os._exit(9)  # type: ignore[method-assign]
+    execute(["scrapy", *arguments])
+
+
+def make(root: Path, run: Callable[[Act], int]) -> None:
+    """Make a small crawl of each kind in ``case`` of a folder, and copy it to ``pristine``; ``run`` gives the status of
+    a command, or of a function, in a child process."""
+    case, web = root / "case", root / "web"
     for name in ("home", "tmp", "cwd"):
         (case / name).mkdir()
     shutil.copyfile(PROJECT / "scrapy.cfg", case / "cwd/scrapy.cfg")
 
-    def scrapy(*arguments: str, patch: str = "pass") -> str:
-        code = f"import sys; sys.argv[0] = 'scrapy'; {patch}; from scrapy.cmdline import execute; execute()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=case / "cwd",
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode and patch == "pass":
-            raise RuntimeError(f"{arguments}: {done.stderr[-2000:]}")
-        return done.stdout
+    def scrapy(*arguments: str) -> None:
+        if run(list(arguments)):
+            raise RuntimeError(f"{arguments}: {(root / 'err').read_text()[-2000:]}")
 
     scrapy("corpus", "demo", "--to", str(web), "--pages", "400", "--hosts", "30")
     sets = {"CORPUS": web / "clueweb22", "SCORER": "length", "SCORING_WORKERS": 0, "SCORE_CACHE": "", "CRAWL_SEEDS": 10}
@@ -237,8 +239,7 @@ def make(root: Path, env: Mapping[str, str]) -> None:
     (root / "owner").write_text(owner_of(json.loads(line)["url"]))
     export = ["export", str(run), "--format", "jsonl.gz", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0", "--out"]
     scrapy(*export, str(case / "export"))
-    killed = "import os; from crawl4llm.tools.export.folder import ExportFolder as F; F.finish = lambda *a: os._exit(9)"
-    scrapy(*export, str(case / "begun"), patch=killed)
+    run(partial(_killed, [*export, str(case / "begun")]))
     (case / "wacz").mkdir()
     copy = case / "finished"
     shutil.copytree(run, copy)

@@ -1,6 +1,6 @@
 """Received data, attacked: a run, a JOBDIR, an export, a WACZ, known sets and storages with hostile objects.
 
-    python -m benchmarks.mutations [--objects 500] [--only run,job,...] [--seed 0] [--one NUMBER]
+    python -m benchmarks.mutations [--objects 500] [--only run,job,...] [--seed 0] [--one NUMBER] [--also job:498,...]
 
 A small crawl of each kind is made. Then one object of it after the other is changed (:mod:`benchmarks.mutating`), and
 every command that reads such a thing runs on it, in a forked child of this process. None may write or change anything
@@ -8,7 +8,7 @@ outside, import what a file names, print a traceback, take more than 300 MB or 6
 with status 0 or with one line that says what is wrong.
 
 Prints a line for each command that did, with what was changed, and a table; the status is 1 if there was one.
-``--one`` runs one changed object again, and prints what each command says.
+``--one`` runs one changed object again, and prints what each command says; ``--also`` runs some beside the first ones.
 """
 
 from __future__ import annotations
@@ -257,11 +257,13 @@ def main() -> int:
     parser.add_argument("--without", default="", help="commands that are left out, with commas between")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one", type=int, help="run this object alone, and print what commands say")
+    parser.add_argument("--also", default="", help="more objects, such as job:498, with commas between")
     args = parser.parse_args()
+    also = [name.partition(":")[::2] for name in args.also.split(",") if name]
     warm()
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         field = Field(Path(folder).resolve())
-        make(field.root, field.env)
+        make(field.root, lambda act: field.run(act).status)
         chosen = [one for one in subjects(field.root) if not args.only or one.name in args.only.split(",")]
         left_out = set(args.without.split(","))
         chosen = [
@@ -271,7 +273,8 @@ def main() -> int:
         attacks = [Attack(field, subject, args.seed) for subject in chosen]
         for attack in attacks:
             began = time.monotonic()
-            for number in [args.one] if args.one is not None else range(args.objects):
+            more = [int(number) for name, number in also if name == attack.subject.name]
+            for number in [args.one] if args.one is not None else [*range(args.objects), *more]:
                 for said, name, done, fault in attack.one(number):
                     if args.one is not None or done.seconds > 20:
                         print(f"== {name} ({said}): {done}")

@@ -47,10 +47,19 @@ def pytest_collection(session: pytest.Session) -> None:
     sys.dont_write_bytecode = kept
 
 
+LONGEST = (
+    *("test_websoftware.py", "test_trainlm_command.py", "test_mutations.py", "test_trainlm.py", "test_warc_crawl.py"),
+    *("test_commands.py", "test_make_crawl.py", "test_fuzz.py", "test_resume.py", "test_worker_folders.py"),
+    *("test_cluster_steering.py", "test_soundness.py", "test_contest.py", "test_printed_commands.py"),
+)
+"""Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first: so that no process is left alone with one at the end."""
+    """The longest files first, then others with slow tests."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (place.get(item.path.name, len(LONGEST)), item.path not in slow))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -101,6 +110,19 @@ def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
         folder = folder.parent
     paths = ensure_demo(folder / "demo", pages=1500, hosts=40, seed=0, progress=False)
     return Web(paths.corpus, paths.model)
+
+
+@pytest.fixture(scope="session")
+def jax_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Processes that train compile a model once: they find it in a folder, which those of a parallel run share."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "jax"))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,13 @@ import argparse
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster_helpers import differing, merged
-from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args
+from crawl_helpers import Web, begin, begin_python, crawl, crawl_args
+from scrapy_server import Process
 from valkey_helpers import eventually
 
 from crawl4llm.base.errors import InputError
@@ -52,9 +51,9 @@ list(COMPACT.run({}, argparse.Namespace(arguments=[sys.argv[1]])))
 """
 
 
-def mortal(storage: Path, steps: int) -> subprocess.Popen[bytes]:
+def mortal(storage: Path, steps: int) -> Process:
     """Compact in a process that ends by SIGKILL before its next step."""
-    return subprocess.Popen([sys.executable, "-c", MORTAL, f"file://{storage}", str(steps)], cwd=PROJECT)
+    return begin_python("-c", MORTAL, f"file://{storage}", steps, silent=["out", "err"])
 
 
 def compact(storage: Path) -> list[Any]:

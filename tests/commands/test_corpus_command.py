@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from clueweb22_helpers import (
     write_file,
     write_tree,
 )
-from crawl_helpers import scrapy
+from crawl_helpers import begin, scrapy
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
@@ -233,15 +232,12 @@ def test_help_names_every_action(project: Project) -> None:
 
 def test_a_reader_that_has_enough_is_no_error_to_report(project: Project) -> None:
     write_file(project.tree, "txt", "en0000-01", [member(b"\n")] * 9000)
-    command = [sys.executable, "-m", "scrapy", "corpus", "sample", "--n", "9000"]
-    process = subprocess.Popen(
-        command, cwd=project.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = begin(["corpus", "sample", "--n", "9000"], cwd=project.folder)
     assert process.stdout is not None
     assert process.stderr is not None
-    assert process.stdout.readline().startswith(b"clueweb22-")
+    assert process.stdout.readline().startswith("clueweb22-")
     process.stdout.close()
-    assert process.stderr.read() == b""
+    assert process.stderr.read() == ""
     assert process.wait(timeout=600) == 1
     process.stderr.close()
 
@@ -250,10 +246,7 @@ def test_index_interrupted_by_ctrl_c(project: Project) -> None:
     for number in range(1, 40):
         keys = [key_of(f"en0000-{number:02d}", record) for record in range(500)]
         write_file(project.tree, "txt", f"en0000-{number:02d}", [member(text_record(key)) for key in keys])
-    command = [sys.executable, "-m", "scrapy", "corpus", "index", "--jobs", "2"]
-    process = subprocess.Popen(
-        command, cwd=project.folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    process = begin(["corpus", "index", "--jobs", "2"], cwd=project.folder, silent=["out"])
     deadline = time.monotonic() + 600
     while len(list(project.folder.glob(".scrapy/corpora/*/parts/*"))) < 3:
         assert time.monotonic() < deadline

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, begin, crawl, crawl_log, error_of, scrapy
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.parts.known_texts.work import KnownTexts
@@ -149,9 +147,8 @@ def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: 
     for number in range(4):
         lines = (f'{{"url": "http://a.example/{number}/{line}", "text": "{line} {words}"}}\n' for line in range(40_000))
         (tmp_path / f"{number}.jsonl").write_text("".join(lines))
-    command = [sys.executable, "-m", "scrapy", "corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl")]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    process = subprocess.Popen([*command, "--jobs", "2"], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
+    command = ["corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl"), "--jobs", "2"]
+    process = begin(command, silent=["out", "err"])
     end = time.monotonic() + 600
     while not list(tmp_path.glob(".out.*.tmp/scratch/texts")) and process.poll() is None:
         assert time.monotonic() < end

@@ -7,14 +7,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from addon_site import Answer, serve
-from crawl_helpers import PROJECT, TIMEOUT, Web, crawl_log, scrapy, stats
+from crawl_helpers import TIMEOUT, Web, begin_python, crawl_log, python, scrapy, stats
+from scrapy_server import Process
 
 from crawl4llm.scoring.fasttext_file import inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, rules_path
@@ -32,21 +32,16 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
         yield web
 
 
-def environment() -> dict[str, str]:
+@pytest.fixture(autouse=True)
+def _no_project(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment in which no project is named."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")}
-    return {**clean, "PYTHONPATH": str(PROJECT)}
-
-
-def command(*args: object) -> list[str]:
-    return [sys.executable, "-m", "crawl4llm", "live", *map(str, args)]
+    for name in [name for name in os.environ if name.startswith("SCRAPY_")]:
+        monkeypatch.delenv(name)
 
 
 def live(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder to its end."""
-    return subprocess.run(
-        command(*args), cwd=folder, env=environment(), capture_output=True, text=True, timeout=TIMEOUT, check=False
-    )
+    return python("-m", "crawl4llm", "live", *args, cwd=folder)
 
 
 def of(web: LocalWeb, *more: object) -> list[object]:
@@ -207,19 +202,7 @@ def test_usage(tmp_path: Path) -> None:
 # -- crawls -----------------------------------------------------------------------------------------------------------
 
 
-def begin(folder: Path, *args: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(*args),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def wait_for_more_pages(process: subprocess.Popen[str], output: Path) -> None:
+def wait_for_more_pages(process: Process, output: Path) -> None:
     """Wait until this process has crawled some pages."""
     log, end = output / "crawl.jsonl", time.monotonic() + TIMEOUT
     before = log.stat().st_size if log.exists() else 0
@@ -234,7 +217,7 @@ def test_a_crawl_goes_on_by_the_same_command(tmp_path: Path, web: LocalWeb) -> N
     before, args, output = len(read_log(web.log_file)), of(web), tmp_path / "crawls/live"
     commits = ("-s", "COMMIT_INTERVAL_PAGES=5")
     for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        process = begin(tmp_path, *args, *commits)
+        process = begin_python("-m", "crawl4llm", "live", *args, *commits, cwd=tmp_path)
         wait_for_more_pages(process, output)
         process.send_signal(stop)
         out, err = process.communicate(timeout=TIMEOUT)
@@ -256,15 +239,7 @@ def test_a_crawl_goes_on_by_the_same_command(tmp_path: Path, web: LocalWeb) -> N
     assert (again.returncode, "This crawl is finished" in again.stdout) == (0, True)
     (line,) = errors(tmp_path, web.seeds[0], *args[1:])
     assert line == "--out crawls/live holds another crawl (other seeds); give another folder"
-    checked = subprocess.run(
-        [sys.executable, "-m", "crawl4llm", "archive", "check", "crawls/live"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    python("-m", "crawl4llm", "archive", "check", "crawls/live", cwd=tmp_path, check=True)
 
 
 def test_other_settings_are_refused_and_change_nothing(tmp_path: Path, web: LocalWeb) -> None:
@@ -301,8 +276,7 @@ def test_within_sites_from_urls(tmp_path: Path, web: LocalWeb) -> None:
 
 
 def test_the_profile_of_the_project(tmp_path: Path, web: LocalWeb) -> None:
-    init = [sys.executable, "-m", "crawl4llm", "init", "mine"]
-    subprocess.run(init, cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    python("-m", "crawl4llm", "init", "mine", cwd=tmp_path, check=True)
     project = tmp_path / "mine"
     with (project / "settings/live.py").open("a") as profile:
         profile.write('USER_AGENT = "our-crawler/2 (+https://example.org/ours)"\nWARC_PREFIX = "ours"\n')

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, begin, crawl, crawl_log, error_of, scrapy
+from scrapy_server import Process
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
@@ -73,16 +72,9 @@ def endless(tmp_path: Path) -> list[str]:
     return ["trainscorer", *sources, "--out", str(tmp_path / "model"), *SMALL, "--epochs", "100000000"]
 
 
-def started(command: list[str]) -> tuple[subprocess.Popen[str], psutil.Process]:
+def started(command: list[str]) -> tuple[Process | subprocess.Popen[str], psutil.Process]:
     """The command when fastText is at work, and the process in which it is."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *command],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begin(command)
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         for child in psutil.Process(process.pid).children():
@@ -140,13 +132,9 @@ def test_bad_usage() -> None:
 
 
 def test_a_model_that_is_cut_short_by_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
-
     good = write_jsonl(tmp_path / "good.jsonl", texts(GOOD, 100))
     other = write_jsonl(tmp_path / "other.jsonl", texts(OTHER, 100))
     args = ["--positive", str(good), "--negative", str(other), "--out", str(tmp_path / "model")]
-    full = scrapy("trainscorer", *args, "--buckets", "20000", "--dim", "8", preexec_fn=limit)
+    full = scrapy("trainscorer", *args, "--buckets", "20000", "--dim", "8", limits={"RLIMIT_FSIZE": 100_000})
     assert error_of(full) == f"{tmp_path / 'model'}: model.bin was not written whole; is the disk full?"
     assert not left(tmp_path)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -19,7 +17,8 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from crawl_helpers import PROJECT, TIMEOUT, Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import TIMEOUT, Limits, Web, begin, crawl, crawl_log, error_of, python, scrapy
+from scrapy_server import Process
 from training_helpers import write_jsonl
 
 from crawl4llm.tools._learnt import read_results
@@ -29,8 +28,10 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
     pytest.skip("needs the extra trainlm", allow_module_level=True)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("jax_cache")]
 TOKENS = 30_000
+SETTINGS = {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
+Command = Process | subprocess.Popen[str]
 SMALL = ("--model", "50k", "--seeds", "1", "--tokens", str(TOKENS), "--device", "cpu", "-s", "SCORING_WORKERS=1")
 
 
@@ -53,8 +54,8 @@ def target(demo_web: Web, runs: list[Path], tmp_path_factory: pytest.TempPathFac
     return write_jsonl(tmp_path_factory.mktemp("target") / "target.jsonl", map(corpus.text, keys))
 
 
-def trainlm(*args: object, cwd: Path = PROJECT, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return scrapy("trainlm", *map(str, args), cwd=cwd, env={"SCRAPY_SETTINGS_MODULE": "settings.simulation"}, **kwargs)
+def trainlm(*args: object, limits: Limits | None = None) -> subprocess.CompletedProcess[str]:
+    return scrapy("trainlm", *map(str, args), env=SETTINGS, limits=limits)
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +112,7 @@ def test_an_estimate_trains_nothing_and_needs_no_framework(runs: list[Path], tar
         "--estimate",
         "--json",
     ]
-    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *args], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, *args, env=SETTINGS, check=True)
     told = json.loads(done.stdout)
     (rows,) = (value for name, value in told.items() if name.startswith("target"))
     assert all(1 < row["estimate_by_3-grams"] < 11 and row["bits_per_byte"] is None for row in rows)
@@ -135,17 +132,9 @@ STOPS = ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGINT, False))
 """Ctrl-C, which reaches all processes; and signals to the command alone."""
 
 
-def stopped(when: Callable[[subprocess.Popen[str]], bool], number: int, group: bool, *args: object) -> None:
+def stopped(when: Callable[[Command], bool], number: int, group: bool, *args: object) -> None:
     """Start the command, and stop it when something has come to pass: it and its processes end, with one line."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", "trainlm", *map(str, args)],
-        cwd=PROJECT,
-        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation", "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begin(["trainlm", *map(str, args)], {**SETTINGS, "PYTHONUNBUFFERED": "1"})
     deadline = time.monotonic() + TIMEOUT
     while not when(process):
         assert process.poll() is None, process.communicate()
@@ -166,13 +155,13 @@ def stopped(when: Callable[[subprocess.Popen[str]], bool], number: int, group: b
 def long_run(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl with texts for many steps of a training."""
     out = tmp_path_factory.mktemp("long") / "run"
-    assert crawl(demo_web, out, URL_POLICY="random", CRAWL_MAX_PAGES=1200, CRAWL_BATCH_SIZE=50).returncode == 0
+    assert crawl(demo_web, out, URL_POLICY="random", CRAWL_MAX_PAGES=600, CRAWL_BATCH_SIZE=50).returncode == 0
     return out
 
 
 def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target: Path, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
-    options = [*SMALL[:4], "--tokens", 200_000, *SMALL[6:]]
+    options = [*SMALL[:4], "--tokens", 100_000, *SMALL[6:]]
     asked = [long_run, "--target", target, *options]
     for number, group in STOPS[:2]:
         stopped(lambda _: any(tmp_path.glob(".out.*.tmp/*")), number, group, *asked, "--out", out)
@@ -180,7 +169,7 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target
 
     assert trainlm(*asked, "--out", out, "--plan").returncode == 0
     plan = files.load_plan(out)
-    plan["training"]["checkpoint_seconds"] = 0
+    plan["training"] |= {"checkpoint_seconds": 0, "batch": 1}  # many steps, of which each takes little
     (out / files.PLAN).write_text(json.dumps(plan))
     shutil.copytree(out, whole)
     (job,) = plan["jobs"]
@@ -201,7 +190,7 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target
     broken, unbroken = (json.loads(files.result_path(folder, job["name"]).read_text()) for folder in (out, whole))
     assert [broken[name] for name in ("losses", "targets")] == [unbroken[name] for name in ("losses", "targets")]
 
-    def estimates(process: subprocess.Popen[str]) -> bool:
+    def estimates(process: Command) -> bool:
         assert process.stdout is not None
         return process.stdout.readline().startswith("left out")
 
@@ -215,9 +204,7 @@ def test_a_second_signal_leaves_no_training_behind(
     shutil.copytree(trained, out)
     shutil.rmtree(out / files.RESULTS)
     given = map(str, (*runs, "--target", target, "--out", out, *SMALL))
-    command = [sys.executable, "-m", "scrapy", "trainlm", *given]
-    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "settings.simulation"}
-    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
+    process = begin(["trainlm", *given], SETTINGS, silent=["out"])
     while not (children := psutil.Process(process.pid).children(recursive=True)):
         assert process.poll() is None
         time.sleep(0.005)
@@ -304,12 +291,8 @@ def test_a_folder_with_other_results(trained: Path, runs: list[Path], target: Pa
     assert line == f"--out {trained}: was made with other runs; give the same again, or another folder"
 
 
-def _full(size: int) -> Callable[[], None]:
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-
 def test_a_full_disk_while_the_plan_is_written(runs: list[Path], target: Path, tmp_path: Path) -> None:
-    done = trainlm(runs[0], "--target", target, "--out", tmp_path / "out", *SMALL, preexec_fn=_full(20_000))
+    done = trainlm(runs[0], "--target", target, "--out", tmp_path / "out", *SMALL, limits={"RLIMIT_FSIZE": 20_000})
     assert re.search(r"^.*/\.out\.\d+\.tmp/targets\.known: .*\(File too large\)$", error_of(done))
     assert not (tmp_path / "out").exists()
 
@@ -321,8 +304,8 @@ def test_a_full_disk_amid_a_training(runs: list[Path], target: Path, tmp_path: P
     plan = json.loads((out / files.PLAN).read_text())
     (out / files.PLAN).write_text(json.dumps({**plan, "training": {**plan["training"], "checkpoint_seconds": 0}}))
     (out / "target-0.bin").chmod(0o444)
-    command = [sys.executable, "-m", "crawl4llm.tools.trainlm.trainer", str(out), "--device", "cpu"]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, preexec_fn=_full(100))
+    trainer = ("-m", "crawl4llm.tools.trainlm.trainer", out, "--device", "cpu")
+    done = python(*trainer, env={"JAX_ENABLE_COMPILATION_CACHE": "0"}, limits={"RLIMIT_FSIZE": 100})
     assert done.returncode == 1
     assert re.search(r"^error: .*File too large$", done.stderr, re.MULTILINE), done.stderr
     assert "Traceback" not in done.stderr

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT
+from crawl_helpers import begin_python
 from driven_crawl import Driven, JobCrawl, scored
 
 from crawl4llm.base.errors import InputError
@@ -79,8 +77,7 @@ def test_several_processes_may_block_at_once(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from crawl4llm.crawl.control import set_blocked\n"
         f"for n in range(20): set_blocked(Path({str(tmp_path)!r}), f'{{sys.argv[1]}}{{n}}.example', blocked=True)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    processes = [subprocess.Popen([sys.executable, "-c", code, name], env=environment) for name in "xy"]
+    processes = [begin_python("-c", code, name, silent=["out", "err"]) for name in "xy"]
     assert [process.wait(timeout=600) for process in processes] == [0, 0]
     control = read_control(tmp_path)
     assert len(control.blocked) == 40

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from crawl_helpers import PROJECT, Limits, Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from scrapy_server import Process
 
 PAUSED = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
@@ -30,19 +29,9 @@ def files(output: Path) -> dict[str, bytes]:
 
 
 def start(
-    web: Web, output: Path, job: Path, preexec_fn: Callable[[], None] | None = None, **settings: object
+    web: Web, output: Path, job: Path, limits: Limits | None = None, **settings: object
 ) -> Process | subprocess.Popen[str]:
-    if preexec_fn is None:
-        return begin(crawl_args(web, output, **settings, JOBDIR=job))
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *crawl_args(web, output, **settings, JOBDIR=job)],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        preexec_fn=preexec_fn,  # noqa: PLW1509 - there are no threads here
-    )
+    return begin(crawl_args(web, output, **settings, JOBDIR=job), limits=limits)
 
 
 def finish(web: Web, output: Path, job: Path, **settings: object) -> str:
@@ -75,12 +64,14 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
 @pytest.mark.parametrize(
     ("lives", "settings"),
     [
-        pytest.param(10, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
+        pytest.param(4, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
+    """A few kills of processes; tests/crawl/test_power_cut.py takes each step of a commit, and benchmarks.stopping many
+    random moments."""
     settings = {**SMALL, **settings}
     assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
     draw = random.Random(lives)
@@ -375,7 +366,7 @@ def test_a_full_disk_loses_nothing(demo_web: Web, tmp_path: Path) -> None:
     assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
     output, job = tmp_path / "run", tmp_path / "job"
     for limit in (40_000, 90_000, 150_000):
-        process = start(demo_web, output, job, preexec_fn=limit_file_size(limit), **settings)
+        process = start(demo_web, output, job, limits={"RLIMIT_FSIZE": limit}, **settings)
         _, err = process.communicate(timeout=600)
         assert process.returncode == 1, err
         assert "Traceback" not in err, err
@@ -424,11 +415,3 @@ def test_a_limit_on_address_space(original: Path, demo_web: Web, tmp_path: Path)
     )
     assert result.returncode == 0, result.stderr
     assert files(output) == files(original / "run")
-
-
-def limit_file_size(size: int) -> Callable[[], None]:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    return limit

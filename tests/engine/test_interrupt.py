@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-from crawl_helpers import PROJECT, Web, begin, crawl_args, crawl_log
+from crawl_helpers import Web, begin, crawl_args, crawl_log, scrapy
 from scrapy_server import Process
 
 from crawl4llm.warc import cdxj
@@ -89,20 +87,8 @@ def test_kill_leaves_no_worker_behind(demo_web: Web, tmp_path: Path) -> None:
 
 def test_full_disk_stops_the_crawl_and_loses_nothing(demo_web: Web, tmp_path: Path) -> None:
     """A limit on file size stands in for the disk: writes fail just so, in the middle of a record."""
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-
-    result = subprocess.run(
-        [sys.executable, "-m", "scrapy", *crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=1000)],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-        timeout=600,
-        check=False,
-    )
+    args = crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=1000)
+    result = scrapy(*args, limits={"RLIMIT_FSIZE": 150_000})
 
     assert result.returncode == 1, result.stderr
     assert "Traceback" not in result.stderr

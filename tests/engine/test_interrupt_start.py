@@ -164,18 +164,19 @@ execute(["scrapy", *sys.argv[1:]])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("module", "command"),
+    ("module", "command", "number"),
     [
-        ("crawl4llm.commands.archive", "crawl"),
-        ("crawl4llm.commands.trainscorer", "crawl"),
-        ("crawl4llm.options", "crawl"),
-        ("crawl4llm.engine.run", "crawl"),
-        ("crawl4llm.crawl.algorithm", "crawl"),
-        ("crawl4llm.commands.archive", "evaluate"),
-        ("crawl4llm.tools._storage_view", "evaluate"),
-        ("matplotlib", "evaluate"),
+        ("crawl4llm.commands.archive", "crawl", signal.SIGINT),
+        ("crawl4llm.commands.archive", "crawl", signal.SIGTERM),
+        ("crawl4llm.commands.trainscorer", "crawl", signal.SIGTERM),
+        ("crawl4llm.options", "crawl", signal.SIGINT),
+        ("crawl4llm.engine.run", "crawl", signal.SIGTERM),
+        ("crawl4llm.crawl.algorithm", "crawl", signal.SIGINT),
+        ("crawl4llm.commands.archive", "evaluate", signal.SIGTERM),
+        ("crawl4llm.tools._storage_view", "evaluate", signal.SIGINT),
+        ("matplotlib", "evaluate", signal.SIGTERM),
+        ("matplotlib", "evaluate", signal.SIGINT),
     ],
 )
 def test_while_modules_are_imported(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, stats
+from crawl_helpers import Web, crawl, crawl_log, python, stats
 from fastwarc.warc import ArchiveIterator
 
 from crawl4llm.warc import cdxj
@@ -71,10 +69,7 @@ def test_every_file_begins_with_warcinfo_and_all_records_verify(run: tuple[Web, 
 
 def test_warcio_finds_no_fault(run: tuple[Web, Path]) -> None:
     files = sorted((run[1] / "warc").glob("*.warc.gz"))
-    checked = subprocess.run(
-        [sys.executable, "-m", "warcio.cli", "check", *map(str, files)], capture_output=True, text=True, check=False
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    python("-m", "warcio.cli", "check", *files, check=True)
 
 
 def test_without_archive_only_the_logs_are_written(demo_web: Web, tmp_path: Path) -> None:

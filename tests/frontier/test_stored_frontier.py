@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import signal
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from crawl_helpers import python
 from frontier_contract import KINDS, Opened, entry, keys_of, owner
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, put_files
 
@@ -177,12 +175,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_killed_it_has_its_last_commit_and_every_hold(tmp_path: Path) -> None:
     path = tmp_path / "store.mdb"
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        check=False,
-    )
+    killed = python("-c", KILLED, path)
     assert killed.returncode == -signal.SIGKILL
     with closing(Store(path)) as store:
         frontier = open_frontier(store, by_owners=True)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
+from crawl_helpers import python
 from fastwarc.warc import ArchiveIterator
 
 from crawl4llm.base.pages import Capture, PageRecord
@@ -105,9 +106,7 @@ def warcbench_check(file: Path) -> None:
 
 def warcio_check(files: Iterable[Path]) -> None:
     """Fail unless ``warcio check`` accepts the files."""
-    command = [sys.executable, "-m", "warcio.cli", "check", "-v", *map(str, files)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = python("-m", "warcio.cli", "check", "-v", *files, check=True)
     assert "digest pass" in result.stdout
 
 

@@ -29,25 +29,51 @@ TIMEOUT = 900
 """Seconds that a command may take: it takes a few, or hangs, or the machine is busy."""
 
 
-def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+Limits = Mapping[str, int]
+"""Limits of a process by names of ``resource``, such as ``RLIMIT_FSIZE``: a disk that fills up."""
+
+
+def scrapy(
+    *args: str, env: Mapping[str, str] | None = None, cwd: Path = PROJECT, limits: Limits | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a scrapy command in the project; ``PYTHONPATH`` in ``env`` comes before the project's own.
 
     It is forked from a process that has all imported, unless something is asked for that Python settles when it starts.
     """
-    given = env or {}
-    cwd, whole = kwargs.pop("cwd", PROJECT), _environment(given)
-    if not kwargs and _may_be_forked(given):
-        return scrapy_server.run(args, cwd, whole, TIMEOUT)
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *args],
-        cwd=cwd,
-        env=whole,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        **kwargs,
-    )
+    return python("-m", "scrapy", *args, env=env, cwd=cwd, limits=limits)
+
+
+def python(
+    *program: object,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = PROJECT,
+    limits: Limits | None = None,
+    check: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m MODULE`` or ``python -c CODE`` with arguments, forked as :func:`scrapy` is; ``check``: it is to
+    end well."""
+    whole, (option, name, *args) = _environment(env or {}), map(str, program)
+    if _may_be_forked(env or {}):
+        done = scrapy_server.run(args, cwd, whole, TIMEOUT, program=(option, name), limits=limits)
+    else:
+        assert not limits
+        command = [sys.executable, option, name, *args]
+        done = subprocess.run(command, cwd=cwd, env=whole, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def begin_python(
+    *program: object,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = PROJECT,
+    silent: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> Process:
+    """Start ``python -m MODULE`` or ``python -c CODE`` as a shell does, in a process group of its own, forked."""
+    whole, (option, name, *args) = _environment(env or {}), map(str, program)
+    files = dict.fromkeys(silent, os.devnull)
+    return Process(args, cwd, whole, program=(option, name), files=files, session=True, limits=limits)
 
 
 def begin(
@@ -57,12 +83,13 @@ def begin(
     cwd: Path = PROJECT,
     silent: Sequence[str] = (),
     is_forked: bool = True,
+    limits: Limits | None = None,
 ) -> Process | subprocess.Popen[str]:
     """Start a scrapy command as a shell does, in a process group of its own; of ``out`` and ``err``, what is silent is
     thrown away. A test of its memory, or of how it starts, has it not forked: a fork has what others import too."""
     whole = _environment(env or {})
     if is_forked and _may_be_forked(env or {}):
-        return Process(args, cwd, whole, files=dict.fromkeys(silent, os.devnull), session=True)
+        return Process(args, cwd, whole, files=dict.fromkeys(silent, os.devnull), session=True, limits=limits)
     out, err = (subprocess.DEVNULL if name in silent else subprocess.PIPE for name in ("out", "err"))
     command = [sys.executable, "-m", "scrapy", *args]
     return subprocess.Popen(command, cwd=cwd, stdout=out, stderr=err, text=True, env=whole, start_new_session=True)
@@ -79,7 +106,8 @@ def _may_be_forked(given: Mapping[str, str]) -> bool:
     name of one that may be imported already."""
     folders = [Path(path) for path in given.get("PYTHONPATH", "").split(os.pathsep) if path]
     names = {file.stem for folder in folders for file in folder.glob("*") if file.suffix in ("", ".py")}
-    return not any(name.startswith("PYTHON") and name != "PYTHONPATH" for name in given) and not any(
+    heeded = ("PYTHONPATH", "PYTHONUNBUFFERED")
+    return not any(name.startswith("PYTHON") and name not in heeded for name in given) and not any(
         name in ("sitecustomize", "usercustomize") or (name.isidentifier() and find_spec(name)) for name in names
     )
 

@@ -1,8 +1,9 @@
-"""A process in which everything is imported, and from which the tests' scrapy commands are forked.
+"""A process in which everything is imported, and from which the tests' commands and scripts are forked.
 
 A command takes a second to start, nearly all of it imports. One that is forked is a process of its own too: it runs
-``python -m scrapy`` with its own arguments, environment, folder and output, and ends as that does. It shares with the
-others of a test run what is settled when Python starts: the hash seed and Python's own options.
+``python -m scrapy``, another module, or ``python -c CODE``, with its own arguments, environment, folder and output, and
+ends as that does. It shares with the others of a test run what is settled when Python starts: the hash seed and
+Python's own options.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gc
 import json
 import os
 import pkgutil
+import resource
 import runpy
 import selectors
 import signal
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
@@ -38,6 +41,7 @@ PACKAGES = ("crawl4llm", "simulate", "scrapy.commands")
 WITHOUT = ("crawl4llm.__main__", "crawl4llm.tools.trainlm.trainer")
 """A program, and what only it imports."""
 REACTOR = "twisted.internet.reactor"
+SCRAPY = ("-m", "scrapy")
 _servers: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -122,8 +126,17 @@ def become(request: Mapping[str, Any]) -> None:
         os.dup2(opened, number)
         os.close(opened)
     sys.path[0:1] = [request["cwd"], *request["env"].get("PYTHONPATH", "").split(os.pathsep)]
-    sys.argv = ["scrapy", *request["args"]]
-    runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+    if request["env"].get("PYTHONUNBUFFERED"):
+        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+    for name, limit in request["limits"].items():
+        resource.setrlimit(getattr(resource, name), (limit, resource.RLIM_INFINITY))
+    option, program = request["program"]
+    sys.argv = [option, *request["args"]]
+    if option == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main = types.ModuleType("__main__")
+        exec(compile(program, "<string>", "exec"), vars(main))
 
 
 def _server() -> subprocess.Popen[bytes]:
@@ -149,7 +162,8 @@ _asking = threading.Lock()
 
 class Process:
     """A command that runs, with what tests use of ``subprocess.Popen``; its output is text, and goes to pipes but for
-    ``out`` and ``err`` for which a file is given."""
+    ``out`` and ``err`` for which a file is given. ``program``: ``-m`` and a module, or ``-c`` and code. ``limits``: by
+    names of ``resource``, such as ``RLIMIT_FSIZE``."""
 
     def __init__(
         self,
@@ -157,10 +171,12 @@ class Process:
         cwd: Path,
         env: Mapping[str, str],
         *,
+        program: tuple[str, str] = SCRAPY,
         files: Mapping[str, str] | None = None,
         session: bool = False,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
-        self.args = ["scrapy", *args]
+        self.args = [*program, *args]
         self.returncode: int | None = None
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
@@ -176,6 +192,7 @@ class Process:
                 os.set_blocking(ends[name], True)
                 opened.callback(os.close, ends[name])
             asked = {"args": list(args), "cwd": str(cwd.resolve()), "env": {**env}, "session": session}
+            asked |= {"program": program, "limits": {**(limits or {})}}
             line = memoryview(json.dumps({**asked, **paths, **(files or {})}).encode() + b"\n")
             while line:
                 line = line[server.stdin.write(line) :]
@@ -251,13 +268,20 @@ class Process:
         self.wait()
 
 
-def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
-    """What ``subprocess.run`` gives of ``python -m scrapy``, its output captured as text."""
+def run(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """What ``subprocess.run`` gives of a command, its output captured as text; ``options`` are those of Process."""
+    if options.get("limits"):  # of files, too: it writes to pipes
+        process = Process(args, cwd, env, **options)
+        out, err = process.communicate(timeout)
+        assert process.returncode is not None
+        return subprocess.CompletedProcess(list(args), process.returncode, out, err)
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder) / name for name in ("out", "err")}
         for path in paths.values():
             path.touch()
-        process = Process(args, cwd, env, files={name: str(path) for name, path in paths.items()})
+        process = Process(args, cwd, env, files={name: str(path) for name, path in paths.items()}, **options)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:

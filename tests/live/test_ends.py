@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from addon_site import Answer
-from crawl_helpers import PROJECT, crawl_log, scrapy, stats
+from crawl_helpers import begin_python, crawl_log, scrapy, stats
 from live_helpers import crawl_live, start_live, text_page
 from owner_sites import OwnerSite, serve_owners
+from scrapy_server import Process
 
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DELAY_FACTOR": 0, "DOWNLOAD_DELAY": 0.1}
 FAST = {**CONTINUOUS, "CRAWL_WAIT": 1.5, "RETRY_WAITS": "0.2,0.2,0.2"}
@@ -137,10 +136,9 @@ def test_a_disk_that_is_nearly_full_stops_the_crawl(tmp_path: Path) -> None:
 
 
 @contextmanager
-def web_of_its_own(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+def web_of_its_own(folder: Path, *more: str) -> Iterator[Process]:
     """A local web in a process that can be stopped."""
-    args = [sys.executable, "-m", "tests.testweb", "--folder", str(folder), *more]
-    with subprocess.Popen(args, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+    with begin_python("-m", "tests.testweb", "--folder", folder, *more, silent=["err"]) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:

@@ -9,8 +9,6 @@ import os
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import time
 import tracemalloc
 import zlib
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawl_helpers import begin_python
 
 from crawl4llm.base.urls import site_of
 from crawl4llm.live.robots import RobotsUnknown
@@ -275,7 +274,7 @@ def test_it_is_whole_after_a_kill(tmp_path: Path) -> None:
         f"    store.put(f'http://{{number}}.example', {time.time()}, {FILE!r})\n"
         "    print(number, flush=True)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    process = begin_python("-c", code, tmp_path, silent=["err"])
     assert process.stdout is not None
     while (last := int(process.stdout.readline())) < 500:
         pass

@@ -6,8 +6,6 @@ import gzip
 import http.client
 import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice, product
@@ -15,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from crawl_helpers import PROJECT, crawl_log
+from crawl_helpers import begin_python, crawl_log, python
 from live_helpers import crawl_live, text_page
 
 from crawl4llm.base.html_tree import HtmlTree, html_links
@@ -266,7 +264,7 @@ def test_mazes_have_no_end_and_honest_pages_lead_into_them() -> None:
 
 
 def test_by_hand(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.testweb"]
+    command = ("-m", "tests.testweb")
     args = [
         "--folder",
         str(tmp_path),
@@ -278,7 +276,7 @@ def test_by_hand(tmp_path: Path) -> None:
         "--misbehave",
         "odd.test=loop",
     ]
-    with subprocess.Popen([*command, *args], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+    with begin_python(*command, *args, silent=["err"]) as process:
         assert process.stdout is not None
         said = process.stdout.readline()
         assert said.startswith(f"{10 + len(EXAMPLES) + 1} hosts at port ")
@@ -287,12 +285,8 @@ def test_by_hand(tmp_path: Path) -> None:
         connection.request("GET", "/", headers={"Host": "odd.test"})
         assert connection.getresponse().status == 302
         process.terminate()
-    summed = subprocess.run(
-        [*command, "--sum-up", str(tmp_path / "access.jsonl")], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
+    summed = python(*command, "--sum-up", tmp_path / "access.jsonl", check=True)
     assert summed.stdout == "1 requests: 1 302\n"
-    wrong = subprocess.run(
-        [*command, "--misbehave", "a.test=odd"], cwd=PROJECT, capture_output=True, text=True, check=False
-    )
+    wrong = python(*command, "--misbehave", "a.test=odd")
     assert wrong.returncode == 1
     assert wrong.stderr.startswith("odd is not known; known are: bomb, ")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from addon_site import serve
 from continuous_cluster import begin, storage_at
-from crawl_helpers import PROJECT
+from crawl_helpers import PROJECT, python
 from live_helpers import live_args, text_page, wait_for
 from tls_helpers import make_certificate, serve_tls
 from twisted.protocols import tls
@@ -61,7 +59,7 @@ def test_twisted_has_the_names(owner: type, name: str) -> None:
 
 def test_scrapys_handler_has_its_pool() -> None:
     """In a process of its own, as a handler needs a reactor."""
-    result = subprocess.run([sys.executable, "-c", _HANDLER], capture_output=True, text=True, check=False)
+    result = python("-c", _HANDLER)
     assert result.returncode == 0, (
         f"Scrapy moved HTTP11DownloadHandler._pool, on which crawl4llm/live/wire.py leans: {result.stderr}"
     )

@@ -6,8 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 import worker_tasks
+from crawl_helpers import begin_python
 from worker_tasks import GOOD, RATER
 
 from crawl4llm.scoring.rating import PageRater, Rating, Task
@@ -117,7 +116,7 @@ def test_both_processes_work(new_workers: NewWorkers) -> None:
     ],
 )
 def test_a_page_that_misbehaves_is_lost_alone(new_workers: NewWorkers, key: str, reason: str) -> None:
-    workers = new_workers(1, time_limit=1.0)
+    workers = new_workers(1, time_limit=1.0 if reason == "timeout" else 60.0)
     assert rate(workers, ["page1", key, "zebra"]) == [Rating(5.0), Rating(None, reason), Rating(5.0)]
     assert rate(workers, GOOD) == good(GOOD)
 
@@ -285,10 +284,7 @@ asyncio.run(asyncio.sleep(3600))
 
 @pytest.mark.parametrize("key", ["page1", "sleep", "loop"], ids=["idle", "sleeping", "in a loop without end"])
 def test_workers_end_with_their_crawler(key: str) -> None:
-    path = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
-    with subprocess.Popen(
-        [sys.executable, "-c", CRAWLER, key], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-    ) as crawler:
+    with begin_python("-c", CRAWLER, key, silent=["err"]) as crawler:
         assert crawler.stdout is not None
         workers = [psutil.Process(int(pid)) for pid in crawler.stdout.readline().split()]
         try:

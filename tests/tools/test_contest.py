@@ -8,17 +8,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, TIMEOUT, Web, crawl, error_of, scrapy
+from crawl_helpers import PROJECT, TIMEOUT, Web, begin, crawl, error_of, scrapy
 from demo_helpers import digests
 from evaluation_helpers import table
 from scipy.stats import spearmanr
+from scrapy_server import Process
 
 from crawl4llm.tools._learnt import Learnt, Point, Results, results_json
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
@@ -274,14 +274,8 @@ def test_goes_on_where_it_was_stopped(place: Path, held: Path, track: Path, tmp_
     wait.touch()
     policies = ["--policies", f"breadth_first,{waits}"]
     for stop, status in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", "evaluate", "--contest", one_web, "--out", out, *policies],
-            cwd=place,
-            env={**os.environ, **ENV, "WAIT": str(wait), "PYTHONPATH": str(PROJECT)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        args = ["evaluate", "--contest", str(one_web), "--out", str(out), *policies]
+        process = begin(args, {**ENV, "WAIT": str(wait)}, cwd=place, silent=["out"])
         _until(lambda process=process: len(list(out.glob("crawls/*.json"))) == SETS and _children(process))
         children = _children(process)
         process.send_signal(stop)
@@ -299,7 +293,7 @@ def test_goes_on_where_it_was_stopped(place: Path, held: Path, track: Path, tmp_
     assert (tmp_path / "other/contest.json").read_bytes() == (out / "contest.json").read_bytes()
 
 
-def _children(process: subprocess.Popen[str]) -> list[int]:
+def _children(process: Process | subprocess.Popen[str]) -> list[int]:
     listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return list(map(int, listed.split()))
 

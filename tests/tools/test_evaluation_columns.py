@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from crawl_helpers import PROJECT
+from crawl_helpers import python
 from hypothesis import given, settings, strategies as st
 from scipy.stats import spearmanr
 
@@ -139,14 +137,12 @@ def test_ctrl_c_ends_a_query(here: Path) -> None:
 def test_a_disk_that_is_full(here: Path) -> None:
     """Here a file may have 8 kB; then there is no folder."""
     script = """
-import numpy as np, resource, signal
+import numpy as np
 from crawl4llm.tools.evaluate.columns import stored
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 print(len(stored([(np.zeros(500),)] * 2, np.float64)[0]))
 stored([(np.zeros(500),)] * 3, np.float64)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=PROJECT)
+    done = python("-c", script, limits={"RLIMIT_FSIZE": 8192})
     assert done.stdout == "1000\n"
     assert "InputError: TMPDIR: the facts of documents cannot be written (File too large)" in done.stderr
     tempfile.tempdir = str(here / "gone")  # until the fixture ends

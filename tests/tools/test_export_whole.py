@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 import signal
 import time
@@ -201,13 +200,9 @@ def test_a_source_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_lost(run: Path, tmp_path: Path) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, resource.RLIM_INFINITY))
-
     out = tmp_path / "out"
     args = ["export", str(run), "--out", str(out), "--format", "jsonl", "--shard-documents", "199"]
-    result = scrapy(*args, "-s", "SCORING_WORKERS=0", preexec_fn=limit)
+    result = scrapy(*args, "-s", "SCORING_WORKERS=0", limits={"RLIMIT_FSIZE": 90_000})
     assert error_of(result) == f"{out / 'documents' / '00000.jsonl'} cannot be written: File too large"
     assert not any((out / "documents").iterdir())
     run_export(out, run, format="jsonl", shard_documents=199, settings={"TEXT_EXTRACTOR": "trafilatura"})

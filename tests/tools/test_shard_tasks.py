@@ -6,15 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 from clueweb22_helpers import key_of, member, text_record, write_file
-from crawl_helpers import PROJECT, Web, crawl, error_of, scrapy
+from crawl_helpers import PROJECT, Web, begin, crawl, error_of, scrapy
 from demo_helpers import digests
 from export_helpers import html_of
 from fake_slurm import fake_slurm
@@ -115,15 +113,8 @@ def test_indexes_and_checks(command: str, project: Path, tmp_path: Path) -> None
 def test_stopped(command: str, number: signal.Signals, project: Path, tmp_path: Path) -> None:
     """Ctrl-C, which all processes get, and SIGTERM, which the command alone gets: a line, and no process is left."""
     here = copied(project, tmp_path / "here")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *command.split(), "--tasks", "2", "-s", "SCORER=length"],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    args = [*command.split(), "--tasks", "2", "-s", "SCORER=length"]
+    process = begin(args, cwd=here, silent=["out"])
     while len(tasks := psutil.Process(process.pid).children(recursive=True)) < 2:
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)

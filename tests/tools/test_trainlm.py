@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +31,7 @@ from crawl4llm.tools.trainlm.trainer import files
 if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
     pytest.skip("needs the extra trainlm", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("jax_cache")
 SMALLEST = SIZES["50k"]
 TRAINER = ["-m", "crawl4llm.tools.trainlm.trainer"]
 RIVERS = "river bank flows water under stone bridge slowly toward harbour where boats wait".split()
@@ -129,24 +129,40 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(two_runs: Pat
     assert len(set(measured.values())) == len(measured)
 
 
+KILLED = """
+import os, signal, sys
+from crawl4llm.tools.trainlm.trainer.__main__ import main
+os.environ["JAX_PLATFORMS"] = "cpu"
+from crawl4llm.tools.trainlm.trainer import training
+
+save = training.Trainer._save
+
+def saved(*given):
+    save(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+training.Trainer._save = saved
+main()
+"""
+
+
 @pytest.mark.slow
 def test_killed_amid_a_training_it_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """After its first checkpoint, and then after the next one."""
     folder, whole = tmp_path / "killed", tmp_path / "whole"
-    plan = made(folder, [arm("rivers", texts(RIVERS, 10_000))], tokens=400_000, seeds=1)
-    plan["training"]["checkpoint_seconds"] = 0
+    plan = made(folder, [arm("rivers", texts(RIVERS, 1_500))], tokens=40_000, seeds=1)
+    plan["training"] |= {"checkpoint_seconds": 0, "batch": 4}
     (folder / files.PLAN).write_text(json.dumps(plan))
     shutil.copytree(folder, whole)
     (job,) = plan["jobs"]
-    checkpoint = folder / files.CHECKPOINTS / f"{job['name']}.npz"
-    process = subprocess.Popen([sys.executable, *TRAINER, str(folder), "--device", "cpu"], cwd=PROJECT)
-    deadline = time.monotonic() + 600
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not results(folder)
-    with np.load(checkpoint) as kept:
-        assert 0 < int(kept["step"]) < 400_000 // (16 * 64)
+    checkpoint, steps = folder / files.CHECKPOINTS / f"{job['name']}.npz", [0]
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, folder, "--device", "cpu"], cwd=PROJECT, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert not results(folder)
+        with np.load(checkpoint) as kept:
+            steps.append(int(kept["step"]))
+        assert steps[-2] < steps[-1] < 40_000 // (4 * 64)
     assert train(folder).returncode == 0
     assert train(whole).returncode == 0
     assert results(folder) == results(whole)

@@ -187,9 +187,8 @@ def test_a_small_web_is_built_and_crawled(tmp_path: Path, shared: Callable[[str]
     assert [kept[name] for name in CRAWLERS[2:]] == [rows[name] for name in CRAWLERS[2:]]
     told["notes"] = ["composition: of another web"]
     (tmp_path / "before.json").write_text(json.dumps(told))
-    again = subprocess.run(
-        [*command, f"--before={tmp_path / 'before.json'}"], cwd=PROJECT, capture_output=True, text=True, check=False
-    )
+    told_again = [*command, "--report", f"--before={tmp_path / 'before.json'}"]
+    again = subprocess.run(told_again, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "are of another composition" in again.stderr
     assert "Traceback" not in again.stderr
