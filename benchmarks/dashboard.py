@@ -173,7 +173,9 @@ def main() -> None:
 
 def in_pairs(rounds: int, pages: int, result: Result) -> None:
     """Crawl with series and dashboard, and without, in turn."""
-    plain, watched, shares = [], [], []
+    plain: list[float] = []
+    watched: list[float] = []
+    shares: list[float] = []
     with tempfile.TemporaryDirectory() as made:
         web = ensure_demo(Path(made), pages=pages, hosts=pages // 40, seed=0, progress=False)
         for number in range(rounds):
@@ -184,7 +186,10 @@ def in_pairs(rounds: int, pages: int, result: Result) -> None:
                 if is_watched:
                     shares.append(share)
     of_plain = statistics.median(one / other for one, other in zip(watched, plain, strict=True))
-    rows = [["plain", statistics.median(plain), 1], ["series and dashboard", statistics.median(watched), of_plain]]
+    rows: list[list[str | float | None]] = [
+        ["plain", statistics.median(plain), 1],
+        ["series and dashboard", statistics.median(watched), of_plain],
+    ]
     result.data = [*result.data, f"crawls of {pages:,} demo pages, medians of {rounds}"]
     result.tables.append(Table("Crawls", ["", "CPU s", "of plain"], rows))
     result.figures.append(Figure("CPU of the dashboard / crawl", statistics.median(shares), MOST_CPU))

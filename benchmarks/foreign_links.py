@@ -113,11 +113,10 @@ def main() -> int:
     args = parser.parse_args()
     without, beside = (measure(links, args.delay, args.seconds) for links in (0, args.links))
     early = [one for requests in (without, beside) for one in politeness(requests, args.delay).early]
-    rows = [["without links", len(without)], ["with links", len(beside)]]
     result = Result(
         "foreign_links",
         [f"{args.links} links to dead places of a site's owner; {args.seconds:g} s at a delay of {args.delay:g} s"],
-        [Table("To the site", ["", "requests"], rows)],
+        [Table("To the site", ["", "requests"], [["without links", len(without)], ["with links", len(beside)]])],
         [
             Figure("requests with links / without", len(beside) / len(without), SHARE, least=True),
             Figure("early requests", len(early), 0),
