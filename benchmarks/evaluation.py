@@ -96,7 +96,9 @@ def main() -> None:
         runs["one pass of fastText"].append(in_new_process(fasttext_pass))
         runs["scoring"].append(in_new_process(scoring, args.processes))
     baseline, ours = (Seconds(*map(statistics.median, zip(*taken, strict=True))) for taken in runs.values())
-    rows = [[name, *seconds] for name, seconds in zip(runs, (baseline, ours), strict=True)]
+    rows: list[list[str | float | None]] = [
+        [name, *seconds] for name, seconds in zip(runs, (baseline, ours), strict=True)
+    ]
     result = Result(
         "evaluation",
         [f"{len(ClueWeb22Corpus(CORPUS)):,} pages, {args.processes} scoring processes, medians of {args.rounds}"],
