@@ -148,10 +148,11 @@ def replay(driver: Any, base: str, run: Path, most: int) -> Counter[str]:
     found: Counter[str] = Counter()
     collection = opened(driver)
     everything = list(cdxj.read(run / "warc/index.cdxj", redirects=True))
-    entries = [entry for entry in everything if entry.status or entry.mime != "text/plain"]
+    answers = [entry for entry in everything if entry.status or entry.mime != "text/plain"]
+    entries = [entry for entry in answers if entry.id or str(entry.status).startswith("3")]
     pages = [entry for entry in entries if entry.id]
-    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects", end="; ")
-    print(f"{len(everything) - len(entries)} texts without a page, which are not replayed")
+    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects", end="; not replayed: ")
+    print(f"{len(everything) - len(answers)} texts without a page, {len(answers) - len(entries)} policy files")
     for entry in entries[:: max(1, len(entries) // most)]:
         form = "id_" if entry.id else "mp_"  # as it was archived, or with links that lead to the archive
         url = f"{base}/w/{collection}/{entry.timestamp}{form}/{entry.url}"
