@@ -1,10 +1,11 @@
 """How a tree that ``scrapy corpus build`` made of ../shared/corpora/real-web agrees with ../shared/clueweb22-real.
 
-    python -m benchmarks.building [--tree DIR] [--jobs N]
+    python -m benchmarks.building [--tree DIR] [--jobs N] [--out FOLDER]
 
-Builds the tree first where DIR has none: some 6 minutes of processor time, nearly all of it trafilatura. Pages are
-found under their canonical links too, as in the reference. Prints what the build took, the shares of pages, matched by
-URL, with the same text and with the same link targets, and for those that differ, what differs.
+Builds the tree first if DIR has none: some 6 minutes of processor time, nearly all of it trafilatura. Pages are found
+under their canonical links too, as in the reference; a second tree, for its link targets only, does without. Tells what
+the build took, the shares of pages, matched by URL, with the same text and with the same link targets, and for those
+that differ, what differs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.results import Result, Table, add_output, publish
 from simulate.build.chunks import BuildOptions
 from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -64,50 +66,59 @@ def _difference_of_texts(ours: str, theirs: str) -> str:
     return "text: differs in blanks only" if ours.split() == theirs.split() else "text: differs"
 
 
-def build(tree: Path, jobs: int) -> None:
-    """Build the tree and print what it took."""
-    options = BuildOptions("trafilatura", False, "2022-08-01T00:00:00Z", time_limit=30.0)
+def build(tree: Path, jobs: int, *, extractor: str, canonical_links: bool) -> Table:
+    """Build a tree and return what it took."""
+    options = BuildOptions(extractor, False, "2022-08-01T00:00:00Z", time_limit=30.0)
     with tempfile.TemporaryDirectory() as index:
-        source = WarcCorpus(SOURCE, Path(index), IndexOptions(canonical_links=True))
+        source = WarcCorpus(SOURCE, Path(index), IndexOptions(canonical_links=canonical_links))
         started = time.perf_counter()
-        summary = build_tree(source, tree, options, jobs=jobs)
+        build_tree(source, tree, options, jobs=jobs)
     wall = time.perf_counter() - started
     own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu = sum(usage.ru_utime + usage.ru_stime for usage in (own, children))
-    print(
-        f"build: {wall:.0f} s with {jobs} processes, {cpu:.0f} CPU seconds; resident at most: "
-        f"{own.ru_maxrss >> 10} MiB, and {children.ru_maxrss >> 10} MiB a process"
-    )
-    print(f"counted: {dict(summary)}")
+    columns = ["", "processes", "wall s", "CPU s", "MiB, main process", "MiB, largest other"]
+    return Table("Build", columns, [[extractor, jobs, wall, cpu, own.ru_maxrss >> 10, children.ru_maxrss >> 10]])
 
 
 def main() -> None:
-    """Print the figures."""
     parser = argparse.ArgumentParser(description="Agreement of a built tree with ../shared/clueweb22-real.")
     parser.add_argument("--tree", type=Path, help="a finished build, or where to build (default: a temporary folder)")
     parser.add_argument("--jobs", type=int, default=2)
+    add_output(parser)
     options = parser.parse_args()
+    reference, took = pages(REFERENCE), []
     with tempfile.TemporaryDirectory() as temporary:
-        tree = options.tree or Path(temporary) / "tree"
+        tree, other = options.tree or Path(temporary, "tree"), Path(temporary, "other")
         if not tree.exists():
-            build(tree, options.jobs)
-        built = pages(tree)
-    _compare(built, pages(REFERENCE))
-
-
-def _compare(built: dict[str, BuiltPage], reference: dict[str, BuiltPage]) -> None:
-    found = list(differences(built, reference))
-    shared = len(built.keys() & reference.keys())
-    print(f"pages: {len(built)} built, {len(reference)} in the reference, {shared} in both")
-    for name, tree in (("built", built), ("reference", reference)):
-        print(f"links to other pages, {name}: {sum(len(page.targets) for page in tree.values())}")
-    for part in ("text", "targets"):
-        differing = sum(what.startswith(part) for _, what in found)
-        print(f"same {part}: {1 - differing / shared:.4f} ({differing} pages differ)")
-    for what, count in Counter(what for _, what in found).most_common(10):
-        print(f"{count:6}  {what}")
+            took = [build(tree, options.jobs, extractor="trafilatura", canonical_links=True)]
+        build(other, options.jobs, extractor="resiliparse", canonical_links=False)
+        built, without = pages(tree), pages(other)
+    result, found = compare(built, without, reference)
+    result.tables += took
+    publish(result, options)
     for url, what in found[:: max(1, len(found) // _EXAMPLES)]:
         print(f"  {url}  {what}")
+
+
+def compare(
+    built: dict[str, BuiltPage], without: dict[str, BuiltPage], reference: dict[str, BuiltPage]
+) -> tuple[Result, list[tuple[str, str]]]:
+    """Return how far a tree, and one without canonical links, agree with the reference, and what differs."""
+    found = list(differences(built, reference))
+    differing = {
+        "text": sum(what.startswith("text") for _, what in found),
+        "link targets": sum(what.startswith("targets") for _, what in found),
+        "link targets without canonical links": sum(
+            without[url].targets != page.targets for url, page in reference.items() if url in without
+        ),
+    }
+    both = len(built.keys() & reference.keys())
+    links = [sum(len(page.targets) for page in tree.values()) for tree in (built, reference)]
+    data = f"{len(built):,} pages built, {len(reference):,} in ../shared/clueweb22-real, {both:,} in both"
+    same = Table("Same", ["", "share", "pages"], [[what, 1 - n / both, both - n] for what, n in differing.items()])
+    counts = Counter(what for _, what in found).most_common(10)
+    note = f"Links to other pages: {links[0]:,} in the built tree, {links[1]:,} in the reference."
+    return Result("building", [data], [same, Table("Differences", ["", "pages"], counts)], notes=[note]), found
 
 
 if __name__ == "__main__":

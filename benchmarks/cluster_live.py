@@ -2,8 +2,8 @@
 
 Workers (processes, with a Valkey server) crawl a local web together, of which one owner in ten is slow, asks for time,
 or has a Crawl-delay. Meanwhile workers are killed, paused for longer than the lease, and the server is wiped, at random
-times. Ends with status 1 where ``scrapy cluster verify`` finds something lost or there twice, where the merged archive
-is not sound, or where the access log shows that an owner was asked early, or twice at once.
+times. Ends with status 1 if ``scrapy cluster verify`` finds something lost or there twice, if the merged archive is not
+sound, or if the access log shows that an owner was asked early, or twice at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.cluster import Crawl, add_faults, bucket_if, chosen_faults
 from benchmarks.live_web import EvenPages, politeness, served, some_misbehave
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.tools.report.requests import Log
 from tests.testweb import LocalWeb, read_log
 
@@ -59,7 +60,7 @@ class LiveCrawl(Crawl):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run it; exit status 1 where something is wrong."""
+    """Run it; exit status 1 if something is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cluster_live", description=str(__doc__).split("\n\n", 2)[1]
     )
@@ -70,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--delay", type=float, default=1.0, help="seconds between two requests to an owner")
     parser.add_argument("--folder", type=Path, help="keep everything here")
     add_faults(parser)
+    add_output(parser)
     given = parser.parse_args(argv)
     given.settings = [
         f"CRAWL_MAX_PAGES={given.pages}",
@@ -101,15 +103,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         kept = Counter(f"{place.hostname}{place.path}" for place in places)
     lost = (Counter(f"{one.host}{one.path}" for one in requests) - kept).total()
     seen = politeness(requests, given.delay)
-    print(f"{given.workers} workers, {crawl.started} started: {pages:,} pages; {verified.strip()}")
-    print(f"archive: {(checked.stdout or checked.stderr).strip()}; {put}")
-    print(
-        f"{len(requests):,} requests, {len(asked) - len(set(asked)):,} pages asked for again; shortest wait "
-        f"{seen.shortest:.3f} s, {len(seen.early)} early; {lost} not on record, as workers were killed"
+    rows: list[list[str | float | None]] = [
+        ["kills", given.kills],
+        ["pauses", given.pauses],
+        ["wipes", given.wipes],
+        ["pages", pages],
+        ["requests", len(requests)],
+        ["pages asked for again", len(asked) - len(set(asked))],
+        ["requests not on record, as workers were killed", lost],
+        ["shortest wait, s", seen.shortest],
+    ]
+    unsound = (not verified.startswith("sound")) + (checked.returncode != 0)
+    result = Result(
+        "cluster_live",
+        [f"{given.owners} owners, {given.workers} workers at a time, {crawl.started} started"],
+        [Table("Crawl", ["", "number"], rows)],
+        [Figure("early requests", len(seen.early), 0), Figure("unsound storages and archives", unsound, 0)],
+        [verified.strip(), f"Archive: {(checked.stdout or checked.stderr).strip()}", f"Storage: {put}"],
     )
-    for owner in seen.early[:5]:
-        print(f"  asked early: {owner}")
-    return int(bool(seen.early) or not verified.startswith("sound") or checked.returncode != 0)
+    result.notes += [f"Asked early: {owner}" for owner in seen.early[:5]]
+    publish(result, given)
+    return 0 if result.met else 1
 
 
 def _robots(hosts: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What the dashboard takes: its first paint and memory on a long crawl, and its share of the CPU beside one that runs.
 
-    python -m benchmarks.dashboard [--lines 10m] [--rounds 3] [--pages 20000]
+    python -m benchmarks.dashboard [--lines N] [--rounds 3] [--pages 20000] [--out FOLDER]
 
 The long crawl is made up: a log of so many lines, and the series that a crawl would have written. A headless Chromium
 opens it; against that stands reading the log, line by line with ``json``, which a page without a series would have to
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.results import PROJECT
+from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publish
 from crawl4llm.base.files import PreadFile
 from crawl4llm.base.series import FIELDS, Scores, SeriesFile
 from simulate.demo.demo import DemoPaths, ensure_demo
@@ -37,6 +37,8 @@ sys.path.append(str(PROJECT / "tests/helpers"))
 SEEN = """new MutationObserver((_, it) => { if (document.querySelector('.curve')) { it.disconnect();
 requestAnimationFrame(() => { window.drawn = performance.now() }) } }).observe(document, {subtree: true,
 childList: true})"""
+MOST_PAINT, MOST_MIB, MOST_CPU = 1.0, 200, 0.02
+"""Seconds to the first paint, peak memory, and share of a running crawl's CPU."""
 WITHOUT = '{"crawl4llm.engine.series.Series": null}'
 
 
@@ -66,7 +68,7 @@ def make_crawl(run: Path, lines: int) -> None:
 
 
 def start(path: Path) -> tuple[subprocess.Popen[str], str, float]:
-    """Start a dashboard; its address, and seconds until it was printed."""
+    """Start a dashboard; return it, its address, and the seconds until that was printed."""
     began = time.monotonic()
     command = [sys.executable, "-m", "scrapy", "dashboard", str(path), "--no-browser"]
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
@@ -76,12 +78,14 @@ def start(path: Path) -> tuple[subprocess.Popen[str], str, float]:
     return process, found[0], time.monotonic() - began
 
 
-def first_paint(folder: Path, lines: int) -> None:
+def first_paint(folder: Path, lines: int, result: Result) -> None:
+    """Open a long crawl three times, and read its log."""
     import browser
 
     run = folder / "long"
     make_crawl(run, lines)
-    print(f"a log of {lines:,} lines, {(run / 'crawl.jsonl').stat().st_size / 1e9:.2f} GB", flush=True)
+    result.data = [*result.data, f"a log of {lines:,} lines, {(run / 'crawl.jsonl').stat().st_size / 1e9:.2f} GB"]
+    seen: list[list[float]] = []
     with browser.chromium(folder / "profile") as chromium:
         chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SEEN})
         for _ in range(3):
@@ -95,16 +99,16 @@ def first_paint(folder: Path, lines: int) -> None:
             assert memory is not None
             process.terminate()
             process.wait()
-            peak = int(memory[1]) / 1024
-            print(
-                f"first paint {paint / 1000:.2f} s, charts {drawn / 1000:.2f} s after the page was asked for; the "
-                f"address {seconds:.2f} s after the command; peak {peak:.0f} MiB",
-                flush=True,
-            )
+            seen.append([paint / 1000, drawn / 1000, seconds, int(memory[1]) / 1024])
     began = time.monotonic()
     with (run / "crawl.jsonl").open() as log:
-        mean = statistics.fmean(json.loads(line)["influence"] for line in log)
-    print(f"reading the log line by line: {time.monotonic() - began:.1f} s (mean influence {mean:.4f})", flush=True)
+        statistics.fmean(json.loads(line)["influence"] for line in log)
+    reading = time.monotonic() - began
+    columns = ["", "first paint, s", "charts, s", "address, s", "peak MiB"]
+    least, most = ([function(values) for values in zip(*seen, strict=True)] for function in (min, max))
+    rows = [["least", *least], ["most", *most], ["reading the log line by line", reading, None, None, None]]
+    result.tables.append(Table("A long crawl", columns, rows))
+    result.figures += [Figure("first paint", most[0], MOST_PAINT, "s"), Figure("peak memory", most[3], MOST_MIB, "MiB")]
 
 
 def cpu(process: psutil.Process) -> float:
@@ -156,29 +160,39 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=10_000_000, help="of the long crawl (%(default)s); 0: none")
     parser.add_argument("--rounds", type=int, default=3, help="pairs of crawls (%(default)s)")
     parser.add_argument("--pages", type=int, default=20_000, help="of their web (%(default)s)")
+    add_output(parser)
     args = parser.parse_args()
+    result = Result("dashboard", [])
     if args.lines:
         with tempfile.TemporaryDirectory() as folder:
-            first_paint(Path(folder), args.lines)
-    more, shares = [], []
-    made = tempfile.TemporaryDirectory()
-    web = ensure_demo(Path(made.name), pages=args.pages, hosts=args.pages // 40, seed=0, progress=False)
-    for number in range(args.rounds):
-        spent = {}
-        for watched in (number % 2 == 0, number % 2 == 1):
-            with tempfile.TemporaryDirectory() as folder:
-                spent[watched], share = crawl(Path(folder), web, watched=watched)
-            if watched:
-                shares.append(share)
-        more.append(spent[True] / spent[False] - 1)
-        print(
-            f"crawl {spent[False]:.1f} s of CPU, with series and dashboard {spent[True]:.1f} s ({more[-1]:+.1%}); "
-            f"the dashboard took {shares[-1]:.2%} of that beside it",
-            flush=True,
-        )
+            first_paint(Path(folder), args.lines, result)
     if args.rounds:
-        made.cleanup()
-        print(f"medians: crawl {statistics.median(more):+.1%}, dashboard {statistics.median(shares):.2%}")
+        in_pairs(args.rounds, args.pages, result)
+    publish(result, args)
+
+
+def in_pairs(rounds: int, pages: int, result: Result) -> None:
+    """Crawl with series and dashboard, and without, in turn."""
+    plain: list[float] = []
+    watched: list[float] = []
+    shares: list[float] = []
+    with tempfile.TemporaryDirectory() as made:
+        web = ensure_demo(Path(made), pages=pages, hosts=pages // 40, seed=0, progress=False)
+        for number in range(rounds):
+            for is_watched in (number % 2 == 0, number % 2 == 1):
+                with tempfile.TemporaryDirectory() as folder:
+                    spent, share = crawl(Path(folder), web, watched=is_watched)
+                (watched if is_watched else plain).append(spent)
+                if is_watched:
+                    shares.append(share)
+    of_plain = statistics.median(one / other for one, other in zip(watched, plain, strict=True))
+    rows: list[list[str | float | None]] = [
+        ["plain", statistics.median(plain), 1],
+        ["series and dashboard", statistics.median(watched), of_plain],
+    ]
+    result.data = [*result.data, f"crawls of {pages:,} demo pages, medians of {rounds}"]
+    result.tables.append(Table("Crawls", ["", "CPU s", "of plain"], rows))
+    result.figures.append(Figure("CPU of the dashboard / crawl", statistics.median(shares), MOST_CPU))
 
 
 if __name__ == "__main__":

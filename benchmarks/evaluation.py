@@ -1,6 +1,6 @@
 """Scoring a whole corpus for an evaluation, against one pass of fastText over its text.
 
-    python -m benchmarks.evaluation [--rounds N] [--processes N]
+    python -m benchmarks.evaluation [--rounds N] [--processes N] [--out FOLDER]
 
 Both read ../shared/clueweb22-real in fresh processes, in turn; the pass is a loop that reads a page's text and has
 fastText predict on it. Seconds are those of the work, without start-up. The project asks for a ratio of at most 1.25.
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import fasttext
 
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.processes import cores
 from crawl4llm.options import Options
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
@@ -32,6 +33,7 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CORPUS, MODEL = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"
 LABEL = "__label__hq"
+MOST = 1.25
 
 
 class Seconds(NamedTuple):
@@ -55,7 +57,7 @@ def fasttext_pass() -> Seconds:
 
 
 def scoring(processes: int) -> Seconds:
-    """What ``scrapy evaluate`` does where there is no cache."""
+    """What ``scrapy evaluate`` does if there is no cache."""
     corpus = ClueWeb22Corpus(CORPUS)
     rater = PageRater(corpus, FastTextScorer(MODEL, LABEL), None)
     options = Options(scoring_workers=processes, progress_bar="off")
@@ -85,6 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=cores(), help="scoring processes (default: one a core)")
+    add_output(parser)
     args = parser.parse_args()
     if not CORPUS.exists():
         sys.exit(f"needs {CORPUS}, which is not here")
@@ -92,16 +95,20 @@ def main() -> None:
     for _ in range(args.rounds):
         runs["one pass of fastText"].append(in_new_process(fasttext_pass))
         runs["scoring"].append(in_new_process(scoring, args.processes))
-    print(f"{len(ClueWeb22Corpus(CORPUS))} pages, {args.processes} scoring processes, medians of {args.rounds}")
-    print(f"{'':<22}{'wall s':>8}{'CPU s':>8}")
-    medians = {
-        name: Seconds(*(statistics.median(figures) for figures in zip(*taken, strict=True)))
-        for name, taken in runs.items()
-    }
-    for name, seconds in medians.items():
-        print(f"{name:<22}{seconds.wall:8.2f}{seconds.cpu:8.2f}")
-    baseline, ours = medians.values()
-    print(f"ratio: wall {ours.wall / baseline.wall:.2f}, CPU {ours.cpu / baseline.cpu:.2f} (asked for: at most 1.25)")
+    baseline, ours = (Seconds(*map(statistics.median, zip(*taken, strict=True))) for taken in runs.values())
+    rows: list[list[str | float | None]] = [
+        [name, *seconds] for name, seconds in zip(runs, (baseline, ours), strict=True)
+    ]
+    result = Result(
+        "evaluation",
+        [f"{len(ClueWeb22Corpus(CORPUS)):,} pages, {args.processes} scoring processes, medians of {args.rounds}"],
+        [Table("Whole corpus", ["", "wall s", "CPU s"], rows)],
+        [
+            Figure("wall / one pass", ours.wall / baseline.wall, MOST),
+            Figure("CPU / one pass", ours.cpu / baseline.cpu, MOST),
+        ],
+    )
+    publish(result, args)
 
 
 if __name__ == "__main__":

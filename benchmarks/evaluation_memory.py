@@ -1,6 +1,6 @@
 """Memory that an evaluation takes a document, on a web that is computed.
 
-    python -m benchmarks.evaluation_memory [DOCUMENTS ...]
+    python -m benchmarks.evaluation_memory [DOCUMENTS ...] [--out FOLDER]
 
 Each page has 15 links, of which some pages get most; scores have ties, and some pages have none. Two runs have crawled
 a hundredth of it. Scores and links are looked up before, by a process of its own; then another makes the report, but
@@ -21,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from benchmarks.results import Result, Table, add_output, publish
 from crawl4llm.base.errors import CorruptRecord, InputError
 from crawl4llm.base.pages import Corpus, Link
 from crawl4llm.options import Options
@@ -141,9 +142,11 @@ def crawl(size: int, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("documents", nargs="*", type=int, default=[10_000, 1_000_000])
+    add_output(parser)
+    args = parser.parse_args()
     base: tuple[int, Taken] | None = None
-    print(f"{'documents':>10}{'MB':>8}{'MB with files':>15}{'CPU s':>8}{'bytes a document':>18}")
-    for size in parser.parse_args().documents:
+    rows: list[list[str | float | None]] = []
+    for size in args.documents:
         with tempfile.TemporaryDirectory() as folder:
             crawl(size, Path(folder))
             for work in (look_up, report):
@@ -151,8 +154,11 @@ def main() -> None:
                     taken = pool.submit(work, size, Path(folder)).result()
         assert isinstance(taken, Taken)
         base = base or (size, taken)
-        more = (taken.anonymous - base[1].anonymous) / (size - base[0]) if size > base[0] else 0
-        print(f"{size:>10,}{taken.anonymous / 1e6:8.0f}{taken.memory / 1e6:15.0f}{taken.cpu:8.1f}{more:18.0f}")
+        more = (taken.anonymous - base[1].anonymous) / (size - base[0]) if size > base[0] else None
+        rows.append([f"{size:,}", taken.anonymous / 1e6, taken.memory / 1e6, taken.cpu, more])
+    columns = ["documents", "MB", "MB with files", "CPU s", "bytes a document"]
+    data = f"computed webs of {LINKS} links a page, two runs that have crawled a hundredth"
+    publish(Result("evaluation_memory", [data], [Table("Report", columns, rows)]), args)
 
 
 if __name__ == "__main__":

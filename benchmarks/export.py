@@ -1,6 +1,6 @@
 """``scrapy export`` of an archive whose texts are there, against reading and compressing alone: what it costs besides.
 
-    python -m benchmarks.export [--rounds N] [--formats jsonl.gz,jsonl.zst] [--pages N] [RUN]
+    python -m benchmarks.export [--rounds N] [--formats jsonl.gz,jsonl.zst] [--pages N] [--out FOLDER] [RUN]
 
 RUN is the OUTPUT_DIR of a crawl with WARC_TEXT, by default one of the demo web. Its texts, one after the other and
 again from the start, become an archive of ``--pages`` pages. What its export is held against are loops that read the
@@ -33,11 +33,11 @@ from uuid import UUID
 import fastwarc.warc
 import warcio.archiveiterator
 
+from benchmarks.results import PROJECT, Result, Table, add_output, publish
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.tools.export.formats import COMPRESSORS, Compressor
 from crawl4llm.tools.export.selecting import Wanted
 
-PROJECT = Path(__file__).resolve().parents[1]
 _CHUNK = 1 << 20
 
 
@@ -148,8 +148,8 @@ def enlarge(run: Path, large: Path, pages: int) -> None:
     (large / "texts.json").write_text(f"{size}")
 
 
-def compare(run: Path, name: str, rounds: int) -> None:
-    """Print the figures of one format."""
+def compare(run: Path, name: str, rounds: int) -> Table:
+    """Return what one format costs: seconds, and the speed relative to the loops."""
     works = {
         "loop with warcio": partial(loop, run, name=name, read=by_warcio),
         "loop with FastWARC": partial(loop, run, name=name, read=by_fastwarc),
@@ -162,15 +162,19 @@ def compare(run: Path, name: str, rounds: int) -> None:
             costs[what].append(in_new_process(work))
     documents = sum(1 for _ in (run / "crawl.jsonl").open("rb"))
     medians = {what: Cost(*map(statistics.median, zip(*seen, strict=True))) for what, seen in costs.items()}
-    size = json.loads((run / "texts.json").read_text()) / documents
-    print(
-        f"{name}: {documents:,} texts of {size:,.0f} bytes; medians of {rounds} rounds; speed relative to the loops, "
-        "by wall time and CPU"
-    )
+    loops = [medians[other] for other in ("loop with warcio", "loop with FastWARC")]
+    rows: list[list[str | float | None]] = []
     for what, cost in medians.items():
-        loops = [medians[other] for other in ("loop with warcio", "loop with FastWARC")]
-        relative = "".join(f"{alone.wall / cost.wall:8.0%}{alone.cpu / cost.cpu:6.0%}" for alone in loops)
-        print(f"  {what:20}{cost.wall:8.3f} s{cost.cpu:8.3f} CPU s{documents / cost.wall:9,.0f} texts/s{relative}")
+        relative = [value for alone in loops for value in (alone.wall / cost.wall, alone.cpu / cost.cpu)]
+        rows.append([what, *cost, documents / cost.wall, *relative])
+    columns = [
+        "",
+        "wall s",
+        "CPU s",
+        "texts/s",
+        *(f"of the speed of {loop}, {by}" for loop in ("warcio", "FastWARC") for by in ("wall", "CPU")),
+    ]
+    return Table(name, columns, rows)
 
 
 def main() -> None:
@@ -179,6 +183,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=200_000, help="of them, 100,000 are in a file of the export")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--formats", default="jsonl.gz,jsonl.zst")
+    add_output(parser)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run, large = Path(args.run or f"{folder}/run"), Path(folder) / "large"
@@ -186,8 +191,10 @@ def main() -> None:
             crawl(run)
         large.mkdir()
         enlarge(run, large, args.pages)
-        for name in args.formats.split(","):
-            compare(large, name, args.rounds)
+        tables = [compare(large, name, args.rounds) for name in args.formats.split(",")]
+        size = json.loads((large / "texts.json").read_text()) / args.pages
+    data = f"{args.pages:,} texts of {size:,.0f} bytes; medians of {args.rounds} rounds"
+    publish(Result("export", [data], tables), args)
 
 
 if __name__ == "__main__":

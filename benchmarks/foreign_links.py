@@ -1,11 +1,11 @@
 """What links of strangers to dead places of an owner cost its site: requests that reach it, with them and without.
 
-    python -m benchmarks.foreign_links [--seconds 200] [--delay 1] [--links 100]
+    python -m benchmarks.foreign_links [--seconds 200] [--delay 1] [--links 100] [--out FOLDER]
 
 A site of many pages, and a page of another owner that links to it and to 100 places of its owner at which nobody
 answers: closed ports, hosts without an address, hosts that refuse connections, and hosts that never answer a SYN. The
 settings are those of the live profile, but for the delay. Each crawl is stopped after the same time. The numbers are
-the server's; ends with status 1 where less than nine tenths reach the site, or its owner was asked early.
+the server's; ends with status 1 if less than nine tenths reach the site, or its owner was asked early.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from benchmarks.live_runs import INTERRUPTED, crawl
 from benchmarks.live_web import EvenPages, politeness, served
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from tests.testweb import Logged, read_log
 
 SHARE = 0.9
@@ -108,15 +109,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=200.0, help="of each crawl")
     parser.add_argument("--delay", type=float, default=1.0)
     parser.add_argument("--links", type=int, default=100)
+    add_output(parser)
     args = parser.parse_args()
     without, beside = (measure(links, args.delay, args.seconds) for links in (0, args.links))
     early = [one for requests in (without, beside) for one in politeness(requests, args.delay).early]
-    share = len(beside) / len(without)
-    print(
-        f"{args.seconds:g} s at a delay of {args.delay:g} s: {len(without)} requests without the links, {len(beside)} "
-        f"with {args.links} of them ({share:.0%}); {len(early)} early"
+    result = Result(
+        "foreign_links",
+        [f"{args.links} links to dead places of a site's owner; {args.seconds:g} s at a delay of {args.delay:g} s"],
+        [Table("To the site", ["", "requests"], [["without links", len(without)], ["with links", len(beside)]])],
+        [
+            Figure("requests with links / without", len(beside) / len(without), SHARE, least=True),
+            Figure("early requests", len(early), 0),
+        ],
     )
-    return 0 if share >= SHARE and not early else 1
+    publish(result, args)
+    return 0 if result.met else 1
 
 
 if __name__ == "__main__":

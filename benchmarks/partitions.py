@@ -1,6 +1,6 @@
 """What partitions cost ``link`` in continuous order: recall of the oracle, by pages crawled.
 
-    python -m benchmarks.partitions [--partitions 1 16] [--seed-sets 3] [NAME=VALUE ...]
+    python -m benchmarks.partitions [--partitions 1 16] [--seed-sets 3] [--out FOLDER] [NAME=VALUE ...]
 
 Crawls the pages of ../shared/clueweb22-real by one worker, from 100 random seeds, until half of the pages in reach are
 crawled. The oracle is the tenth of the pages with the highest influence scores; recall is the share of those in reach
@@ -19,28 +19,32 @@ from pathlib import Path
 
 from benchmarks.policies import REAL, REAL_MODEL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, open_web
+from benchmarks.results import Result, Table, add_output, publish
 
 _SHARES = (0.1, 0.25, 0.5)
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("settings", nargs="*", metavar="NAME=VALUE")
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--seed-sets", type=int, default=3)
     parser.add_argument("--policy", default="link")
+    add_output(parser)
     given = parser.parse_args()
     web = open_web("whole", REAL)
     oracle = web.oracle(RememberedScores(REAL_MODEL))
+    rows: list[list[str | float | None]] = []
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         for partitions in given.partitions:
             found = [
                 _recalls(web, oracle, Path(scratch, f"{partitions}-{number}"), partitions, number, given)
                 for number in range(given.seed_sets)
             ]
-            shown = (f"{statistics.mean(of_share):.1%}" for of_share in zip(*found, strict=True))
-            print(f"{partitions} partitions: recall at 10, 25, 50%: {', '.join(shown)}", flush=True)
-    return 0
+            rows.append([str(partitions), *map(statistics.mean, zip(*found, strict=True))])
+    data = f"the {len(set(web.keys())):,} real pages, means of {given.seed_sets} sets of {SEEDS} seeds; {given.policy}"
+    table = Table("Recall", ["partitions", *(f"{share:.0%}" for share in _SHARES)], rows)
+    publish(Result("partitions", [" ".join([data, *given.settings])], [table]), given)
 
 
 def _recalls(
@@ -77,4 +81,4 @@ def _scrapy(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

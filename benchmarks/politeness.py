@@ -1,6 +1,7 @@
 """How close a polite crawl comes to what its delays allow, and whether the servers saw anybody asked early.
 
     python -m benchmarks.politeness [--runs 1] [--pages 6000] [--pages-bound 20000] [--kills] [--only WHAT]
+                                    [--out FOLDER]
 
 Crawls of a local web with sites of equal size, of which one in twenty is slow (late answers, drips) or dead (never
 answers, refuses connections, does not resolve):
@@ -13,7 +14,7 @@ answers, refuses connections, does not resolve):
 
 Rates are the servers': of the whole crawl, and without its first tenth and last fiftieth. Whether anybody was asked
 early is told by the servers' clock, from the end of one exchange to the next request, robots.txt included. Ends with
-status 1 where a rate is below nine tenths, somebody was asked early, or something was lost.
+status 1 if a rate is below nine tenths, somebody was asked early, or something was lost.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.live_runs import INTERRUPTED, crawl, finish, verify
 from benchmarks.live_web import EvenPages, Rates, Waits, politeness, rates, served, some_misbehave
+from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.warc import cdxj
 from tests.testweb import Logged, read_log
 
@@ -65,23 +67,24 @@ def measure(owners: int, delay: float, pages: int) -> Measured:
     return Measured(rates(requests), politeness(requests, delay), spent / (spent + cost.cpu))
 
 
-def show(name: str, runs: list[Measured], bound: float) -> bool:
-    """Print the medians of some runs beside a bound in pages a second; returns whether all holds."""
+_COLUMNS = ("", "pages", "whole", "steady", "bound", "of it", "shortest wait, s", "early", "CPU of the servers")
+
+
+def told(result: Result, name: str, runs: list[Measured], bound: float) -> list[str | float | None]:
+    """Return the medians of some runs beside a bound in pages a second; adds their figures to the result."""
     whole, steady = (statistics.median(values) for values in zip(*(run.rates[2:] for run in runs), strict=True))
-    first = runs[0]
     early = [owner for run in runs for owner in run.waits.early]
-    print(
-        f"{name:<28} {first.rates.pages:>7,} {whole:>7.1f} {steady:>7.1f} {bound:>7.1f} {steady / bound:>7.0%} "
-        f"{min(run.waits.shortest for run in runs):>9.3f} {len(early):>6} {first.share:>8.0%}",
-        flush=True,
-    )
-    for owner in early[:5]:
-        print(f"  asked early: {owner}")
-    return steady >= SHARE * bound and not early
+    result.figures += [
+        Figure(f"{name}: of the bound", steady / bound, SHARE, least=True),
+        Figure(f"{name}: early", len(early), 0),
+    ]
+    result.notes += [f"{name}: asked early: {owner}" for owner in early[:5]]
+    shortest, first = min(run.waits.shortest for run in runs), runs[0]
+    return [name, first.rates.pages, whole, steady, bound, steady / bound, shortest, len(early), first.share]
 
 
-def stopped(pages: int, delay: float, draw: random.Random) -> bool:
-    """Stop a crawl again and again; prints what was found, and returns whether nothing was lost."""
+def stopped(result: Result, pages: int, delay: float, draw: random.Random) -> None:
+    """Stop a crawl again and again; adds what was found to the result."""
     stops = draw.sample(_STOPS, len(_STOPS))
     ends: list[float] = []
     """Times at which a process was gone, and with it its connections."""
@@ -109,14 +112,21 @@ def stopped(pages: int, delay: float, draw: random.Random) -> bool:
     seen = politeness([_cut(one, ends) for one in requests], delay)
     twice = len(archived) - len(set(archived))
     asked = [f"{one.host}{one.path}" for one in requests]
-    print(
-        f"{len(stops)} stops: {len(logged):,} pages in the log, {len(archived):,} archived, {twice} of them twice; "
-        f"{len(asked) - len(set(asked)):,} of {len(asked):,} requests were repeated; "
-        f"shortest wait {seen.shortest:.3f} s, {len(seen.early)} early"
-    )
-    for owner in seen.early[:5]:
-        print(f"  asked early: {owner}")
-    return not twice and set(logged) == set(archived) and not seen.early
+    rows: list[list[str | float | None]] = [
+        ["stops", len(stops)],
+        ["pages in the log", len(logged)],
+        ["pages archived", len(archived)],
+        ["requests", len(asked)],
+        ["requests repeated", len(asked) - len(set(asked))],
+        ["shortest wait, s", seen.shortest],
+    ]
+    result.tables.append(Table("Stopped", ["", "number"], rows))
+    result.figures += [
+        Figure("stopped: archived twice", twice, 0),
+        Figure("stopped: in log or archive only", len(set(logged) ^ set(archived)), 0),
+        Figure("stopped: early", len(seen.early), 0),
+    ]
+    result.notes += [f"stopped: asked early: {owner}" for owner in seen.early[:5]]
 
 
 def _cut(one: Logged, ends: list[float]) -> Logged:
@@ -132,22 +142,23 @@ def main() -> int:
     parser.add_argument("--kills", action="store_true", help="stop a crawl eight times, too")
     parser.add_argument("--only", choices=["delays", "machine", "kills"])
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which it is stopped")
+    add_output(parser)
     args = parser.parse_args()
-    sound = True
-    columns = f"{'pages':>7} {'whole':>7} {'steady':>7} {'bound':>7} {'of it':>7} {'shortest':>9} {'early':>6}"
-    if args.only != "kills":
-        print(f"{'pages a second':<28} {columns} {'servers':>8}", flush=True)
+    result, rows = Result("politeness", ["a local web of sites of equal size, one in twenty slow or dead"]), []
     if args.only in {None, "delays"}:
         runs = [measure(200, 5.0, args.pages) for _ in range(args.runs)]
-        sound &= show("200 owners at 5 s", runs, 200 / 5.0)
+        rows.append(told(result, "200 owners at 5 s", runs, 200 / 5.0))
     if args.only in {None, "machine"}:
         pairs = [(measure(1000, 0.0, args.pages_bound), measure(1000, 1.0, args.pages_bound)) for _ in range(args.runs)]
         bound = statistics.median(free.rates.steady for free, _ in pairs)
-        sound &= show("1,000 owners without delays", [free for free, _ in pairs], bound)
-        sound &= show("1,000 owners at 1 s", [polite for _, polite in pairs], bound)
+        rows.append(told(result, "1,000 owners without delays", [free for free, _ in pairs], bound))
+        rows.append(told(result, "1,000 owners at 1 s", [polite for _, polite in pairs], bound))
+    if rows:
+        result.tables.append(Table("Pages a second", _COLUMNS, rows))
     if args.kills or args.only == "kills":
-        sound &= stopped(3 * args.pages // 4, 5.0, random.Random(args.seed))
-    return 0 if sound else 1
+        stopped(result, 3 * args.pages // 4, 5.0, random.Random(args.seed))
+    publish(result, args)
+    return 0 if result.met else 1
 
 
 if __name__ == "__main__":

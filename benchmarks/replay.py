@@ -1,13 +1,13 @@
 """Whether ReplayWeb.page replays our WACZ files: its own code, wabac.js among it, in headless Chromium.
 
-    python -m benchmarks.replay [--run DIR] [--pages 100]
+    python -m benchmarks.replay [--run DIR] [--pages 100] [--out FOLDER]
 
 Without a run the test suite's small site is crawled live: redirects, pages that repeat others, gzip, chunks, Latin-1.
 ``scrapy archive finish --wacz`` packs the run; npm brings the package ``replaywebpage`` to a temporary folder, which is
 served, with the WACZ, on this machine. ReplayWeb.page opens the WACZ; then each page is asked for as it was archived
 and compared with what our reader finds, and some are shown as a visitor sees them. Redirects are followed.
 
-Says why and ends with 0 where npm, Chromium, its driver or Selenium is missing; ends with 1 where a page differs.
+Says why and ends with 0 if npm, Chromium, its driver or Selenium is missing; ends with 1 if a page differs.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publish
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.page_records import Entry
 from crawl4llm.warc.payload import html_of
 from crawl4llm.warc.reader import read_record, read_stored
 
-PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = "replaywebpage@2"
 NEEDED = ("npm", "chromedriver")
 SHOWN = 5
 """Pages that are looked at in ReplayWeb.page itself."""
-LOST, OTHER, NOT_SHOWN = "redirects lost", "pages that differ", "pages not shown"
+LOST, OTHER, NOT_SHOWN = WRONG = ("redirects lost", "pages that differ", "pages not shown")
+SAME, FOLLOWED, SEEN = RIGHT = ("pages identical", "redirects followed", "pages shown")
 _PATIENCE = 60
 _ASKED = """
 const [url, done] = arguments;
@@ -147,18 +148,19 @@ def replay(driver: Any, base: str, run: Path, most: int) -> Counter[str]:
     found: Counter[str] = Counter()
     collection = opened(driver)
     everything = list(cdxj.read(run / "warc/index.cdxj", redirects=True))
-    entries = [entry for entry in everything if entry.status or entry.mime != "text/plain"]
+    answers = [entry for entry in everything if entry.status or entry.mime != "text/plain"]
+    entries = [entry for entry in answers if entry.id or str(entry.status).startswith("3")]
     pages = [entry for entry in entries if entry.id]
-    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects", end="; ")
-    print(f"{len(everything) - len(entries)} texts without a page, which are not replayed")
+    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects", end="; not replayed: ")
+    print(f"{len(everything) - len(answers)} texts without a page, {len(answers) - len(entries)} policy files")
     for entry in entries[:: max(1, len(entries) // most)]:
         form = "id_" if entry.id else "mp_"  # as it was archived, or with links that lead to the archive
         url = f"{base}/w/{collection}/{entry.timestamp}{form}/{entry.url}"
         status, redirected, data = driver.execute_async_script(_ASKED, url)
         if not entry.id:
-            what = "redirects followed" if redirected and status == 200 else LOST
+            what = FOLLOWED if redirected and status == 200 else LOST
         else:
-            what = "pages identical" if status == 200 and is_same(run, entry, base64.b64decode(data)) else OTHER
+            what = SAME if status == 200 and is_same(run, entry, base64.b64decode(data)) else OTHER
         found[what] += 1
         if what in {LOST, OTHER}:
             print(f"{what}: {status} {entry.url}")
@@ -167,7 +169,7 @@ def replay(driver: Any, base: str, run: Path, most: int) -> Counter[str]:
         driver.get("about:blank")
         driver.get(f"{source}#view=replay&url={quote(entry.url, safe='')}&ts={entry.timestamp}")
         shown = waited(lambda words=words: words in " ".join(driver.execute_script(_SEEN).split()))
-        found["pages shown" if shown else NOT_SHOWN] += 1
+        found[SEEN if shown else NOT_SHOWN] += 1
         if not shown:
             print(f"{NOT_SHOWN}: {entry.url}")
     return found
@@ -214,10 +216,10 @@ def words_of(html: bytes) -> str:
 
 
 def main() -> int:
-    """Crawl, pack, replay; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, metavar="DIR", help="OUTPUT_DIR of a crawl that has ended")
     parser.add_argument("--pages", type=int, default=100, metavar="N", help="about so many are compared")
+    add_output(parser)
     opts = parser.parse_args()
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
@@ -239,16 +241,17 @@ def main() -> int:
         wacz = folder / "package/crawl.wacz"
         subprocess.run([sys.executable, "-m", "scrapy", "archive", "finish", str(run), "--wacz", str(wacz)], check=True)
         with zipfile.ZipFile(wacz) as archive:
-            print(f"ReplayWeb.page {version}; {len(archive.namelist())} files of {wacz.stat().st_size:,} bytes")
+            what = f"a WACZ of {len(archive.namelist())} files, {wacz.stat().st_size:,} bytes; ReplayWeb.page {version}"
         try:
             with served(folder / "package") as base, chromium(folder / "profile") as driver:
                 found = replay(driver, base, run, opts.pages)
         except pytest.skip.Exception as why:
             print(f"skipped: {why}")
             return 0
-    for what, count in sorted(found.items()):
-        print(f"{what:<20}{count:,}")
-    return int(not found.keys().isdisjoint({LOST, OTHER, NOT_SHOWN}))
+    result = Result("replay", [what], [Table("Replayed", ["", "pages"], [[kind, found[kind]] for kind in RIGHT])])
+    result.figures += [Figure(kind, found[kind], 0) for kind in WRONG]
+    publish(result, opts)
+    return 0 if result.met else 1
 
 
 if __name__ == "__main__":

@@ -50,6 +50,20 @@ other: crawl4llm without site rules, and plain Scrapy, breadth first, as it is a
     "waiting": "What it costs that registrable domains make a crawl wait.",
     "cluster": "What several workers cost, and whether they leave what one process leaves.",
     "faults": "Crawls by several workers under random faults, compared with the crawl of one process.",
+    "cluster_live": "A live crawl by several workers that are killed and paused, on a local web.",
+    "partitions": "What partitions cost `link` in continuous order: share of the oracle found, by pages crawled.",
+    "politeness": "Pages a second beside what the delays allow, and whether a server was asked early.",
+    "foreign_links": "Requests that reach a site with links of strangers to dead places of its owner, and without.",
+    "bombs": "Sites whose bodies unpack to a thousand times as much, beside others: time and memory of a live crawl.",
+    "site_rules": "Good real pages that the rules of `SITE_RULES` would lose.",
+    "known": "Known URLs on disk: bytes an entry, false positives and look-ups, against a Bloom filter.",
+    "stopping": "Crawls that are stopped at random moments, compared with one that was not.",
+    "building": "A tree that `scrapy corpus build` made of real pages, against an independent program's tree.",
+    "evaluation": "Scoring a whole corpus for `scrapy evaluate`, against one pass of fastText over its text.",
+    "evaluation_memory": "Memory of `scrapy evaluate` by documents, without the plots.",
+    "export": "`scrapy export` of archived texts, against loops that read and compress alone.",
+    "replay": "Archived pages that ReplayWeb.page replays from a WACZ file.",
+    "dashboard": "First paint and memory of the dashboard on a long crawl, and its CPU beside one that runs.",
 }
 
 

@@ -78,6 +78,11 @@ class Result:
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def met(self) -> bool:
+        """Whether all figures keep to their limits."""
+        return all(figure.met for figure in self.figures)
+
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Result:
         """Return a result as it was written."""

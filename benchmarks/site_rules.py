@@ -98,21 +98,18 @@ def measure() -> Result:
     good_lost = Counter(rule for url, rule in lost.items() if url in good)
     new = Counter(lost[url] for url in new_texts(texts, good & lost.keys(), held))
     dropped = Counter(rule for url in links if (rule := rules.rule_of(url)) is not None)
-    software: list[list[str | float | None]] = [
-        [name, on_sites[name], good_on[name]] for name in SOFTWARE if on_sites[name]
-    ]
+    software: list[list[str | float | None]] = [["all", len(held), len(good)]]
+    software += [[name, on_sites[name], good_on[name]] for name in SOFTWARE if on_sites[name]]
     of_pages = Counter(lost.values())
-    by_rule: list[list[str | float | None]] = [
-        [rule, of_pages[rule], good_lost[rule], new[rule], dropped[rule]] for rule in sorted(of_pages | dropped)
-    ]
+    counts = (of_pages, good_lost, new, dropped)
+    by_rule: list[list[str | float | None]] = [["all", *(count.total() for count in counts)]]
+    by_rule += [[rule, *(count[rule] for count in counts)] for rule in sorted(of_pages | dropped)]
     return Result(
         "site_rules",
         [f"{len(held):,} real pages (../shared/corpora/real-web), {len(good):,} good; {len(links):,} links"],
         [
-            Table("Pages on recognised sites", ["software", "pages", "good"], software),
-            Table(
-                "Dropped by rule", ["rule", "pages", "good pages", "with a text of their own", "other links"], by_rule
-            ),
+            Table("Pages, and those on recognised sites", ["software", "pages", "good"], software),
+            Table("Dropped by rule", ["rule", "pages", "good", "with a text of their own", "other links"], by_rule),
         ],
         [
             Figure("good pages lost, of all good pages", good_lost.total() / len(good), MOST_LOST),

@@ -1,7 +1,7 @@
 """Polite stops at random moments: what a crawl with JOBDIR loses by them, which must be nothing.
 
     python -m benchmarks.stopping [--stops 200] [-n N] [--pages 10000] [--seed 0] [--parts] [--kill]
-                                  [--corpus PATH --model PATH]
+                                  [--corpus PATH --model PATH] [--out FOLDER]
 
 Crawls with n = 1, 100, 1,000, 5,000 and n = 0 get SIGINT or SIGTERM at random moments, and are resumed, stopped again
 and resumed to their end. After each stop ``scrapy frontier --verify`` must find every visited document in exactly one
@@ -11,8 +11,8 @@ which runs until its frontier is empty, must have archived the same documents, n
 ``--parts``: every part of a crawl is on (scope, block list, traps, known URLs and texts, near duplicates, quality,
 budgets, mixture). ``--kill``: they get SIGKILL instead.
 
-Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost.
-The peer is the crawl that was not stopped.
+Tells for each n the stops that came while the crawl ran, and ends with status 1 if anything was lost. The peer is the
+crawl that was not stopped.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-PROJECT = Path(__file__).resolve().parents[1]
+from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publish
+
 SHARED = PROJECT.parent / "shared"
 _INTERRUPTED = 130
 _LONGEST = 600
 """Seconds a crawl may take, or take to stop."""
+_COLUMNS = ("", "pages", "stops", "crawls", "with a loss")
 
 
 class Case(NamedTuple):
@@ -191,6 +193,7 @@ def main() -> int:
     parser.add_argument("--model", type=Path, default=SHARED / "scorers/prose.bin")
     parser.add_argument("--parts", action="store_true", help="with every part of a crawl on")
     parser.add_argument("--kill", action="store_true", help="kill -9 instead of polite stops")
+    add_output(parser)
     args = parser.parse_args()
     signals = (signal.SIGKILL,) if args.kill else (signal.SIGINT, signal.SIGTERM)
     given = ["-s", f"CORPUS={args.corpus}", "-s", f"SCORER_MODEL={args.model}"]
@@ -202,8 +205,8 @@ def main() -> int:
         Case(0, 1_000_000, seeds=5),
     ]
     draw = random.Random(args.seed)
+    rows: list[list[str | float | None]] = []
     lost = 0
-    print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'crawls':>6}  {'lost':>4}", flush=True)
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         if args.parts:
             given += with_parts(Path(scratch), args.model)
@@ -226,10 +229,14 @@ def main() -> int:
                     print(f"n = {case.batch_size}, crawl {crawls}: {problem}", file=sys.stderr, flush=True)
                 shutil.rmtree(folder)
                 crawls += 1
-            print(f"{case.batch_size:>6}  {total:>7,}  {stops:>5}  {crawls:>6}  {found:>4}", flush=True)
+            rows.append([f"n = {case.batch_size:,}", total, stops, crawls, found])
             lost += found
             shutil.rmtree(whole)
-    return 1 if lost else 0
+    how = ", ".join(one.name for one in signals) + (", with every part" if args.parts else "")
+    result = Result("stopping", [f"{args.corpus.name}; {how}"], [Table("Stopped", _COLUMNS, rows)])
+    result.figures.append(Figure("crawls with a loss", lost, 0))
+    publish(result, args)
+    return 0 if result.met else 1
 
 
 if __name__ == "__main__":
