@@ -56,6 +56,7 @@ class Partition(OnePartition):
             self.close()
             raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self.crawl = self._open(common.options, policy)
+        self._store.keep_others(self.crawl.parts)
         self.crawl.start_batch(iteration)
         self._frontier, self._algorithm, self._buffer = self.crawl.frontier, self.crawl.algorithm, self.crawl.buffer
         self._counters, self._policy = self.crawl.counters, policy
@@ -168,6 +169,10 @@ class Partition(OnePartition):
         self._segments.number = self.iteration
         self.stage = Stage.TAKEN
         return share
+
+    def without_known(self, share: Sequence[Lease]) -> list[Lease]:
+        """Answer its known documents of the batch; return the others. Raises InputError."""
+        return self.crawl.without_known(share)
 
     async def merge(self) -> None:
         """Archive the fetched pages in order; record the targets of their links."""

@@ -24,6 +24,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.layer import Layer
 from crawl4llm.frontier import Aside, Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners, place_of
+from crawl4llm.parts import Part
 from crawl4llm.policies import Pieces
 
 TURNS_A_TRY: Final = 19
@@ -56,9 +57,10 @@ class SitedFrontier(Layer):
 
     _within: OwnerFrontier
 
-    def __init__(self, within: OwnerFrontier, aside: Aside) -> None:
+    def __init__(self, within: OwnerFrontier, aside: Aside, answering: Part | None = None) -> None:
+        """``answering``: the part that answers documents without a request, for which no site need answer."""
         super().__init__(within)
-        self._aside = aside
+        self._aside, self._answering = aside, answering
         index: Any = within.owners
         self.owners: Index = index
         self._sites: MutableMapping[str, Any] = {}
@@ -223,6 +225,8 @@ class SitedFrontier(Layer):
 
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be requested now, or ended; otherwise set it aside."""
+        if self._answering is not None and self._answering.is_answered(lease.entry):
+            return True
         owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:

@@ -34,6 +34,11 @@ class Parts:
         """Return the part of a class; None if the crawl does not have it."""
         return next((part for part in self if isinstance(part, kind)), None)
 
+    @property
+    def answering(self) -> Part | None:
+        """The part that answers documents without a request, if there is one."""
+        return next((part for part in self if type(part).answers is not Part.answers), None)
+
     def begun(self, counts: Counter[str], shelf: Shelf | None = None) -> Parts:
         """Return copies of the parts for a crawl or a partition, which share files but no state. ``shelf``: that of the
         frontier, if a part sets documents aside."""
@@ -43,7 +48,10 @@ class Parts:
             if shelf is not None:
                 part.shelf = shelf
             part.begin()
-        return Parts(parts)
+        begun = Parts(parts)
+        for part in parts:
+            part.answering = begun.answering
+        return begun
 
     # -- of all parts together --------------------------------------------------------------------------------------
 
