@@ -55,7 +55,7 @@ _MOST_STORED: Final = _LARGEST + (1 << 20)
 _MOST_WITH_A_START: Final = 4096
 """Most fingerprints with the same first bits; BLAKE2b gives 256 on average."""
 _PIECE: Final = 1 << 23
-_LINK: Final = Where(list, lambda link: 0 < len(link) <= 6)
+_LINK: Final = Where({list}, lambda link: 0 < len(link) <= 6)
 _EMPTY: Final = ("", "", "", 0, "", "")
 
 

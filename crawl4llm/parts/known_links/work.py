@@ -57,7 +57,7 @@ class KnownLinksPart(Part):
 
     def begin(self) -> None:
         self._of_parents: MutableMapping[str, Any] = {}
-        """Influence scores of the pages on which queued known pages without a score were found."""
+        """Influence scores of the pages on which queued known pages without a score were found, by numbers of these."""
 
     def keep_in(self, pieces: Pieces) -> None:
         self._of_parents = pieces.mapping("known_links", lambda value: isinstance(value, float), seldom_read=True)
@@ -68,7 +68,7 @@ class KnownLinksPart(Part):
         for candidate in new:
             number = self._file.find(candidate.key)
             if number is not None and self._file.score(number) is None:
-                self._of_parents[candidate.key] = float(page.influence)
+                self._of_parents[str(number)] = float(page.influence)
 
     def place(self, entries: Sequence[Entry]) -> None:
         """Mark known documents: they wait for no owner."""
@@ -88,14 +88,14 @@ class KnownLinksPart(Part):
         if (number := self._file.find(key)) is None:
             return None
         score = self._file.score(number)
-        return self._of_parents.get(key) if score is None else score
+        return self._of_parents.get(str(number)) if score is None else score
 
     def answer(self, key: str) -> Answered:
         number = self._file.find(key)
         assert number is not None, f"{key} is not known"
         page, influence = self._file.page(number, key), self.known_influence(key)
         page.outlinks = list(self._with_keys(page))
-        self._of_parents.pop(key, None)
+        self._of_parents.pop(str(number), None)
         return Answered(page, influence, self._refusal)
 
     def _with_keys(self, page: PageRecord) -> Iterator[Link]:
