@@ -262,8 +262,8 @@ def measure_reach(draws: int, scratch: Path, result: Result) -> None:
                 OF_LINKS: {"known_links": str(folder / "links")},
                 f"{OF_LINKS}, without scores": {"known_links": str(folder / "unscored")},
             }
-            for number, (what, settings) in enumerate(given.items()):
-                found = crawled_with(web, scorer, seeds, folder / f"run{number}", **settings)
+            for what, settings in given.items():
+                found = crawled_with(web, scorer, seeds, folder / what, **settings)
                 rows[what].append(float(len(found & oracle - known)))
         least = min(
             [least, *(with_links / alone for with_links, alone in zip(rows[OF_LINKS], rows[NONE], strict=True))]

@@ -153,7 +153,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             await self._put_exchange(partition)
         else:
             self._of.update((id(lease.entry), (partition, lease)) for lease in share)
-            self._ready += partition.without_known(share)
+            self._ready += partition.crawl.unknown(share)
         return True
 
     async def _put_exchange(self, partition: Partition) -> None:

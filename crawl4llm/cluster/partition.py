@@ -170,10 +170,6 @@ class Partition(OnePartition):
         self.stage = Stage.TAKEN
         return share
 
-    def without_known(self, share: Sequence[Lease]) -> list[Lease]:
-        """Answer its known documents of the batch; return the others. Raises InputError."""
-        return self.crawl.without_known(share)
-
     async def merge(self) -> None:
         """Archive the fetched pages in order; record the targets of their links."""
         answers = self._buffer.take(self.crawl.pages_at_once)

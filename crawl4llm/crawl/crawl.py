@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
 from crawl4llm.crawl.algorithm import Algorithm
+from crawl4llm.crawl.answering import unknown_of
 from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.crawl.reorder_buffer import Answer, Arrivals, Hop, Injected, RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import Blocking
-from crawl4llm.crawl.turns import Clock, owner_of_lease
-from crawl4llm.frontier import MOST_HOPS, UNREQUESTED, Lease, Outcome
+from crawl4llm.crawl.turns import Clock
+from crawl4llm.frontier import MOST_HOPS, Lease, Outcome
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, CrawledPage
 
@@ -56,6 +58,8 @@ class Crawl(Driven):
         self.algorithm, self.frontier = algorithm, algorithm.frontier
         self.sites = layers.sites
         self.buffer = ReorderBuffer(spool, in_order=owners is None)
+        self.unknown = partial(unknown_of, self.parts.answering, self.scope, self.buffer, owners)
+        """Answers the known ones of some leased documents; returns the others."""
         self.granted: int | None = None
         """Most pages that it may begin with, in all; None: N."""
         self.held_back = RaisedN()
@@ -113,30 +117,11 @@ class Crawl(Driven):
         if not len(self.frontier):
             self.held_back.places = 0
         self.buffer.add(leases)
-        leases = self.without_known(leases)
+        leases = self.unknown(leases)
         if self.turns is not None:
             for lease in leases:
                 self.turns.begin(lease)
         return leases
-
-    def without_known(self, leases: Sequence[Lease]) -> list[Lease]:
-        """Answer the leased documents that a part knows, unless they are blocked meanwhile; return the others. Raises
-        InputError."""
-        if (part := self.parts.answering) is None:
-            return list(leases)
-        others: list[Lease] = []
-        for lease in leases:
-            entry = lease.entry
-            if not part.is_answered(entry):
-                others.append(lease)
-            elif answer := self.buffer.answer(lease):
-                if (refusal := self.scope.blocked(entry.url or entry.key)) is not None:
-                    answer.outcome, answer.reason, answer.why = Outcome.DROPPED, refusal.reason, refusal.why
-                else:
-                    answer.known, answer.size = True, part.answers(entry.key) or 0
-                if self.owners is not None and entry.cell != UNREQUESTED:
-                    self.owners.release(owner_of_lease(lease), self.owners.now)
-        return others
 
     async def advance(self, *, expand: bool = True) -> None:
         may_be_last = not expand or self.crawled + len(self.buffer) >= self.options.crawl_max_pages
@@ -438,4 +423,4 @@ class Crawl(Driven):
             return
         self.buffer.add(leases)
         self.buffer.recall()
-        self.without_known(self.buffer.unanswered())
+        self.unknown(self.buffer.unanswered())

@@ -7,10 +7,8 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -27,11 +25,11 @@ from crawl4llm.crawl import (
     TOO_MANY_ERRORS,
     is_leased,
     lease_of,
-    leased,
     leased_together,
     leases_of,
     may_try,
 )
+from crawl4llm.engine.requests import request_for
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -170,7 +168,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._ready.append(Request("corpus://batch", several, meta=meta, errback=failed, dont_filter=True))
             return
         for lease in leases:
-            request = _request_for(lease, self._spider.parse, self._spider.on_failure)
+            request = request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
             if hop is not None:
                 from crawl4llm.live import go_on  # live only
@@ -395,16 +393,3 @@ class InfluenceScheduler(BaseScheduler):
 def _wall(seconds: float) -> str:
     """Return the time of day in UTC, ``seconds`` from now."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + max(seconds, 0.0)))
-
-
-def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
-    """Return the request that fetches a leased document.
-
-    A seed is requested by its key if that is a URL. Otherwise, or if Scrapy does not accept its URL, it is requested as
-    ``corpus://KEY``. The key is percent-encoded, because it may be such a URL itself.
-    """
-    make = partial(Request, callback=callback, meta=leased(lease), errback=errback, dont_filter=True)
-    try:
-        return make(lease.entry.url or lease.entry.key)
-    except ValueError:
-        return make(f"corpus://{quote(lease.entry.key, safe='')}")

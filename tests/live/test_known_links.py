@@ -1,4 +1,4 @@
-"""Known links in a live crawl, by the servers' own log: nothing is sent for known pages, and their links are followed."""
+"""Known links in a live crawl, by the servers' own log: nothing is sent for known pages, whose links are followed."""
 
 from __future__ import annotations
 

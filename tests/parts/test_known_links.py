@@ -241,7 +241,9 @@ def ended(folder: Path) -> tuple[list[str], dict[str, str]]:
 
 def run(web: HostsCorpus, folder: Path, seeds: list[str], **options: Any) -> Driven:
     folder.mkdir()
-    return Driven(web, folder, **options).run(*seeds).close()
+    driven = Driven(web, folder, **options).run(*seeds)
+    driven.close()
+    return driven
 
 
 @pytest.mark.parametrize("policy", ["parent_first", "breadth_first", "parent_mean", "link", "influence"])
@@ -302,7 +304,7 @@ def test_it_costs_no_budget_and_known_urls_do_not_hide_it(tmp_path: Path) -> Non
     keys = [f"k{number:02}a" for number in range(30)]
     links: dict[str, list[str | None]] = {"seeda": list(keys), **{key: [f"n{key}"] for key in keys}}
     web = HostsCorpus(
-        {**links, **{f"n{key}": [] for key in keys}}, {key: "0.5" for key in ["seeda", *(f"n{key}" for key in keys)]}
+        {**links, **{f"n{key}": [] for key in keys}}, dict.fromkeys(["seeda", *(f"n{key}" for key in keys)], "0.5")
     )
     write_known(tmp_path / "known", [PageRecord(key, web.url(key), outlinks=web.outlinks(key)) for key in keys])
     (tmp_path / "urls.txt").write_text("".join(f"{web.url(key)}\n" for key in keys))
@@ -321,7 +323,10 @@ def test_links_are_followed_by_the_ordinary_rules(tmp_path: Path) -> None:
         Link("http://a.example/2a", "2a", "", False),
         Link("http://b.example/3b", "3b", "", False),
     ]
-    web = HostsCorpus({"seeda": ["ka", "la"], **{key: [] for key in ("1a", "2a", "3b", "4a")}}, {})
+    web = HostsCorpus(
+        {"seeda": ["ka", "la"], **{key: [] for key in ("1a", "2a", "3b", "4a")}},
+        dict.fromkeys(("seeda", "1a", "2a", "3b", "4a"), "0.5"),
+    )
     pages = [
         PageRecord("ka", "http://a.example/ka", outlinks=links),
         PageRecord("la", "http://a.example/la", outlinks=[links[0]._replace(key="4a")], follows=False),
@@ -330,6 +335,7 @@ def test_links_are_followed_by_the_ordinary_rules(tmp_path: Path) -> None:
     options = {"url_policy": "breadth_first", "crawl_batch_size": 5, "crawl_max_pages": 99}
     given = {"skipped_link_types": ("nofollow",), "scope_deny": (r"3b",), "known_links": str(tmp_path / "known")}
     driven = run(web, tmp_path / "run", ["seeda"], **options, **given)
-    crawled, _ = ended(tmp_path / "run")
+    crawled, others = ended(tmp_path / "run")
     assert set(crawled) == {"seeda", "2a"}
-    assert driven.crawl.statistics()["links/nofollow"] >= 1
+    assert others == {"ka": "known_page", "la": "known_page", "3b": "denied"}
+    assert driven.crawl.statistics()["links/nofollow_own"] == 1
