@@ -223,9 +223,13 @@ class SitedFrontier(Layer):
         """Return whether the documents of a site are leased in order, without a try."""
         return self._sites.get(site) == _ANSWERED or site in self._over
 
+    def _is_known(self, lease: Lease) -> bool:
+        """Return whether a document needs no request, so that its site has no part in it."""
+        return self._answering is not None and self._answering.is_answered(lease.entry)
+
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be requested now, or ended; otherwise set it aside."""
-        if self._answering is not None and self._answering.is_answered(lease.entry):
+        if self._is_known(lease):
             return True
         owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
@@ -259,7 +263,7 @@ class SitedFrontier(Layer):
     def _end(self, lease: Lease) -> None:
         """Note the end of a lease, after which a set-aside document of its owner or site may be tried."""
         self._trying.pop(lease.token, None)
-        if not self._counts:
+        if not self._counts or self._is_known(lease):
             return
         owner, site = _owner_and_site(lease.entry)
         if owner in self._counts:

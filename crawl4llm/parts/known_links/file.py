@@ -52,6 +52,8 @@ _LONGEST_ANCHOR, _LONGEST_REL, _LONGEST_LANGUAGE = 1000, 100, 35
 _LARGEST: Final = 1 << 23
 """Most bytes of a record, unpacked."""
 _MOST_STORED: Final = _LARGEST + (1 << 20)
+_LENGTH: Final = 4
+"""Bytes at the end of a gzip member with the length of its content."""
 _MOST_WITH_A_START: Final = 4096
 """Most fingerprints with the same first bits; BLAKE2b gives 256 on average."""
 _PIECE: Final = 1 << 23
@@ -151,17 +153,14 @@ class KnownLinks:
         return score
 
     def size(self, number: int) -> int:
-        """Return the bytes of a page's record on disk. Raises InputError."""
-        start, end = self._numbers(self._places, number, 2)
-        if not 0 <= end - start <= _MOST_STORED:
-            raise self._damaged(f"the record of page {number:,} has {end - start:,} bytes")
-        return end - start
+        """Return the bytes of a page's record, unpacked, as its end says (RFC 1952, 2.3.1). Raises InputError."""
+        start, size = self._place(number)
+        return int.from_bytes(self._read(self._records + start + size - _LENGTH, _LENGTH), "little")
 
     def page(self, number: int, key: str) -> PageRecord:
         """Return a page with its links. It has none if the record is of another key, whose fingerprint is the same. The
         key of a link is None if the file does not tell it. Raises InputError for a damaged record."""
-        size = self.size(number)
-        [start] = self._numbers(self._places, number, 1)
+        start, size = self._place(number)
         try:
             values = from_json(inflate(self._read(self._records + start, size), "gzip", _LARGEST))
         except (InflateError, ValueError) as error:
@@ -179,6 +178,13 @@ class KnownLinks:
             for target, anchor, rel, boilerplate, language, its_key in links
         ]
         return PageRecord(key, url or key, outlinks=outlinks, follows=bool(follows))
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """Return where a page's record begins among the records, and its bytes on disk."""
+        start, end = self._numbers(self._places, number, 2)
+        if not _LENGTH <= end - start <= _MOST_STORED:
+            raise self._damaged(f"the record of page {number:,} has {end - start:,} bytes")
+        return start, end - start
 
     def _checked(self, size: int) -> int:
         """Check the columns before the records, which have ``size`` bytes; return the number of pages without a score.
