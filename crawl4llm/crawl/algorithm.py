@@ -80,7 +80,7 @@ class Algorithm:
         """Return the seeds that may be crawled; all of them are in V now (lines 3 and 4)."""
         wanted, refused = self.scope.wanted_seeds(list(seeds), self.counters.counts)
         self.refused += refused
-        self._count_look_ups(wanted)
+        self.counters.counts["pages/fetched"] += self.unknown_in(wanted) * self.policy.looks_ahead  # equation 1
         return wanted
 
     def dequeue(self, n: int) -> list[Lease]:
@@ -165,15 +165,14 @@ class Algorithm:
         self.refused += refused
         for found in self._found:
             found(page, new)
-        self._count_look_ups(new)
+        self.counters.counts["pages/fetched"] += self.unknown_in(new) * self.policy.looks_ahead
         return new
 
-    def _count_look_ups(self, candidates: Sequence[Candidate]) -> None:
-        """Count the documents that the policy must fetch to score them (equation 1); known ones cost nothing."""
-        if self.policy.looks_ahead:
-            answers = None if self.parts.answering is None else self.parts.answering.answers
-            unknown = candidates if answers is None else [one for one in candidates if answers(one.key) is None]
-            self.counters.counts["pages/fetched"] += len(unknown)
+    def unknown_in(self, candidates: Sequence[Candidate]) -> int:
+        """Return the number of documents that cost a fetch if a policy must see them to score them."""
+        if (part := self.parts.answering) is None or not self.policy.looks_ahead:
+            return len(candidates)
+        return sum(part.answers(candidate.key) is None for candidate in candidates)
 
     async def _scored(self, candidates: Sequence[Candidate]) -> list[Rating]:
         """Return the ratings of the policy. A known document that it cannot look up has the known influence score."""

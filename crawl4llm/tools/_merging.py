@@ -14,6 +14,7 @@ from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.settings import is_dotted
@@ -147,7 +148,7 @@ class _Merge:
         lines: list[Any] = []
         failures: list[Any] = []
         for partition, (place, line, failure, about) in rows:
-            self._fetched += not self._looks_ahead
+            self._fetched += not self._looks_ahead and not _is_known(line, failure)
             if failure is not None:
                 failures.append(failure)
                 self._ended[f"{failure['outcome']}/{failure['reason']}"] += 1
@@ -212,6 +213,13 @@ class _Merge:
             "iterations": self._iterations,
         }
         return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
+
+
+def _is_known(line: Mapping[str, Any] | None, failure: Mapping[str, Any] | None) -> bool:
+    """Return whether a document was answered without a request; a redirect to a known one was requested."""
+    if line is None or failure is None or failure["reason"] != KNOWN_PAGE:
+        return False
+    return bool(line["id"] == failure["id"])
 
 
 class _Contents:
