@@ -44,6 +44,8 @@ _A_START: Final = 256
 _KEPT: Final = 32
 """Bits of a fingerprint that are stored, after the first ones."""
 _PIECE: Final = 1 << 20
+_MOST: Final = 1 << 48
+"""More entries than any file has."""
 
 
 def fingerprint(data: bytes) -> int:
@@ -226,7 +228,7 @@ def _head(data: bytes, told: str, kind: str) -> tuple[Head, str]:
     except (AttributeError, KeyError, TypeError, ValueError):
         head = None
     kinds = (str, str, int, dict, int, str)
-    if head is None or tuple(map(type, head)) != kinds or head.entries < 0:
+    if head is None or tuple(map(type, head)) != kinds or not 0 <= head.entries < _MOST:
         raise InputError(f"{told} is damaged: its head cannot be read; copy it again, or make another")
     return head, identity
 

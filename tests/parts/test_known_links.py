@@ -135,7 +135,7 @@ def test_a_file_that_is_damaged_is_refused_before_the_crawl(file: Path, damage: 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"format": 99}, "has format 99; this version reads format 1; make it again: scrapy corpus known --links OUT"),
+        ({"format": 99}, "has format 99; this version reads format 1; make it again: "),
         ({"kind": "urls"}, "is a set of known urls, not of known links"),
         ({"scheme": "md5"}, "was made by 'md5'"),
         ({"columns": {}}, "is damaged: its head cannot be read"),
@@ -156,7 +156,7 @@ def test_a_head_that_says_something_else_is_refused(file: Path, change: dict[str
     [
         (None, "cannot be read: No such file or directory"),
         ("folder", "cannot be read: "),
-        (b"", "is no file of known links; make one: scrapy corpus known --links OUT SOURCE..."),
+        (b"", "is no file of known links; make one: "),
         (b"http://one.example/\n", "is no file of known links; make one: "),
         (b"crawl4llm known set\n{}\n", "is damaged: its head is not whole"),
     ],

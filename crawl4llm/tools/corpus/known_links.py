@@ -25,7 +25,7 @@ from crawl4llm.engine import take_over
 from crawl4llm.options import read_options
 from crawl4llm.optouts import Action, Said, decide, from_text, product_token, said_in_head, said_in_metas
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record
-from crawl4llm.scoring import PageWorkers
+from crawl4llm.scoring import PageWorkers, Rating
 from crawl4llm.tools._known_links import LinkedPage, LinkSpread
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import is_clueweb22, open_corpus
@@ -93,7 +93,7 @@ def take_corpus(
         while some := list(islice(keys, _AT_ONCE)):
             pages: list[LinkedPage] = []
             for taken in workers.run_all(take_links, some):
-                if not isinstance(taken, tuple) or len(taken) != 2:
+                if isinstance(taken, Rating):
                     counts[str(taken.reason)] += 1
                     continue
                 url, page = taken
@@ -161,8 +161,8 @@ def _logged(folder: Path) -> Iterator[tuple[str, float | None]]:
         key, score = line.get("id"), line.get("influence")
         if not isinstance(key, str):
             raise InputError(f"{log} is damaged: a line has no id")
-        is_number = isinstance(score, float | int) and not isinstance(score, bool) and math.isfinite(score)
-        yield key, float(score) if is_number else None
+        is_score = isinstance(score, float) and math.isfinite(score)
+        yield key, score if is_score else None
 
 
 def _facts(path: Path) -> dict[str, object]:
