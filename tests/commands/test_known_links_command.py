@@ -92,9 +92,10 @@ def test_new_pages_are_in_reach(demo_web: Web, links: Path, tmp_path: Path, orde
         documents = [line for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
         assert 0 < len(documents) <= len(new["links"])
         assert not {json.loads(line)["id"] for line in documents} & set(dropped)
-        for command in (["evaluate", str(tmp_path / "links")], ["report", str(tmp_path / "links")]):
-            done = scrapy(*command, "-s", f"CORPUS={demo_web.corpus}", "-s", f"SCORER_MODEL={demo_web.model}")
-            assert done.returncode == 0, done.stderr
+        evaluated = scrapy("evaluate", str(tmp_path / "links"), "--out", str(tmp_path / "evaluated"))
+        assert evaluated.returncode == 0, evaluated.stderr
+        reported = scrapy("report", str(tmp_path / "links"))
+        assert reported.returncode == 0, reported.stderr
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -38,7 +38,7 @@ def test_nothing_is_sent_for_known_pages(tmp_path: Path, batch: int) -> None:
             run,
             DNS_HOSTS=web.hosts_file,
             CRAWL_BATCH_SIZE=batch,
-            SCOPE_DENY="/(c|moved|away)$ two[.]test",
+            SCOPE_DENY="/(c|moved|away)$,two[.]test",
             CRAWL_SEEDS=len(names),
         )
         assert done.returncode == 0, done.stderr

@@ -134,6 +134,8 @@ def take_clueweb22(
         corpus.require("outlinks")
         keys = (key for key, _ in _logged(path)) if crawled else corpus.keys()
         bar = wants_bar(read_options(settings).progress_bar)
+        if crawled:
+            take_scores(path, spread)
         shown = Progress(keys, f"pages of {path.name}", None if crawled else len(corpus), unit=" pages", bar=bar)
         return take_corpus(corpus, iter(shown), settings, spread, add_url)
 
