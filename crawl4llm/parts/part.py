@@ -251,8 +251,8 @@ class Part:
     # -- pages that are not requested -------------------------------------------------------------------------------
 
     def answers(self, key: str) -> int | None:
-        """Return the bytes that the answer to a document takes, if the part has one; None if it must be requested.
-        Raises InputError. A crawl has one part with this hook."""
+        """Return the size in bytes of the answer to a document, if the part has one; None if the document must be
+        requested. Raises InputError. A crawl has one part with this hook."""
         return None
 
     def is_answered(self, entry: Entry) -> bool:

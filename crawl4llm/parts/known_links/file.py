@@ -5,7 +5,7 @@ order of these fingerprints the file has four columns:
 
 - ``pages``, with ``pages starts``: the fingerprints, 8 bytes a page, as a sorted table;
 - ``scores``: the bits of the influence score as a double (IEEE 754), or all ones if it is not known;
-- ``places``: where the record of each page begins in ``links``, and the end of the last one;
+- ``places``: the offset of each page's record in ``links``, and the end of the last one;
 - ``links``: the records. Each is one gzip member (RFC 1952), so it has a CRC-32, with the JSON ``[KEY, URL, FOLLOWS,
   LINKS]``. An empty URL stands for the key. FOLLOWS is 0 if the page forbids to follow its links, else 1. A link is
   ``[URL, ANCHOR, REL, BOILERPLATE, LANGUAGE, KEY]`` without the empty values at its end.

@@ -215,7 +215,7 @@ def _pages(path: Path, show: bool) -> Iterator[str]:
 
 
 class _Sources(NamedTuple):
-    """What sources are read."""
+    """The files and folders that sources name, by kind."""
 
     rows: list[Path]
     archives: list[Path]

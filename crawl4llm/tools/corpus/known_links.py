@@ -39,7 +39,7 @@ _AT_ONCE: Final = 1024
 _LARGEST_WAT: Final = 1 << 26
 """Most bytes of a record of a WAT file."""
 _FOLLOWED: Final = (Action.FETCH, Action.ARCHIVE, Action.EXPAND)
-"""What a page must not forbid if its links are to be followed: a live crawl would have dropped it."""
+"""Actions that a page must allow if its links are to be followed: otherwise a live crawl would drop it."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _logged(folder: Path) -> Iterator[tuple[str, float | None]]:
 
 
 def _facts(path: Path) -> dict[str, object]:
-    """Return the settings file of a run folder; empty if a path is none. Raises InputError."""
+    """Return the content of a run folder's settings file; empty if there is no such file. Raises InputError."""
     if not (path / SETTINGS).is_file():
         return {}
     require_within(path, path / SETTINGS)
