@@ -117,7 +117,8 @@ class Crawl(Driven):
         if not len(self.frontier):
             self.held_back.places = 0
         self.buffer.add(leases)
-        leases = self.unknown(leases)
+        if self.parts.answering is not None:
+            leases = self.unknown(leases)
         if self.turns is not None:
             for lease in leases:
                 self.turns.begin(lease)
@@ -423,4 +424,4 @@ class Crawl(Driven):
             return
         self.buffer.add(leases)
         self.buffer.recall()
-        self.unknown(self.buffer.unanswered())
+        self.unknown(self.unanswered())

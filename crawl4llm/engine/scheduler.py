@@ -29,7 +29,6 @@ from crawl4llm.crawl import (
     leases_of,
     may_try,
 )
-from crawl4llm.engine.requests import request_for
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -168,7 +167,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._ready.append(Request("corpus://batch", several, meta=meta, errback=failed, dont_filter=True))
             return
         for lease in leases:
-            request = request_for(lease, self._spider.parse, self._spider.on_failure)
+            request = self._spider.request_for(lease)
             hop = self._crawl.hop_of(lease)
             if hop is not None:
                 from crawl4llm.live import go_on  # live only

@@ -43,7 +43,6 @@ from .order import ENDS as ENDS, ORDER as ORDER, Settings as Settings, load_part
 from .part import (
     ALONE as ALONE,
     EVERYWHERE as EVERYWHERE,
-    Answered as Answered,
     Needs as Needs,
     Part as Part,
     Rated as Rated,
