@@ -22,6 +22,8 @@ class Parts:
 
     def __init__(self, parts: Iterable[Part] = ()) -> None:
         self._parts = tuple(parts)
+        self.answering = next((part for part in self._parts if type(part).answers is not Part.answers), None)
+        """The part that answers documents without a request, if there is one."""
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self._parts)
@@ -33,11 +35,6 @@ class Parts:
     def get(self, kind: type[P]) -> P | None:
         """Return the part of a class; None if the crawl does not have it."""
         return next((part for part in self if isinstance(part, kind)), None)
-
-    @property
-    def answering(self) -> Part | None:
-        """The part that answers documents without a request, if there is one."""
-        return next((part for part in self if type(part).answers is not Part.answers), None)
 
     def begun(self, counts: Counter[str], shelf: Shelf | None = None) -> Parts:
         """Return copies of the parts for a crawl or a partition, which share files but no state. ``shelf``: that of the
