@@ -1,6 +1,7 @@
-"""Known URLs on disk: bytes an entry, false positives, look-ups a CPU second, at 10^8; against pybloom-live.
+"""Known URLs on disk: bytes an entry, false positives, look-ups a CPU second, at 10^8; against pybloom-live. And how
+many new good pages are in reach with KNOWN_URLS and KNOWN_LINKS.
 
-    python -m benchmarks.known [--size 100M] [--scratch FOLDER] [--out FOLDER]
+    python -m benchmarks.known [--size 100M] [--draws N] [--links-only] [--scratch FOLDER] [--out FOLDER]
 
 The set is of generated fingerprints, as numpy draws them: what BLAKE2b gives for URLs cannot be told from them, and
 hashing is measured apart. It is written by what ``scrapy corpus known`` writes with, and read as a crawl reads it.
@@ -10,17 +11,26 @@ others as the set has entries, by numpy on the columns of the set.
 The peers hold 10^6 URLs: a Bloom filter of pybloom-live with 1e-4 false positives, and Python's own set; the look-ups
 are of URLs, with the hashing. Figures for 10^9 are extrapolated: bytes an entry and false positives by the layout,
 times in proportion.
+
+Links: ../shared/clueweb22-real, scored by ../shared/scorers/prose.bin. In each draw all pages of a random half of the
+hosts, or a random half of all pages, are known. Crawls from 100 random seeds by `parent_mean`, n = 100, go on until the
+frontier is empty. Counted are the pages of the best tenth that were crawled and are not known. Memory is what the part
+keeps for known pages without a score that wait in a crawl without JOBDIR, by tracemalloc.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import random
 import resource
 import shutil
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+import tracemalloc
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,10 +38,29 @@ import numpy as np
 from pybloom_live import BloomFilter
 
 from benchmarks.frontier import number
+from benchmarks.policies import REAL, REAL_MODEL, SEEDS
+from benchmarks.policy_webs import MemoryWeb, RememberedScores, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
+from crawl4llm.base.crawl_log import read_log
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, start_bits
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.urls import host_of
+from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import CrawlLog
+from crawl4llm.frontier import Entry
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.opening import memory_frontier
+from crawl4llm.options import Options
+from crawl4llm.parts import open_parts
+from crawl4llm.parts.known_links.file import CLUEWEB22, KnownLinks, links_record, scheme_of
+from crawl4llm.parts.known_links.work import KnownLinksPart
 from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
+from crawl4llm.policies import Candidate, CrawledPage, load_policy
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools._known_files import URL, Spread, write_urls
+from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.warc import NullArchive
 
 T = TypeVar("T")
 
@@ -160,20 +189,144 @@ def compare(scratch: Path, result: Result) -> None:
     )
 
 
+# -- links --------------------------------------------------------------------------------------------------------
+
+NONE, OF_URLS, OF_LINKS = "nothing", "KNOWN_URLS", "KNOWN_LINKS"
+MEMORY_PAGES = 200_000
+MOST_MEMORY = 200
+
+
+def write_file(to: Path, web: MemoryWeb, keys: Collection[str], scores: Iterable[tuple[str, float]]) -> None:
+    """Write the file of known links for some pages of a web."""
+    with tempfile.TemporaryDirectory() as folder:
+        spread = LinkSpread(Path(folder) / "links")
+        pages = (PageRecord(key, web.page(key).url, outlinks=web.outlinks(key)) for key in sorted(keys))
+        spread.add([LinkedPage(one.key, 0, links_record(one, follows=True, by_url=False) or b"") for one in pages])
+        spread.add_scores(scores)
+        write_links(spread, scheme_of(CLUEWEB22), Path(folder), to)
+
+
+def crawled_with(
+    web: MemoryWeb, scorer: RememberedScores, seeds: Sequence[str], folder: Path, **given: Any
+) -> set[str]:
+    """Return the pages that a crawl to the end of the frontier has crawled."""
+    options = Options(url_policy="parent_mean", crawl_max_pages=len(web), crawl_batch_size=100, **given)
+    workers = PageWorkers(PageRater(web, scorer, extractor=None), processes=0, time_limit=60.0)
+    folder.mkdir()
+
+    async def run() -> None:
+        crawl = open_crawl(
+            options,
+            policy=load_policy(options.url_policy)(workers, options),
+            rate=lambda pages: rate_by_key(workers, pages),
+            frontier=memory_frontier(),
+            visited=MemoryVisited(),
+            archive=NullArchive(),
+            log=(log := CrawlLog(folder)),
+            provenance={},
+            parts=open_parts(options),
+        )
+        await crawl.begin(seeds)
+        while not crawl.finished:
+            for lease in crawl.dequeue():
+                crawl.fetched(lease, web.page(lease.entry.key), 200)
+            while crawl.can_advance:
+                await crawl.advance()
+        log.close()
+
+    asyncio.run(run())
+    return {str(line["id"]) for line in read_log(folder / "crawl.jsonl")}
+
+
+def measure_reach(draws: int, scratch: Path, result: Result) -> None:
+    """Count new good pages in reach with known pages, without them, and with their links."""
+    web, scorer = open_web("whole", REAL), RememberedScores(REAL_MODEL)
+    oracle, hosts, keys = web.oracle(scorer), sorted(web.hosts()), sorted(web.keys())
+    least = 1.0
+    for name in ("half of the hosts", "half of the pages"):
+        rows: dict[str, list[float]] = {NONE: [], OF_URLS: [], OF_LINKS: [], f"{OF_LINKS}, without scores": []}
+        for draw in range(draws):
+            chance, seeds = random.Random(draw), web.sample(SEEDS, draw)
+            half = set(chance.sample(hosts, len(hosts) // 2))
+            some = set(chance.sample(keys, len(keys) // 2))
+            known = {key for key in keys if host_of(web.page(key).url) in half} if name.endswith("hosts") else some
+            folder = scratch / f"{name} {draw}"
+            folder.mkdir()
+            (folder / "urls.txt").write_text("".join(f"{web.page(key).url}\n" for key in sorted(known)))
+            scores = [(key, scorer.score([web.text(key)])[0]) for key in sorted(known) if web.text(key).strip()]
+            write_file(folder / "links", web, known, scores)
+            write_file(folder / "unscored", web, known, ())
+            given: dict[str, dict[str, Any]] = {
+                NONE: {},
+                OF_URLS: {"known_urls": (str(folder / "urls.txt"),)},
+                OF_LINKS: {"known_links": str(folder / "links")},
+                f"{OF_LINKS}, without scores": {"known_links": str(folder / "unscored")},
+            }
+            for what, settings in given.items():
+                found = crawled_with(web, scorer, seeds, folder / what, **settings)
+                rows[what].append(float(len(found & oracle - known)))
+        least = min(
+            [least, *(with_links / alone for with_links, alone in zip(rows[OF_LINKS], rows[NONE], strict=True))]
+        )
+        cells: list[list[str | float | None]] = [
+            [what, statistics.mean(found), min(found), max(found)] for what, found in rows.items()
+        ]
+        columns = ["new good pages in reach", "mean", "least", "most"]
+        result.tables.append(Table(f"{len(web):,} pages, {name} known, {draws} draws", columns, cells))
+    result.figures.append(Figure("new good pages in reach, KNOWN_LINKS / nothing known", least, 1, least=True))
+
+
+def measure_memory(scratch: Path, result: Result) -> None:
+    """Measure what the part keeps for known pages that wait, and what a look-up takes."""
+    keys = [f"https://host{one % 9973}.example/path/{one}/page.html" for one in range(MEMORY_PAGES)]
+    record = links_record(PageRecord("https://a.example/", "", outlinks=[]), follows=True, by_url=True) or b""
+    spread = LinkSpread(scratch / "spread-links")
+    for start in range(0, MEMORY_PAGES, 1000):
+        spread.add([LinkedPage(key, 0, record) for key in keys[start : start + 1000]])
+    write_links(spread, scheme_of(None), scratch, scratch / "links.known")
+    part = KnownLinksPart(Options(known_links=str(scratch / "links.known")))
+    part.begin()
+    parents = [
+        CrawledPage(Entry(key, key, 0.5, 1, None), 0.1 + place / 1e6, []) for place, key in enumerate(keys[::40])
+    ]
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for place, parent in enumerate(parents):
+        part.found(parent, [Candidate(key, key, 2, parent.entry.key) for key in keys[40 * place : 40 * place + 40]])
+    kept = (tracemalloc.get_traced_memory()[0] - before) / MEMORY_PAGES
+    tracemalloc.stop()
+    file = KnownLinks(scratch / "links.known")
+    _, hits = timed(lambda: [file.find(key) for key in keys[::4]])
+    _, misses = timed(lambda: [file.find(f"{key}?") for key in keys[::4]])
+    rows: list[list[str | float | None]] = [
+        ["bytes of memory a page that waits", kept],
+        ["look-ups of entries a CPU second", MEMORY_PAGES / 4 / hits],
+        ["look-ups of others a CPU second", MEMORY_PAGES / 4 / misses],
+    ]
+    result.tables.append(Table(f"Known links, {MEMORY_PAGES:,} pages without a score", ["", "links"], rows))
+    result.figures.append(Figure("bytes of memory a known page reached", kept, MOST_MEMORY))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=number, default=100 * MILLION, help="fingerprints, such as 10M (%(default)s)")
     parser.add_argument(
         "--scratch", default=tempfile.gettempdir(), help="where to work: 20 bytes an entry (%(default)s)"
     )
+    parser.add_argument("--draws", type=int, default=5, help="draws of known pages (%(default)s)")
+    parser.add_argument("--links-only", action="store_true", help="measure only known links")
     add_output(parser)
     args = parser.parse_args()
     began = time.monotonic()
-    result = Result("known", [f"{args.size:,} generated fingerprints; {2 * MILLION:,} generated URLs"])
+    of_urls = [] if args.links_only else [f"{args.size:,} generated fingerprints; {2 * MILLION:,} generated URLs"]
+    result = Result("known", [*of_urls, f"{args.draws} draws of known pages, each with {SEEDS} random seeds"])
     scratch = Path(tempfile.mkdtemp(dir=args.scratch))
     try:
-        measure(args.size, scratch, result)
-        compare(scratch, result)
+        if not args.links_only:
+            measure(args.size, scratch, result)
+            compare(scratch, result)
+        measure_reach(args.draws, scratch, result)
+        measure_memory(scratch, result)
     finally:
         shutil.rmtree(scratch)
     result.notes.append(f"It took {time.monotonic() - began:.0f} seconds.")

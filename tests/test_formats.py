@@ -22,6 +22,7 @@ from crawl4llm.base.known_sets import MAGIC
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.storage import Storage, pack, sealed
 from crawl4llm.crawl import jobdir
+from crawl4llm.parts.known_links import file as known_links
 from crawl4llm.parts.known_urls import work as known_urls
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools import _learnt as trainlm
@@ -77,6 +78,7 @@ CASES: Mapping[str, Case] = {
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
     "tree/build.json": (tree._FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
     "known/urls.known": (known_sets.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),
+    "links/links.known": (known_sets.FORMAT, known_set, known_links.KnownLinks),
     "learnt/trainlm.json": (trainlm.FORMAT, as_json, trainlm.read_results),
     "model/model.bin.json": (model_rules._FORMAT, as_json, lambda path: model_rules.read_rules(path.with_suffix(""))),
 }
@@ -99,6 +101,7 @@ def files(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     url_index.build_url_index(ClueWeb22Corpus(place / "tree"), place / "urls")
     (place / "urls.txt").write_text("https://site.example/1\n")
     assert scrapy("corpus", "known", str(place / "known"), str(place / "urls.txt")).returncode == 0
+    assert scrapy("corpus", "known", "--links", str(place / "links"), str(place / "run")).returncode == 0
     given = [write_jsonl(place / f"{name}.jsonl", texts(words, 100)) for name, words in (("a", GOOD), ("b", OTHER))]
     run_training(given[:1], given[1:], place / "model", held_out=0.3)
     (place / "learnt").mkdir()

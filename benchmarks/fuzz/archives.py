@@ -171,9 +171,13 @@ def _index_seeds() -> list[bytes]:
 
 
 def _wat(_: Path) -> Reader:
-    from crawl4llm.warc.payload import wat_links
+    from crawl4llm.warc.payload import wat_links, wat_page
 
-    return Reader(lambda data: wat_links(data, "http://a.example/"), (ValueError,))
+    def read(data: bytes) -> None:
+        wat_links(data, "http://a.example/")
+        wat_page(data, "http://a.example/")
+
+    return Reader(read, (ValueError,))
 
 
 def _inflate(_: Path) -> Reader:

@@ -189,6 +189,48 @@ def _known_seeds() -> list[bytes]:
     return [file.getvalue(), b"# c\nhttp://a.example/\nhttps://b.example/x\n"]
 
 
+def _known_links(folder: Path) -> Reader:
+    from crawl4llm.base.errors import InputError
+    from crawl4llm.base.known_sets import MAGIC
+    from crawl4llm.parts.known_links.file import MOST_LINKS, KnownLinks
+
+    path = folder / "links.known"
+
+    def read(data: bytes) -> None:
+        if data.startswith(MAGIC):
+            said, _, rest = data[len(MAGIC) :].partition(b"\n")
+            data = MAGIC + said + b"\n" + hashlib.sha256(said).hexdigest().encode() + rest[64:]
+        path.write_bytes(data)
+        known = KnownLinks(path)
+        for number in range(9):
+            if (place := known.find(key := f"http://a.example/{number}")) is not None:
+                known.score(place)
+                assert len(known.page(place, key).outlinks or ()) <= MOST_LINKS
+
+    return Reader(read, (InputError,))
+
+
+def _known_links_seeds() -> list[bytes]:
+    import tempfile
+
+    from crawl4llm.base.pages import Link, PageRecord
+    from crawl4llm.parts.known_links.file import links_record, scheme_of
+    from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+
+    found: list[LinkedPage] = []
+    for number in range(9):
+        key = f"http://a.example/{number}"
+        page = PageRecord(key, key, outlinks=[Link("http://b.example/", None, "b", False, "ugc")])
+        found.append(LinkedPage(key, 0, links_record(page, follows=True, by_url=True) or b""))
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        spread = LinkSpread(folder / "links")
+        spread.add(found)
+        spread.add_scores([("http://a.example/1", 0.5)])
+        write_links(spread, scheme_of(None), folder, folder / "links.known")
+        return [(folder / "links.known").read_bytes()]
+
+
 class _Corpus:
     """A corpus of which all URLs and words are documents."""
 
@@ -368,6 +410,7 @@ TARGETS: Final = (
         harmless=frozenset({"socket.getaddrinfo"}),  # which is asked for numbers alone, and asks no server for these
     ),
     Target("known", _known, _known_seeds, of_json_lines, megabytes=64),
+    Target("known-links", _known_links, _known_links_seeds, of_json_lines, megabytes=96),
     Target("seeds", _seeds, lambda: [b"# c\nhttp://a.example/ # d\nabc\n", b"\xef\xbb\xbfabc\n"], weight=0.5),
     Target("models", _models, _model_seeds, of_json),
     Target(

@@ -25,6 +25,8 @@ LEADING_NOWHERE: Final = "crawl4llm_leading_nowhere"
 """Key of the URLs to which a page says that its links are not to be followed."""
 WORTH: Final = "crawl4llm_worth"
 """Key of the score by which links of a page are queued that does not count."""
+KNOWN: Final = "crawl4llm_known"
+"""Key of the reason by which a known page is dropped, whose response holds nothing but its links."""
 _FOUND: Final = "crawl4llm_found"
 
 FIRST: Final = math.inf
@@ -60,7 +62,7 @@ def note_found(request: Request, response: Response | None) -> None:
             influence = score_of(response.request)
         origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
     request.meta[_FOUND] = tuple(origin)
-    for key in (ASKED, LEFT, LEADING_NOWHERE, WORTH):
+    for key in (ASKED, LEFT, LEADING_NOWHERE, WORTH, KNOWN):
         request.meta.pop(key, None)
     forget_captures(request)
 

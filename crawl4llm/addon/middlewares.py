@@ -51,20 +51,25 @@ class PageScoring:
     def from_crawler(cls, crawler: Crawler) -> PageScoring:
         return cls(AddonRun.of(crawler))
 
-    def process_request(self, request: Request) -> None:
-        """Drop requests that may not be sent; and ask all parts, unless our scheduler has."""
-        if self._run.failure is not None or (self._concerns(request) and self._run.parts_asked):
-            return
+    def process_request(self, request: Request) -> Response | None:
+        """Drop requests that may not be sent, and answer those for known pages; and ask all parts, unless our scheduler
+        has."""
+        if self._run.failure is not None:
+            return None
         try:
-            wanted = self._run.wanted(request) if self._concerns(request) else self._run.may_be_sent(request)
+            if not (self._concerns(request) and self._run.parts_asked):
+                wanted = self._run.wanted(request) if self._concerns(request) else self._run.may_be_sent(request)
+                if not wanted:
+                    raise Unwanted
+            if self._concerns(request) and self._run.parts.is_known(request):
+                return self._run.parts.known(request)
         except InputError as error:
             self._run.stop(error)
-            wanted = False
-        if not wanted:
-            raise Unwanted
+            raise Unwanted from None
+        return None
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        if self._concerns(request):
+        if self._concerns(request) and meta.KNOWN not in request.meta:
             self._run.count("pages/fetched")
             request.meta[meta.INFLUENCE] = await self._influence(request, response)
         return response
@@ -122,6 +127,10 @@ class LinkScoring(BaseSpiderMiddleware):
             async for item in super().process_start(start):
                 yield item
 
+    def get_processed_item(self, item: Any, response: Response | None) -> Any:
+        """Return None for an item of a known page, whose response has links alone; see BaseSpiderMiddleware."""
+        return None if response is not None and meta.KNOWN in response.meta else item
+
     def get_processed_request(self, request: Request, response: Response | None) -> Request | None:
         """See BaseSpiderMiddleware; ``response`` is None for start requests."""
         if response is not None and (left := response.meta.get(meta.LEFT)) is not None:
@@ -157,6 +166,9 @@ class PageRecording:
     def process_spider_input(self, response: Response) -> None:
         assert response.request is not None
         if self._run.failure is not None or not meta.is_page(response.request, response):
+            return
+        if (refusal := response.meta.get(meta.KNOWN)) is not None:
+            self._run.drop(response.request, refusal)
             return
         if not isinstance(response, TextResponse):
             self._run.lost(response.request, Outcome.DROPPED, NOT_TEXT)

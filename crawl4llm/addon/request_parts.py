@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 from scrapy import Request
+from scrapy.http import HtmlResponse
 
-from crawl4llm.addon.meta import ASKED, Found, found
+from crawl4llm.addon.meta import ASKED, INFLUENCE, KNOWN, LEADING_NOWHERE, Found, found
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_tree import HtmlTree, html_links
 from crawl4llm.base.page_heads import page_head, with_cookies
 from crawl4llm.base.pages import HeaderFields, Link
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl import LiveCorpus
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.options import Options
 from crawl4llm.parts import Part, Rated, Refusal, open_parts
@@ -61,6 +64,8 @@ class RequestParts:
                     f"CRAWL_PARTS: {kind.__module__}.{kind.__qualname__} sets documents aside or chooses by class, "
                     "which the add-on cannot do; leave it out"
                 )
+        for meet in parts.having("meet"):
+            meet(LiveCorpus())
         self.counts: Counter[str] = Counter()
         """The parts' figures."""
         self.needs = parts.needs()
@@ -69,7 +74,7 @@ class RequestParts:
         self._follows, self._admits = parts.having("follows"), parts.having("admits")
         self._redirects, self._seeds, self._blocks = (parts.having(hook) for hook in ("redirects", "seeds", "blocks"))
         self._rated, self._crawled, self._ends = (parts.having(hook) for hook in ("rated", "crawled", "finished"))
-        self._leads = parts.having("leads")
+        self._leads, self._answering = parts.having("leads"), parts.answering
 
     def publish(self, output: Path) -> None:
         """Write lists and rules into the output directory. Raises InputError."""
@@ -120,6 +125,32 @@ class RequestParts:
         """Return why nothing is sent to a request's domain, whatever it is for."""
         with self._named():
             return next(filter(None, (blocks(request.url) for blocks in self._blocks)), None)
+
+    # -- known pages ----------------------------------------------------------------------------------------------
+
+    def is_known(self, request: Request) -> bool:
+        """Return whether a part has the page of a request, so that nothing is sent."""
+        if self._answering is None or request.method != "GET":
+            return False
+        with self._named():
+            return self._answering.answers(normalise_url(request.url)) is not None
+
+    def known(self, request: Request) -> HtmlResponse:
+        """Return a response with the links of a known page and nothing else. The request's meta gets its influence
+        score, and says which of the links are not to be followed."""
+        assert self._answering is not None
+        with self._named():
+            page, influence, refusal = self._answering.answer(normalise_url(request.url))
+        links = page.outlinks or []
+        if not page.follows:
+            self.counts["links/nofollow"] += len(links)
+            links = []
+        html = f"<!DOCTYPE html><title></title>{''.join(map(_element, links))}".encode("utf-8", "replace")
+        read = ReadPage(request.url, html, "utf-8", noindex=False, tree=HtmlTree(html))
+        rated = Rated(influence, dropped=refusal)
+        rated.key, rated.url = page.key, request.url
+        request.meta.update({INFLUENCE: influence, KNOWN: refusal, LEADING_NOWHERE: self.leading_nowhere(rated, read)})
+        return HtmlResponse(request.url, body=html, encoding="utf-8", flags=["known"], request=request)
 
     # -- pages ----------------------------------------------------------------------------------------------------
 
@@ -179,3 +210,10 @@ class RequestParts:
         except Exception as error:
             logger.exception("Cannot go on")
             raise InputError(self._parts.whose(error)) from None
+
+
+def _element(link: Link) -> str:
+    """Return a link as HTML."""
+    told = {"href": link.url, "rel": link.rel, "hreflang": link.language}
+    attributes = "".join(f' {name}="{escape(value)}"' for name, value in told.items() if value)
+    return f"<a{attributes}>{escape(link.anchor)}</a>"

@@ -101,7 +101,7 @@ class RequestScheduler(BaseScheduler):
             if not self._heaps[slot]:
                 del self._heaps[slot]
             self._waiting -= 1
-            if budgets is None or budgets.may_be_sent(waiting):
+            if budgets is None or self._run.parts.is_known(waiting[-1]) or budgets.may_be_sent(waiting):
                 self._count("dequeued")
                 return waiting[-1]
 

@@ -1,8 +1,8 @@
-"""Files of known things: sets of fingerprints, and tables by hash, sorted and mapped into memory.
+"""Files of known things: sets of fingerprints, and tables by hash, sorted and mapped into memory or read by place.
 
 A file begins with a head of 4 KiB: a magic line, a line of JSON, a line with the SHA-256 of the JSON, and blanks. The
 JSON has the kind of set, the version of the format, the scheme of fingerprints and the number of entries. It also has
-the place of each column and the SHA-256 of all columns. A column is numbers of 4 or 8 bytes, little-endian.
+the place of each column and the SHA-256 of all columns. A column is bytes, or numbers of 4 or 8 bytes, little-endian.
 
 A sorted table has two columns. Entries are sorted by 64 bits of a hash; for each value of their first bits, ``starts``
 has the number of the first entry. The number of first bits is chosen so that each value has 128 to 256 entries on
@@ -17,7 +17,7 @@ import hashlib
 import json
 import mmap
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
@@ -34,14 +34,18 @@ if TYPE_CHECKING:
     Numbers = NDArray[uint64]
 
 MAGIC: Final = b"crawl4llm known set\n"
+LINKS: Final = "links"
+"""The kind of a file of known links."""
 FORMAT: Final = 1
 _HEAD: Final = 4096
-_SIZES: Final = {"I": 4, "Q": 8}
+_SIZES: Final = {"B": 1, "I": 4, "Q": 8}
 _A_START: Final = 256
 """Most entries for a value of the first bits, on average."""
 _KEPT: Final = 32
 """Bits of a fingerprint that are stored, after the first ones."""
 _PIECE: Final = 1 << 20
+_MOST: Final = 1 << 48
+"""More entries than any file has."""
 
 
 def fingerprint(data: bytes) -> int:
@@ -98,12 +102,12 @@ class Head(NamedTuple):
     """The head of a file."""
 
     kind: str
-    """``urls`` or ``texts``."""
+    """``urls``, ``texts`` or ``links``."""
     scheme: str
     """How fingerprints and hashes are made; sets of another scheme cannot be used."""
     entries: int
     columns: dict[str, tuple[int, int, str]]
-    """Columns by name: offset, count, and type, I or Q."""
+    """Columns by name: offset, count, and type, B, I or Q."""
     size: int
     sha256: str
     """The SHA-256 of all bytes after the head."""
@@ -113,19 +117,23 @@ class KnownSet:
     """An open file of known things. To change it, make another and rename it to its place; it must not be written
     to."""
 
-    def __init__(self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True) -> None:
-        """Open it; with ``whole``, read all of it to check it. ``named_by``: the setting or option that names it.
-        Raises InputError if it cannot be used."""
+    def __init__(
+        self, path: Path, kind: str, scheme: str | Collection[str], named_by: str, *, whole: bool = True
+    ) -> None:
+        """Open it; with ``whole``, read all of it to check it. ``scheme``: the one that its reader knows, or several.
+        ``named_by``: the setting or option that names it. Raises InputError if it cannot be used."""
         self.path = path
         told = f"{named_by} {path}"
         with as_input_error(f"{told} cannot be read"), open_input(path) as file:
-            head, self.identity = _head(file.read(_HEAD), told)
+            head, self.identity = _head(file.read(_HEAD), told, kind)
             size = file.seek(0, 2)
             self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
-        if head.scheme != scheme:
-            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it again: {_making()}")
+        if head.scheme not in ((scheme,) if isinstance(scheme, str) else scheme):
+            raise InputError(
+                f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}; make it again: {_making(kind=kind)}"
+            )
         if size != head.size:
             raise InputError(
                 f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy it again, or make another"
@@ -139,24 +147,35 @@ class KnownSet:
     def __len__(self) -> int:
         return self._head.entries
 
+    @property
+    def scheme(self) -> str:
+        """How its fingerprints are made."""
+        return self._head.scheme
+
     def has(self, name: str) -> bool:
         """Return whether the file has a column of that name."""
         return name in self._head.columns
 
     def column(self, name: str) -> memoryview[int]:
         """Return the numbers of a column. Raises InputError if the file does not hold all of them."""
+        offset, count, kind = self.place(name)
+        data = self._data[offset : offset + count * _SIZES[kind]]
+        return data.cast("I") if kind == "I" else data.cast("Q") if kind == "Q" else data
+
+    def place(self, name: str) -> tuple[int, int, str]:
+        """Return offset, count and type of a column, for readers that do not map it. Raises InputError if the file does
+        not hold all of it."""
         try:
             offset, count, kind = self._head.columns[name]
             if min(offset - _HEAD, count) >= 0 and offset + count * _SIZES[kind] <= len(self._data):
-                data = self._data[offset : offset + count * _SIZES[kind]]
-                return data.cast("I") if kind == "I" else data.cast("Q")
+                return offset, count, kind
         except (KeyError, TypeError, ValueError):  # what is said of it is nothing that a column has
             pass
         raise self.damaged()
 
     def table(self, name: str) -> tuple[memoryview[int], memoryview[int]]:
         """Return the two columns of a sorted table. Raises InputError if they do not belong together."""
-        entries, starts = self.column(name), self.column(_starts(name))
+        entries, starts = self.column(name), self.column(starts_of(name))
         if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
             return entries, starts
         raise self.damaged()
@@ -172,18 +191,18 @@ class KnownSet:
         return digest.hexdigest()
 
 
-def _starts(name: str) -> str:
+def starts_of(name: str) -> str:
     """Return the name of the column ``starts`` of a table."""
     return f"{name} starts"
 
 
-def make_known(to: object = "OUT", *sources: object) -> str:
-    """Return the advice to make a set, with its command."""
-    return f"make one: {_making(to, *sources)}"
+def make_known(to: object = "OUT", *sources: object, kind: str = "") -> str:
+    """Return the advice to make a set of a kind, with its command."""
+    return f"make one: {_making(to, *sources, kind=kind)}"
 
 
-def _making(to: object = "OUT", *sources: object) -> str:
-    return command("corpus", "known", to, *(sources or ["SOURCE..."]))
+def _making(to: object = "OUT", *sources: object, kind: str = "") -> str:
+    return command("corpus", "known", *(["--links"] if kind == LINKS else []), to, *(sources or ["SOURCE..."]))
 
 
 def is_known_set(path: Path) -> bool:
@@ -192,10 +211,11 @@ def is_known_set(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _head(data: bytes, told: str) -> tuple[Head, str]:
+def _head(data: bytes, told: str, kind: str) -> tuple[Head, str]:
     """Return the head and its SHA-256, which identifies the file. Raises InputError."""
     if not data.startswith(MAGIC):
-        raise InputError(f"{told} is no set of known URLs or texts; {make_known()}")
+        what = "file of known links" if kind == LINKS else "set of known URLs or texts"
+        raise InputError(f"{told} is no {what}; {make_known(kind=kind)}")
     said, _, rest = data[len(MAGIC) :].partition(b"\n")
     identity = hashlib.sha256(said).hexdigest()
     if len(data) < _HEAD or rest[: len(identity)] != identity.encode():
@@ -203,12 +223,12 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
     head: Head | None
     try:
         values: dict[str, Any] = parse_json(said)
-        require_format(told, values.pop("format"), FORMAT, _making())
+        require_format(told, values.pop("format"), FORMAT, _making(kind=kind))
         head = Head(**values)
     except (AttributeError, KeyError, TypeError, ValueError):
         head = None
     kinds = (str, str, int, dict, int, str)
-    if head is None or tuple(map(type, head)) != kinds or head.entries < 0:
+    if head is None or tuple(map(type, head)) != kinds or not 0 <= head.entries < _MOST:
         raise InputError(f"{told} is damaged: its head cannot be read; copy it again, or make another")
     return head, identity
 
@@ -226,9 +246,13 @@ class SetWriter:
 
     def column(self, name: str, kind: str, pieces: Iterable[NDArray[Any]]) -> None:
         """Write the numbers of a column. Raises OSError."""
+        self.data(name, kind, (piece.astype(f"<u{_SIZES[kind]}").tobytes() for piece in pieces))
+
+    def data(self, name: str, kind: str, pieces: Iterable[bytes]) -> None:
+        """Write a column that is given as bytes. Raises OSError."""
         start = self.size
         for piece in pieces:
-            self._write(piece.astype(f"<u{_SIZES[kind]}").tobytes())
+            self._write(piece)
         self._columns[name] = (start, (self.size - start) // _SIZES[kind], kind)
         self._write(bytes(-self.size % 8))
 
@@ -256,7 +280,7 @@ class SetWriter:
                     yield piece >> np.uint64(left_out) & np.uint64((1 << 8 * _SIZES[kind]) - 1)
 
         self.column(name, kind, kept())
-        self.column(_starts(name), "Q", [np.cumsum(under)])
+        self.column(starts_of(name), "Q", [np.cumsum(under)])
 
     def finish(self, kind: str, scheme: str, count: int) -> None:
         """Write the head, which completes the file. Raises OSError."""

@@ -8,7 +8,7 @@ from . import (
 )
 from .compacted import index_name as index_name
 from .controls import Controls as Controls
-from .history import Batch as Batch, History as History, News as News, news_of as news_of
+from .history import Batch as Batch, Ended as Ended, History as History, News as News, news_of as news_of
 from .liveness import DRAIN as DRAIN, STOP as STOP
 from .opening import check_lease as check_lease, divided as divided, refuse_settings as refuse_settings
 from .request_spool import write_log as write_log

@@ -82,6 +82,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 break
             partition = waiting[self._next_of(ready)]
             some = partition.lease_one()
+            if partition.crawl.answered:  # known documents
+                self._touched.add(partition.number)
             if not some or partition.crawl.missing <= 0:  # a budget is spent: it has set documents aside
                 del waiting[partition.number]
             self._of.update((id(lease.entry), (partition, lease)) for lease in some)

@@ -92,8 +92,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                     raise result
             if any(moved):
                 self._liveness.announce(self.news, self.iteration)
-            if self._ready:
-                return
+            if self._ready or any(one.crawl.can_advance for one in self._own.values()):
+                return  # with documents to fetch, or known ones to merge
             if not any(moved):
                 await self._liveness.wait(self.news, POLL)
 
@@ -153,7 +153,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             await self._put_exchange(partition)
         else:
             self._of.update((id(lease.entry), (partition, lease)) for lease in share)
-            self._ready += share
+            self._ready += partition.crawl.unknown(share)
         return True
 
     async def _put_exchange(self, partition: Partition) -> None:

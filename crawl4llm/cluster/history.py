@@ -78,13 +78,25 @@ class Batch(NamedTuple):
         return sorted(found, key=lambda one: one[1][0])
 
 
+class Ended(NamedTuple):
+    """A document that ended when it was found; sorted, they are in the order of their lines in one slice."""
+
+    is_scored: bool
+    """True if it has no score; False if it was dropped before."""
+    place: int
+    """That of the page."""
+    number: int
+    """That of the link."""
+    line: FailureLine
+
+
 class News(NamedTuple):
     """The results of the links of a batch, or of the seeds."""
 
     visited: Mapping[int, tuple[int, int]]
     """New documents, and those of them that may be crawled, by the place of the page."""
-    failures: Mapping[int, Sequence[FailureLine]]
-    """Lines of those that ended at once, in their order, by slice of the batch."""
+    failures: Mapping[int, Sequence[Ended]]
+    """Those that ended at once, by slice of the batch."""
     counts: Counter[str]
 
 
@@ -177,7 +189,7 @@ class History:
 def news_of(offers: Sequence[Mapping[str, Any]]) -> News:
     """Return the results of the iteration before, from offers."""
     visited: dict[int, tuple[int, int]] = {}
-    lines: dict[int, list[tuple[Any, ...]]] = {}
+    failures: dict[int, list[Ended]] = {}
     counts: Counter[str] = Counter()
     for offer in offers:
         counts.update(offer["counts"])
@@ -185,6 +197,5 @@ def news_of(offers: Sequence[Mapping[str, Any]]) -> News:
             known = visited.get(place, (0, 0))
             visited[place] = known[0] + new, known[1] + wanted
         for of_slice, is_scored, place, number, line in offer["failures"]:
-            lines.setdefault(of_slice, []).append((is_scored, place, number, line))
-    failures = {of_slice: [one[3] for one in sorted(some, key=lambda one: one[:3])] for of_slice, some in lines.items()}
+            failures.setdefault(of_slice, []).append(Ended(is_scored, place, number, line))
     return News(visited, failures, counts)

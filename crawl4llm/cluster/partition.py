@@ -56,6 +56,7 @@ class Partition(OnePartition):
             self.close()
             raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self.crawl = self._open(common.options, policy)
+        self._store.keep_others(self.crawl.parts)
         self.crawl.start_batch(iteration)
         self._frontier, self._algorithm, self._buffer = self.crawl.frontier, self.crawl.algorithm, self.crawl.buffer
         self._counters, self._policy = self.crawl.counters, policy
@@ -104,7 +105,7 @@ class Partition(OnePartition):
         number_of, own = {key: number for number, key in enumerate(self._common.seeds)}, self.seeds()
         wanted = self.crawl.visit_seeds(own)
         self._refused_at = {line["id"]: (SEEDS_PLACE, number_of[line["id"]]) for line in self._algorithm.refused}
-        self._news = [[SEEDS_PLACE, len(own), len(wanted)]]
+        self._news = [[SEEDS_PLACE, len(own), self._algorithm.unknown_in(wanted)]]
         self._found = [(SEEDS_PLACE, number_of[candidate.key], candidate) for candidate in wanted]
         if not self.is_counted:
             await self.queue_found(None)
@@ -304,7 +305,7 @@ class Partition(OnePartition):
         new = self._algorithm.extract(page)
         if counts["links/new"] == known:
             return
-        self._news.append([place, counts["links/new"] - known, len(new)])
+        self._news.append([place, counts["links/new"] - known, self._algorithm.unknown_in(new)])
         numbered = list(zip(links.links, links.numbers, strict=False))  # those without a key are last, and have none
         number_of = {(link.key, link.url): number for link, number in reversed(numbered)}
         self._found += [(place, number_of[one.key, one.url], one) for one in new]

@@ -262,9 +262,9 @@ class BatchesSoundness(Soundness):
     def _find(self, offers: Sequence[Mapping[str, Any]]) -> None:
         """Note the documents that were discovered, and those that ended then."""
         news = news_of(offers)
-        for lines in news.failures.values():
-            for line in lines:
-                self._end(line["id"])
+        for ended in news.failures.values():
+            for one in ended:
+                self._end(one.line["id"])
                 self._failed += 1
         self._discovered += sum(new for new, _ in news.visited.values())
 

@@ -7,7 +7,7 @@
   which sites that never answer hold up no others.
 - ``turns``: the schedule of owners, and the clock by which they wait.
 - ``reorder_buffer``: answers that wait for their turn (``answer_spool`` keeps them on disk), and the part of a batch
-  that N cut off.
+  that N cut off; ``answering``: answers for known pages, without a request.
 - ``page_writer``: archive and crawl log; ``counting``: figures and states; ``ends``: reasons for its end.
 - ``seeds``: seeds from a file, or drawn; ``web``, ``fetched_web``: the source of the pages.
 - ``control``: commands to a running crawl; ``request_files``: the log of requests.

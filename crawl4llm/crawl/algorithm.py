@@ -30,7 +30,7 @@ from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.scope import Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.parts import Parts, Rated, Refusal
+from crawl4llm.parts import Part, Parts, Rated, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, overriding
 
 
@@ -80,7 +80,7 @@ class Algorithm:
         """Return the seeds that may be crawled; all of them are in V now (lines 3 and 4)."""
         wanted, refused = self.scope.wanted_seeds(list(seeds), self.counters.counts)
         self.refused += refused
-        self.counters.counts["pages/fetched"] += len(wanted) * self.policy.looks_ahead  # to score them: equation 1
+        self.counters.counts["pages/fetched"] += self.unknown_in(wanted) * self.policy.looks_ahead  # equation 1
         return wanted
 
     def dequeue(self, n: int) -> list[Lease]:
@@ -104,13 +104,15 @@ class Algorithm:
     ) -> list[Candidate]:
         """Merge fetched pages into P (line 7); return candidates from their links. ``hold_back`` takes the pages
         instead, and their links are not extracted."""
-        rated = await self.writer.rate(answers, self.policy)
+        asked = [not answer.known for answer in answers]
+        rated = self._known(answers)
+        rated |= await self.writer.rate(answers, self.policy)
         new: list[Candidate] = []
         lines: list[CrawlLine] = []
         failures: list[FailureLine] = []
         try:
-            for answer in answers:
-                if self.counts_answers and not self.policy.looks_ahead:
+            for answer, is_asked in zip(answers, asked, strict=True):
+                if is_asked and self.counts_answers and not self.policy.looks_ahead:
                     self.counters.counts["pages/fetched"] += 1
                 leased = answer.lease.entry
                 if answer.page is None:
@@ -134,6 +136,25 @@ class Algorithm:
             self.log.write(lines, failures)
         return new
 
+    def _known(self, answers: Sequence[Answer]) -> dict[str, Rated]:
+        """Give the answers of known documents, and of redirects to them, the pages that a part has. Return what the
+        parts see of these, by keys of leases."""
+        rated: dict[str, Rated] = {}
+        if (part := self.parts.answering) is None:
+            return rated
+        for answer in answers:
+            key = answer.lease.entry.key
+            if not answer.known:
+                if answer.page is None or answer.outcome is not None or not answer.page.hops:
+                    continue
+                if part.answers(key := answer.page.key) is None:
+                    continue
+            page, influence, refusal = part.answer(key)
+            answer.page, answer.known = page, True
+            of = rated[answer.lease.entry.key] = Rated(influence, dropped=refusal)
+            of.key, of.url, of.follows = page.key, page.url, page.follows
+        return rated
+
     def extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not in V, and add them to V (lines 8 to 10, and 12)."""
         if self.neighbours is not None:
@@ -144,15 +165,31 @@ class Algorithm:
         self.refused += refused
         for found in self._found:
             found(page, new)
-        self.counters.counts["pages/fetched"] += len(new) * self.policy.looks_ahead
+        self.counters.counts["pages/fetched"] += self.unknown_in(new) * self.policy.looks_ahead
         return new
+
+    def unknown_in(self, candidates: Sequence[Candidate]) -> int:
+        """Return the number of documents that cost a fetch if a policy must see them to score them."""
+        if (part := self.parts.answering) is None or not self.policy.looks_ahead:
+            return len(candidates)
+        return sum(part.answers(candidate.key) is None for candidate in candidates)
+
+    async def _scored(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Return the ratings of the policy. A known document that it cannot look up has the known influence score."""
+        ratings = await self.score(candidates)
+        if (part := self.parts.answering) is None or not self.policy.looks_ahead:
+            return ratings
+        return [
+            rated if rated.score is not None or part.answers(one.key) is None else _known_rating(part, one.key)
+            for one, rated in zip(candidates, ratings, strict=True)
+        ]
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> None:
         """Put candidates with a score into Q (line 11), and redirect targets with the scores of the documents that led
         to them."""
         entries, self.targets = self.targets, []
         failures, self.refused = self.refused, []
-        for candidate, rated in zip(candidates, await self.score(candidates), strict=True):
+        for candidate, rated in zip(candidates, await self._scored(candidates), strict=True):
             self.counters.heard(rated.reason)
             self.counters.note(rated.reason)
             if rated.score is None:
@@ -224,3 +261,7 @@ class Algorithm:
         if not math.isfinite(score):
             raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
         return score
+
+
+def _known_rating(part: Part, key: str) -> Rating:
+    return Rating(part.known_influence(key) or 0.0)

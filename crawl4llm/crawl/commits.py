@@ -135,11 +135,15 @@ class CrawlStore:
     def keep(self, policy: Policy, *others: Kept | None) -> None:
         """Keep the state of the policy and of others from now on."""
         self._policy = policy
+        self.keep_others(*others)
+        if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
+            keep_in(self._pieces)
+
+    def keep_others(self, *others: Kept | None) -> None:
+        """Keep the state of others than the policy from now on."""
         for other in others:
             if other is not None:
                 other.keep_in(self._pieces)
-        if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
-            keep_in(self._pieces)
 
     def state(self) -> dict[str, Any]:
         """Return the state at the last commit; empty before the first one."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
 from crawl4llm.crawl.algorithm import Algorithm
+from crawl4llm.crawl.answering import unknown_of
 from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
 from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
@@ -56,6 +58,8 @@ class Crawl(Driven):
         self.algorithm, self.frontier = algorithm, algorithm.frontier
         self.sites = layers.sites
         self.buffer = ReorderBuffer(spool, in_order=owners is None)
+        self.unknown = partial(unknown_of, self.parts.answering, self.scope, self.buffer, owners)
+        """Answers the known ones of some leased documents; returns the others."""
         self.granted: int | None = None
         """Most pages that it may begin with, in all; None: N."""
         self.held_back = RaisedN()
@@ -113,6 +117,8 @@ class Crawl(Driven):
         if not len(self.frontier):
             self.held_back.places = 0
         self.buffer.add(leases)
+        if self.parts.answering is not None:
+            leases = self.unknown(leases)
         if self.turns is not None:
             for lease in leases:
                 self.turns.begin(lease)
@@ -418,3 +424,4 @@ class Crawl(Driven):
             return
         self.buffer.add(leases)
         self.buffer.recall()
+        self.unknown(self.unanswered())

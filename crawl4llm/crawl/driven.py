@@ -122,8 +122,8 @@ class Driven(ABC):
 
     @abstractmethod
     def redirected(self, lease: Lease, page: PageRecord) -> None:
-        """End a document that redirected to another owner's, which is queued in its place. Only for a frontier of
-        owners. The ``page`` has no content, the exchanges so far, and the target's key as its last hop."""
+        """End a document that redirected to another owner's, for a frontier of owners, or to a known one. The target is
+        queued in its place. The ``page`` has no content, the exchanges so far, and the target's key as its last hop."""
 
     @abstractmethod
     def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:

@@ -36,6 +36,7 @@ class Gate(Layer):
         self._owned = owned
         self._aside, self._sites = aside, sites
         self._parts: Sequence[Part] = ()
+        self._answering: Part | None = None
         self._drops: Sequence[Callable[[Entry], Refusal | None]] = ()
         self._drop: Callable[[Entry, Refusal], None] = lambda _entry, _refusal: None
         self._evicted: list[Evicted] = []
@@ -45,6 +46,7 @@ class Gate(Layer):
         """Let parts decide what is leased from now on. ``drop`` is called for documents that leave the frontier because
         a part no longer wants them."""
         self._parts = [part for part in parts if type(part).lease is not Part.lease]
+        self._answering = parts.answering
         self._drops, self._drop = parts.having("drops"), drop or self._drop
 
     @property
@@ -86,14 +88,14 @@ class Gate(Layer):
         if not self._within.settle(lease, outcome, reason):
             return False
         unasked = (outcome is Outcome.DROPPED and reason in _NOT_FETCHED) or self._is_failed_try(lease.entry, outcome)
-        for part in self._parts:
+        for part in self._keepers_of(lease.entry):
             part.ended(lease.entry, outcome, asked=not unasked)
         return True
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
         if not self._within.give_back(lease, attempted=attempted):
             return False
-        for part in self._parts:
+        for part in self._keepers_of(lease.entry):
             part.ended(lease.entry, None, asked=attempted)
         return True
 
@@ -121,12 +123,16 @@ class Gate(Layer):
     def _kept_back(self, entry: Entry) -> str | None:
         """Return the budget or site for which the first part that does so sets a document aside; the parts before it
         are told that the document ended."""
-        for place, part in enumerate(self._parts):
+        for place, part in enumerate(self._keepers_of(entry)):
             if (scope := part.lease(entry)) is not None:
                 for before in self._parts[:place]:
                     before.ended(entry, None, asked=False)
                 return scope
         return None
+
+    def _keepers_of(self, entry: Entry) -> Sequence[Part]:
+        """Return the parts that may set a document aside: none if it is not requested."""
+        return () if self._answering is not None and self._answering.is_answered(entry) else self._parts
 
     def _is_failed_try(self, entry: Entry, outcome: Outcome) -> bool:
         """Return whether a document failed at a site that never answered. Anybody can link there, so this costs the
@@ -167,7 +173,7 @@ def layered(frontier: Frontier, owned: OwnerFrontier | None, parts: Parts, aside
     ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first, so that a document that waits for
     its site spends no budget.
     """
-    sited = SitedFrontier(owned, aside) if sites and owned is not None else None
+    sited = SitedFrontier(owned, aside, parts.answering) if sites and owned is not None else None
     if sited is not None:
         frontier = owned = sited
     if not (parts.having("lease") or parts.having("drops")):

@@ -47,6 +47,7 @@ DIGESTS = {
     "seeds_digest": "seeds",
     "policy_settings": "policy",
     "known_urls": "what KNOWN_URLS has",
+    "known_links": "what KNOWN_LINKS has",
     "known_texts": "what KNOWN_TEXTS has",
     "mixture": "what MIXTURE asks for",
     "parts": "what CRAWL_PARTS go by",

@@ -56,8 +56,13 @@ class PageWriter:
         self._rated, self._reads = rated, reads
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
-        """Rate the pages among ``answers``, which are archived in this order; return the results by keys of leases."""
-        fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
+        """Rate the fetched pages among ``answers``, which are archived in this order; return the results by keys of
+        leases."""
+        fetched = [
+            (answer.lease.entry, answer.page)
+            for answer in answers
+            if answer.page and answer.outcome is None and not answer.known
+        ]
         known = policy.scores_influence
         if known and not (self._archive.keeps_text or self._reads):
             ratings: Sequence[Rating | RatedText] = [Rating(entry.score) for entry, _ in fetched]

@@ -50,6 +50,8 @@ class Answer:
     """Bytes of the page's content and links, and of other content that waits with it."""
     spooled: bool = False
     """True if all but the lease and the size is in the spool."""
+    known: bool = False
+    """True if a part has its page, which is read when it is merged; ``size`` is that of the part's answer."""
 
 
 class Hop(NamedTuple):
@@ -148,6 +150,8 @@ class ReorderBuffer:
         """Write all answers and hops to the spool, if there is one, for another process. Raises InputError."""
         if self._spool is not None:
             for answer in self._answers.values():
+                if answer.known:
+                    continue  # the part will have it again
                 if answer.heard and not answer.spooled:
                     self._spool.put(answer)
                 elif not answer.heard and (hop := self._hops.get(answer.lease.token)):
@@ -200,7 +204,7 @@ class ReorderBuffer:
             if answer.spooled:
                 assert self._spool is not None
                 self._spool.restore(answer)
-            else:
+            elif not answer.known:
                 self._bytes -= answer.size
             self._forget(answer.lease)
         return taken

@@ -64,6 +64,7 @@ class Scope:
         self._follows, self._admits = parts.having("follows"), parts.having("admits")
         self._redirects, self._seeds = parts.having("redirects"), parts.having("seeds")
         self._blocks, self._lists = parts.having("blocks"), parts.having("may_list")
+        self._answering = parts.answering
         self.sends_on: Callable[[str], bool] = lambda _: False
         """Tells whether another crawl visits the target of a redirect."""
 
@@ -144,8 +145,10 @@ class Scope:
         counts[REDIRECTS] += followed
 
     def ends_lease(self, entry: Entry, key: str) -> bool:
-        """Return whether a redirect of a leased document ends the lease, because its target belongs to another
-        owner."""
+        """Return whether a redirect of a leased document ends the lease, because its target belongs to another owner,
+        or needs no request."""
+        if self._answering is not None and key != entry.key and self._answering.answers(key) is not None:
+            return True
         return self._by_owners and owner_of(key) != owner_of(entry.url or entry.key)
 
     def refusal(self, entry: Entry, key: str) -> Refusal | None:

@@ -24,6 +24,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.layer import Layer
 from crawl4llm.frontier import Aside, Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners, place_of
+from crawl4llm.parts import Part
 from crawl4llm.policies import Pieces
 
 TURNS_A_TRY: Final = 19
@@ -56,9 +57,10 @@ class SitedFrontier(Layer):
 
     _within: OwnerFrontier
 
-    def __init__(self, within: OwnerFrontier, aside: Aside) -> None:
+    def __init__(self, within: OwnerFrontier, aside: Aside, answering: Part | None = None) -> None:
+        """``answering``: the part that answers documents without a request, for which no site need answer."""
         super().__init__(within)
-        self._aside = aside
+        self._aside, self._answering = aside, answering
         index: Any = within.owners
         self.owners: Index = index
         self._sites: MutableMapping[str, Any] = {}
@@ -221,8 +223,14 @@ class SitedFrontier(Layer):
         """Return whether the documents of a site are leased in order, without a try."""
         return self._sites.get(site) == _ANSWERED or site in self._over
 
+    def _is_known(self, lease: Lease) -> bool:
+        """Return whether a document needs no request, so that its site has no part in it."""
+        return self._answering is not None and self._answering.is_answered(lease.entry)
+
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be requested now, or ended; otherwise set it aside."""
+        if self._is_known(lease):
+            return True
         owner, site = _owner_and_site(lease.entry)
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:
@@ -255,7 +263,7 @@ class SitedFrontier(Layer):
     def _end(self, lease: Lease) -> None:
         """Note the end of a lease, after which a set-aside document of its owner or site may be tried."""
         self._trying.pop(lease.token, None)
-        if not self._counts:
+        if not self._counts or self._is_known(lease):
             return
         owner, site = _owner_and_site(lease.entry)
         if owner in self._counts:

@@ -114,6 +114,8 @@ class Run:
         opened.callback(corpus.close)
         corpus.check()
         corpus.require("outlinks", *policy.corpus_parts)
+        for meet in self.parts.having("meet"):
+            meet(corpus)
         needs = self._needs = self.parts.needs()
         return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers, lines=needs.lines)
 

@@ -7,10 +7,8 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -27,7 +25,6 @@ from crawl4llm.crawl import (
     TOO_MANY_ERRORS,
     is_leased,
     lease_of,
-    leased,
     leased_together,
     leases_of,
     may_try,
@@ -74,6 +71,8 @@ class InfluenceScheduler(BaseScheduler):
         """True once Scrapy has closed the scheduler; then only the present call of advance() and that of wind_up()
         remain."""
         self._accepted = False
+        self._is_open = False
+        """True once the engine has asked for a request."""
         self._published = -math.inf
         """Time of the last update of the stats, by the monotonic clock."""
         self._wake: asyncio.TimerHandle | None = None
@@ -117,6 +116,7 @@ class InfluenceScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
+        self._is_open = True
         errors = self._crawl.counters.errors_in_row
         if errors >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
             self._crawl.stop(TOO_MANY_ERRORS, f"{errors} unanticipated errors in a row, see errors.log in the output")
@@ -167,7 +167,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._ready.append(Request("corpus://batch", several, meta=meta, errback=failed, dont_filter=True))
             return
         for lease in leases:
-            request = _request_for(lease, self._spider.parse, self._spider.on_failure)
+            request = self._spider.request_for(lease)
             hop = self._crawl.hop_of(lease)
             if hop is not None:
                 from crawl4llm.live import go_on  # live only
@@ -180,6 +180,7 @@ class InfluenceScheduler(BaseScheduler):
         owners = self._crawl.owners
         if owners is None:
             self._ask_for(self._leased())
+            self._merge_known()
             return
         if self._wake is not None:
             self._wake.cancel()
@@ -189,6 +190,8 @@ class InfluenceScheduler(BaseScheduler):
         if self._crawl.may_lease:
             clock.tick(owners)
             self._ask_for(self._leased())
+            if self._merge_known():
+                return
             due = owners.next_ready() if self._crawl.may_lease else None
         self._see_whether_it_waits(clock.now())
         if self._waits is not None and not self._crawl.doubts_network:
@@ -196,6 +199,15 @@ class InfluenceScheduler(BaseScheduler):
         if due is not None:
             seconds = clock.seconds_until(due)
             self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
+
+    def _merge_known(self) -> bool:
+        """Advance if leased documents were answered without a request; return whether they were. They are merged before
+        the clock goes on; before the engine runs, its first call does that."""
+        if self._advancing is not None or self._crawl.stopped is not None or not self._crawl.can_advance:
+            return False
+        if self._is_open:
+            self._advancing = asyncio.ensure_future(self._advance())
+        return True
 
     def _see_whether_it_waits(self, now: float) -> None:
         """Note since when the crawl only waits, and log for which owners."""
@@ -285,6 +297,9 @@ class InfluenceScheduler(BaseScheduler):
         """Return the next leased documents; none if an error breaks the crawl off."""
         try:
             return self._crawl.dequeue()
+        except InputError as error:
+            self._stop(BAD_INPUT, str(error))
+            return []
         except Exception as error:
             logger.exception("Cannot go on")
             self._break_off(error)
@@ -377,16 +392,3 @@ class InfluenceScheduler(BaseScheduler):
 def _wall(seconds: float) -> str:
     """Return the time of day in UTC, ``seconds`` from now."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + max(seconds, 0.0)))
-
-
-def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
-    """Return the request that fetches a leased document.
-
-    A seed is requested by its key if that is a URL. Otherwise, or if Scrapy does not accept its URL, it is requested as
-    ``corpus://KEY``. The key is percent-encoded, because it may be such a URL itself.
-    """
-    make = partial(Request, callback=callback, meta=leased(lease), errback=errback, dont_filter=True)
-    try:
-        return make(lease.entry.url or lease.entry.key)
-    except ValueError:
-        return make(f"corpus://{quote(lease.entry.key, safe='')}")

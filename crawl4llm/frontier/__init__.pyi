@@ -11,6 +11,7 @@ from .fingerprints import FingerprintRuns as FingerprintRuns, fingerprint as fin
 from .frontier import (
     IMPATIENT as IMPATIENT,
     MOST_HOPS as MOST_HOPS,
+    UNREQUESTED as UNREQUESTED,
     Caps as Caps,
     Entry as Entry,
     Evicted as Evicted,

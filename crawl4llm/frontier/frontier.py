@@ -12,6 +12,10 @@ MOST_HOPS: Final = 5
 """Most redirects to other owners, one after the other, that are followed."""
 
 
+UNREQUESTED: Final = 0x1FFF
+"""Cell of a document that needs no request; in an order by owner it waits for no owner."""
+
+
 @dataclass(slots=True)
 class Entry:
     """A document in the frontier."""
@@ -28,7 +32,8 @@ class Entry:
     hops: int = 0
     """Consecutive redirects between owners that led to it, at most MOST_HOPS."""
     cell: int = 0
-    """MIXTURE: number of its predicted combination of classes (:mod:`crawl4llm.frontier.mixed`); 0 for none."""
+    """MIXTURE: number of its predicted combination of classes (:mod:`crawl4llm.frontier.mixed`); 0 for none. Without
+    MIXTURE it may be UNREQUESTED."""
 
 
 class Lease(NamedTuple):

@@ -14,7 +14,7 @@ from functools import partial
 from crawl4llm.base.domains import OWNER_RULES, owner_of
 from crawl4llm.base.received import FRONTIER
 from crawl4llm.frontier.composed import FRONTIER_STATE, OWNERS, ComposedFrontier, Ledger, StoredFrontier
-from crawl4llm.frontier.frontier import IMPATIENT, NO_CAPS, Caps, Patience
+from crawl4llm.frontier.frontier import IMPATIENT, NO_CAPS, UNREQUESTED, Caps, Patience
 from crawl4llm.frontier.holds import NAME, Holds, LastingWaits, OwnerHolds
 from crawl4llm.frontier.memory import MemoryDocuments, MemoryQueues
 from crawl4llm.frontier.mixed import MOST_CELLS, ClassIndex, Shares, queue_of
@@ -104,4 +104,9 @@ def _name_of(shares: Shares | None, *, by_owners: bool) -> NameOf | None:
     """Return the names of queues; None if all documents are in one order."""
     if shares is not None:
         return partial(queue_of, by_owners=by_owners)
-    return (lambda url, _cell: owner_of(url)) if by_owners else None
+    return _owner_asked if by_owners else None
+
+
+def _owner_asked(url: str, cell: int) -> str:
+    """Return the owner to which a document's request goes; empty if it needs none."""
+    return "" if cell == UNREQUESTED else owner_of(url)

@@ -28,7 +28,7 @@ _HAS_PARENT, _URL_IS_KEY = 2, 4
 _HOPS_AT, _HOPS = 3, 7
 """The three bits of the flags from this one on are Entry.hops."""
 _HAS_CELL, _CELL_BYTES = 1 << 6, 2
-"""If the flag is set, Entry.cell follows the head; only in a crawl with MIXTURE."""
+"""If the flag is set, Entry.cell follows the head; only in a crawl with MIXTURE or KNOWN_LINKS."""
 
 Record = tuple[bytes, bytes]
 """A sort key, which orders records like their entries, and the rest of the entry. The key: eight bytes for the score,

@@ -7,7 +7,11 @@ from .heard import (
     OfSite as OfSite,
     of_site as of_site,
 )
-from .html_meta import said_in_html as said_in_html, said_in_tree as said_in_tree
+from .html_meta import (
+    said_in_html as said_in_html,
+    said_in_metas as said_in_metas,
+    said_in_tree as said_in_tree,
+)
 from .robots_rules import (
     ALLOW_ALL as ALLOW_ALL,
     LIMIT as LIMIT,

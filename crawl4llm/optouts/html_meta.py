@@ -8,6 +8,7 @@ a browser. A meta in the body counts too, because for a parser any body element 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from crawl4llm.base.html_tree import HtmlTree
@@ -63,6 +64,12 @@ def said_in_tree(page: HtmlTree, crawler: str) -> list[Said]:
             attributes = {name: (value or "").strip()[:_LONGEST] for name, value in node.attributes.items()}
             found += _meta(attributes, crawler) if tag == "meta" else _link(attributes)
     return list(dict.fromkeys(found))
+
+
+def said_in_metas(metas: Iterable[Mapping[str, str]], crawler: str) -> list[Said]:
+    """Return the signals of ``meta`` elements given by their attributes, for the same crawlers."""
+    bounded = ({name.lower(): value.strip()[:_LONGEST] for name, value in meta.items()} for meta in metas)
+    return list(dict.fromkeys(said for meta in bounded for said in _meta(meta, crawler)))
 
 
 def _meta(attributes: dict[str, str], crawler: str) -> list[Said]:

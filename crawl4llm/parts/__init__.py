@@ -6,6 +6,7 @@ Each is a folder with a declaration, which is always imported, and its work, whi
 - ``opened``: the parts of one crawl;
 - ``scope``, ``blocklists``, ``url_traps``, ``site_rules``, ``known_urls``: links that are followed, and sites that get
   no requests;
+- ``known_links``: pages whose links are followed without a request;
 - ``aliases``: learns which links lead to second URLs of an owner's pages, or to worthless pages;
 - ``near_duplicates``, ``known_texts``, ``mixture``: whether the texts of pages are new, and their classes;
 - ``left_overs``: pages without running text;

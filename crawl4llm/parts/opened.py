@@ -22,6 +22,8 @@ class Parts:
 
     def __init__(self, parts: Iterable[Part] = ()) -> None:
         self._parts = tuple(parts)
+        self.answering = next((part for part in self._parts if type(part).answers is not Part.answers), None)
+        """The part that answers documents without a request, if there is one."""
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self._parts)
@@ -43,7 +45,10 @@ class Parts:
             if shelf is not None:
                 part.shelf = shelf
             part.begin()
-        return Parts(parts)
+        begun = Parts(parts)
+        for part in parts:
+            part.answering = begun.answering
+        return begun
 
     # -- of all parts together --------------------------------------------------------------------------------------
 

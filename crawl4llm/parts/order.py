@@ -13,6 +13,7 @@ from crawl4llm.parts import (
     aliases,
     blocklists,
     budgets,
+    known_links,
     known_texts,
     known_urls,
     languages,
@@ -35,6 +36,7 @@ ORDER: Final = (
     url_traps.DECLARED,  # a look at the URL
     site_rules.DECLARED,  # and one at its host
     known_urls.DECLARED,  # a look-up on disk
+    known_links.DECLARED,
     link_types.DECLARED,  # what links say of themselves
     noindex.DECLARED,  # which pages count, before the parts that go by it
     languages.DECLARED,
@@ -56,6 +58,7 @@ class Settings(
     url_traps.Settings,
     site_rules.Settings,
     known_urls.Settings,
+    known_links.Settings,
     link_types.Settings,
     noindex.Settings,
     languages.Settings,

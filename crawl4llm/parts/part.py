@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crawl4llm.base.page_heads import PageHead
-    from crawl4llm.base.pages import Link
+    from crawl4llm.base.pages import Corpus, Link, PageRecord
     from crawl4llm.frontier import Entry, Outcome, Shares
     from crawl4llm.policies import Candidate, CrawledPage, Pieces
     from crawl4llm.scoring import Lines, TextClassifier, TextSet
@@ -62,6 +62,17 @@ class Refusal(NamedTuple):
     """The rule that decides."""
     counted: str | None = None
     """A further figure that counts it, if a link led to it."""
+
+
+class Answered(NamedTuple):
+    """A known page, which a part gives in the place of a request."""
+
+    page: PageRecord
+    """The page with its links, without content."""
+    influence: float | None
+    """Its influence score, for the policy; None if it is not known."""
+    refusal: Refusal
+    """The reason why it is not archived."""
 
 
 @dataclass(slots=True)
@@ -153,6 +164,8 @@ class Part:
     """The documents that it has set aside, after :meth:`begin`."""
     shares: Shares | None = None
     """The shares of classes for the order of the frontier, if the part wants them."""
+    answering: Part | None = None
+    """The part of the crawl that answers documents without a request, if there is one, after :meth:`begin`."""
     spent = ""
     """The reason for the end of a crawl in which only documents that it set aside remain."""
 
@@ -168,6 +181,9 @@ class Part:
     def identity(self) -> Mapping[str, Any]:
         """Return the values that decide which pages are crawled in which order, by its own names, in JSON values."""
         return {}
+
+    def meet(self, corpus: Corpus) -> None:
+        """See the corpus of the crawl. Raises InputError if the part is for another one."""
 
     def publish(self, output: Path, *, fsync: bool) -> None:
         """Write lists or rules of the part into the output directory. Raises InputError."""
@@ -231,6 +247,25 @@ class Part:
     def ended(self, entry: Entry, outcome: Outcome | None, *, asked: bool) -> None:
         """Called when a lease ends that the part allowed. ``outcome``: None if the document is queued again. ``asked``:
         whether it may have been requested, at its owner's cost."""
+
+    # -- pages that are not requested -------------------------------------------------------------------------------
+
+    def answers(self, key: str) -> int | None:
+        """Return the size in bytes of the answer to a document, if the part has one; None if the document must be
+        requested. Raises InputError. A crawl has one part with this hook."""
+        return None
+
+    def is_answered(self, entry: Entry) -> bool:
+        """Return whether it answers a queued document. Raises InputError."""
+        return self.answers(entry.key) is not None
+
+    def known_influence(self, key: str) -> float | None:
+        """Return the influence score of a document that it answers; None if it is not known. Raises InputError."""
+        return None
+
+    def answer(self, key: str) -> Answered:
+        """Return the answer to a document, once, when its turn in the crawl log comes. Raises InputError."""
+        raise NotImplementedError
 
     # -- pages ------------------------------------------------------------------------------------------------------
 

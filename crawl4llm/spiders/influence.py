@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -13,7 +15,7 @@ from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import BOMB, ERROR, ROBOTS_UNKNOWN
-from crawl4llm.crawl import BAD_INPUT, lease_of, leases_of, page_of, pages_of
+from crawl4llm.crawl import BAD_INPUT, lease_of, leased, leases_of, page_of, pages_of
 from crawl4llm.engine import Run
 from crawl4llm.frontier import Lease, Outcome
 from crawl4llm.optouts import as_text
@@ -43,6 +45,18 @@ class InfluenceSpider(Spider):
         """Yield no requests, because the scheduler begins with the seeds."""
         return
         yield  # makes it a generator
+
+    def request_for(self, lease: Lease) -> Request:
+        """Return the request that fetches a leased document.
+
+        A seed is requested by its key if that is a URL. Otherwise, or if Scrapy does not accept its URL, it is
+        requested as ``corpus://KEY``. The key is percent-encoded, because it may be such a URL itself.
+        """
+        make = partial(Request, callback=self.parse, meta=leased(lease), errback=self.on_failure, dont_filter=True)
+        try:
+            return make(lease.entry.url or lease.entry.key)
+        except ValueError:
+            return make(f"corpus://{quote(lease.entry.key, safe='')}")
 
     def parse(self, response: Response, **_: Any) -> None:
         """Handle the answer to a request: the page, or an HTTP status without a page."""

@@ -60,14 +60,18 @@ class Spread:
 
     def parts(self) -> Iterator[Records]:
         """Yield the records of each file, in the order of their keys' first bits; it is removed. Shows progress."""
-        for part in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
-            with writing(self._folder, _WHAT):
-                paths = sorted(self._folder.glob(f"{part}.*"))
-                read = [np.fromfile(path, self._kind) for path in paths]
-                for path in paths:
-                    path.unlink()
-            if read:
-                yield np.concatenate(read)
+        for number in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
+            if (part := self.part(number)) is not None:
+                yield part
+
+    def part(self, number: int) -> Records | None:
+        """Return the records whose first bits are a number, if there are any; they are removed."""
+        with writing(self._folder, _WHAT):
+            paths = sorted(self._folder.glob(f"{number}.*"))
+            read = [np.fromfile(path, self._kind) for path in paths]
+            for path in paths:
+                path.unlink()
+        return np.concatenate(read) if read else None
 
 
 def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
@@ -77,7 +81,7 @@ def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
     with writing(to, _WHAT):
         with to.open("xb") as file:
             writer = SetWriter(file)
-            writer.fingerprints(URLS, count, _read(path, URL))
+            writer.fingerprints(URLS, count, read_records(path, URL))
             writer.finish(URLS, URL_SCHEME, count)
         sync_path(to)
         path.unlink()
@@ -91,9 +95,9 @@ def write_texts(spread: Spread, scratch: Path, to: Path, *, near: bool) -> int:
     with writing(to, _WHAT):
         with to.open("xb") as file:
             writer = SetWriter(file)
-            writer.fingerprints(DIGESTS, count, (records["digest"] for records in _read(path, TEXT)))
+            writer.fingerprints(DIGESTS, count, (records["digest"] for records in read_records(path, TEXT)))
             if near:
-                writer.column(BITS, "Q", (records["bits"] for records in _read(path, TEXT)))
+                writer.column(BITS, "Q", (records["bits"] for records in read_records(path, TEXT)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
                     writer.numbered(band_name(band), count, map(np.sort, entries.parts()))
             writer.finish(TEXTS, TEXT_SCHEME, count)
@@ -118,7 +122,7 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     bits = max((count // _SORTED_AT_ONCE).bit_length(), 1)
     bands = [Spread(scratch / f"band{band}", URL, bits) for band in range(BANDS)]
     start = 0
-    for records in _read(path, TEXT):
+    for records in read_records(path, TEXT):
         numbers = np.arange(start, start + len(records), dtype=np.uint64)
         start += len(records)
         for band, entries in enumerate(bands):
@@ -126,7 +130,8 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     return bands
 
 
-def _read(path: Path, kind: np.dtype[Any]) -> Iterator[Records]:
+def read_records(path: Path, kind: np.dtype[Any]) -> Iterator[Records]:
+    """Yield the records of a file, some at once."""
     with path.open("rb") as file:
         while len(records := np.fromfile(file, kind, AT_ONCE)):
             yield records

@@ -14,11 +14,12 @@ from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.cluster import Batch, BatchesSoundness, Controls, History, News, news_of, objects, write_log
+from crawl4llm.cluster import Batch, BatchesSoundness, Controls, Ended, History, News, news_of, objects, write_log
 from crawl4llm.crawl import REDIRECTS, UNCOUNTED, Counters, Crawl, CrawlLog, PageWriter, write_blocked
 from crawl4llm.frontier import Entry, MemoryVisited
 from crawl4llm.parts import Rated
@@ -64,6 +65,8 @@ class _Merge:
         self._visited = self._fetched = 0
         self._waiting: tuple[int, int] = (0, 0)
         """New documents on pages that may be the crawl's last, as Crawl holds their links back."""
+        self._held: list[Ended] = []
+        """Those of them that ended at once."""
         self._ended: Counter[str] = Counter()
         self._iterations = 0
         self._index_only = index_only or not self._facts["settings"]["WARC_ENABLED"]
@@ -83,7 +86,7 @@ class _Merge:
             self._write_facts()
             self._counters.counts.update(self._history.crawl["seeds"])
             news = news_of(self._history.offers(0))
-            self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))
+            self._log_ended(news.failures.get(objects.SEEDS_PLACE, []))
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
             for batch, indexes in BatchesSoundness(self._history).batches():
@@ -123,10 +126,12 @@ class _Merge:
                 if not may_be_last:
                     self._take_waiting()
                 self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
-                of_slice = news.failures.get(start // at_once, [])
-                self._log.write([], of_slice)
+                self._held += news.failures.get(start // at_once, [])
+                if not may_be_last:
+                    self._log_held()
         if batch.after:
             self._take_waiting()
+            self._log_held()
         for exchange in batch.exchanges:
             counts = exchange.head["counts"]  # pages are counted already
             self._counters.counts.update({key: count for key, count in counts.items() if key not in _PAGES})
@@ -147,7 +152,7 @@ class _Merge:
         lines: list[Any] = []
         failures: list[Any] = []
         for partition, (place, line, failure, about) in rows:
-            self._fetched += not self._looks_ahead
+            self._fetched += not self._looks_ahead and not _is_known(line, failure)
             if failure is not None:
                 failures.append(failure)
                 self._ended[f"{failure['outcome']}/{failure['reason']}"] += 1
@@ -177,6 +182,14 @@ class _Merge:
         """Count documents that were found."""
         self._visited += found[0]
         self._fetched += found[1] if self._looks_ahead else 0
+
+    def _log_held(self) -> None:
+        held, self._held = self._held, []
+        self._log_ended(held)
+
+    def _log_ended(self, ended: Sequence[Ended]) -> None:
+        """Log documents that ended when they were found."""
+        self._log.write([], [one.line for one in sorted(ended, key=lambda one: one[:3])])
 
     def _take_waiting(self) -> None:
         waiting, self._waiting = self._waiting, (0, 0)
@@ -212,6 +225,13 @@ class _Merge:
             "iterations": self._iterations,
         }
         return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
+
+
+def _is_known(line: Mapping[str, Any] | None, failure: Mapping[str, Any] | None) -> bool:
+    """Return whether a document was answered without a request; a redirect to a known one was requested."""
+    if line is None or failure is None or failure["reason"] != KNOWN_PAGE:
+        return False
+    return bool(line["id"] == failure["id"])
 
 
 class _Contents:

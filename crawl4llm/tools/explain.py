@@ -16,6 +16,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
 from crawl4llm.base.tables import Fact, Line, Part
@@ -24,6 +25,7 @@ from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl import StoredCrawl, find_document, not_held
 from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
+from crawl4llm.parts import KnownLinks
 from crawl4llm.scoring import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import (
@@ -84,7 +86,7 @@ def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, A
     yield Fact("id", key)
     yield from _run(run, facts)
     if failure := _failure(run, key):
-        yield from _ended(failure, run)
+        yield from _ended(failure, run, facts)
     elif jobdir := settings.get("JOBDIR"):
         yield from _state(Path(jobdir), key)
     else:
@@ -139,7 +141,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
         yield Fact("id", key)
         yield Fact("page", None, f"none: {error}")
         yield from _run(run, facts)
-        yield from _ended(failure, run)
+        yield from _ended(failure, run, facts)
         return
     yield Fact("id", key)
     yield Fact("url", page.url)
@@ -185,7 +187,7 @@ def _fate(
         yield from _allowed(run / WARC, key)
         return
     if failure := _failure(run, key):
-        yield from _ended(failure, run)
+        yield from _ended(failure, run, facts)
         return
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
@@ -224,16 +226,39 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
             raise InputError(f"{log} is damaged: its line of {line.get('id')!r:.100} lacks a value or has an odd one")
 
 
-def _ended(failure: dict[str, Any], run: Path) -> Iterator[Part]:
+def _ended(failure: dict[str, Any], run: Path, facts: dict[str, Any]) -> Iterator[Part]:
     led = f"; it led to {failure['target']}" if "target" in failure else ""
     yield Fact("target", failure.get("target"), "")
     yield Fact(str(failure["outcome"]), failure["reason"], f"{failure['reason']}{led}")
     yield _found(failure)
     if "rule" in failure:
         yield Fact("rule", failure["rule"])
+    if failure["reason"] == KNOWN_PAGE:
+        yield from _known(str(failure["id"]), facts)
     if failure.get("digest") and failure.get("time"):
         url = str(failure.get("url") or failure["id"])
         yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]), url)
+
+
+def _known(key: str, facts: dict[str, Any]) -> Iterator[Part]:
+    """Yield the links that a known page gave, as the file that the run's settings name has them now."""
+    settings = facts.get("settings")
+    path = settings.get("KNOWN_LINKS") if isinstance(settings, dict) else None
+    try:
+        known = KnownLinks(Path(str(path)))
+        number = known.find(key)
+        page = None if number is None else known.page(number, key)
+    except InputError as error:
+        yield Fact("known", None, f"its links were followed without a request; they cannot be shown: {error}")
+        return
+    if page is None or number is None:
+        yield Fact("known", None, f"its links were followed without a request; KNOWN_LINKS {path} has it no more")
+        return
+    links, score = len(page.outlinks or ()), known.score(number)
+    told = f"{links:,} links" if page.follows else "no links, as it forbids to follow them"
+    scored = "no score" if score is None else f"the score {score:.6f}"
+    facts_of = {"links": links, "follows": page.follows, "influence": score}
+    yield Fact("known", facts_of, f"nothing was requested: KNOWN_LINKS {path} has it, with {told} and {scored}")
 
 
 def _said_by(warc: Path, digest: str, time: str, url: str) -> Iterator[Part]:

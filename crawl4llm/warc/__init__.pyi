@@ -45,6 +45,7 @@ from .payload import (
     may_unpack_to as may_unpack_to,
     media_type as media_type,
     wat_links as wat_links,
+    wat_page as wat_page,
 )
 from .reader import (
     RecordReader as RecordReader,

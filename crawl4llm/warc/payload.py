@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base import charsets
 from crawl4llm.base.chunked import joined
@@ -152,8 +152,39 @@ def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> byt
         raise ValueError(f"content coding {coding}: {error}") from error
 
 
-_TO_HTML: Final = ("Envelope", "Payload-Metadata", "HTTP-Response-Metadata", "HTML-Metadata")
 _LINKS: Final = {"A@/href", "AREA@/href"}
+
+
+class WatPage(NamedTuple):
+    """A page in a WAT file."""
+
+    links: list[HtmlLink]
+    metas: list[dict[str, str]]
+    """The attributes of its ``meta`` elements."""
+    headers: list[tuple[bytes, bytes]]
+    """The fields of the response's head."""
+
+
+def wat_page(block: bytes, url: str) -> WatPage | None:
+    """Return the page that a metadata record in a WAT file of Common Crawl describes; None if it describes another
+    record than an HTML response with status 200. Raises ValueError for other JSON."""
+    envelope = _dict(_dict(parse_json(block)).get("Envelope"))
+    response = _dict(_dict(envelope.get("Payload-Metadata")).get("HTTP-Response-Metadata"))
+    html, status = response.get("HTML-Metadata"), _dict(response.get("Response-Message")).get("Status")
+    kind = _text(_dict(envelope.get("WARC-Header-Metadata")).get("WARC-Type"))
+    if html is None or kind not in {"response", ""} or str(status) != "200":
+        return None
+    metas = [
+        {str(name): value for name, value in meta.items() if isinstance(value, str)}
+        for meta in map(_dict, _list(_dict(_dict(html).get("Head")).get("Metas")))
+    ]
+    headers = [
+        (name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
+        for name, values in _dict(response.get("Headers")).items()
+        for value in (values if isinstance(values, list) else [values])
+        if isinstance(value, str)
+    ]
+    return WatPage(_wat_links(html, url), metas, headers)
 
 
 def wat_links(block: bytes, url: str) -> list[HtmlLink]:
@@ -162,8 +193,12 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for other JSON.
     """
     html = parse_json(block)
-    for name in _TO_HTML:
+    for name in ("Envelope", "Payload-Metadata", "HTTP-Response-Metadata", "HTML-Metadata"):
         html = _dict(html).get(name)
+    return _wat_links(html, url)
+
+
+def _wat_links(html: object, url: str) -> list[HtmlLink]:
     head = _dict(_dict(html).get("Head"))
     links: list[FoundLink] = [
         (refresh_target(_text(meta.get("content"))), "", False, "", "")

@@ -237,6 +237,39 @@ def test_what_is_known_is_dropped_or_noted(project: Project, tmp_path: Path) -> 
     assert "known URLs 2 dropped, of which 0 are not known" in urls.stderr
 
 
+@pytest.mark.parametrize("spider", ["links", "copies"])
+def test_links_of_known_pages_are_followed_without_a_request(project: Project, tmp_path: Path, spider: str) -> None:
+    """Its callback gets a response with the links alone, and its items are not kept. A page has its parent's score if
+    the file has none, and a redirect ends at a known page."""
+    pages: dict[str, Answer] = {
+        "/": page(0.5, ["/a", "/b", "/moved"]),
+        "/a": page(0.9, ["/new"], seed=1),
+        "/b": page(0.9, ["/from-b"], seed=2),
+        "/from-b": page(0.9, ["/a"], seed=4),
+        "/moved": moved("/b"),
+        "/new": page(0.9, ["/newer"], seed=3),
+        "/newer": page(0.9, ["/"], seed=5),
+    }
+    with serve(pages) as site:
+        first = crawl(project, spider, site, tmp_path / "first", "-s", "SCOPE_DENY=/(new|moved)$")
+        known = str(tmp_path / "known")
+        made = scrapy("corpus", "known", "--links", known, str(first.output), cwd=PROJECT)
+        assert made.returncode == 0, made.stderr
+        before = len(site.paths())
+        given = ["-s", f"KNOWN_LINKS={known}/links.known", "-s", "URL_BUDGET=2"]
+        again = crawl(project, spider, site, tmp_path / "again", *given)
+        asked = [path for path in site.paths()[before:] if path != "/robots.txt"]
+    assert {line["url"].rpartition("/")[2] for line in first.log} == {"", "a", "b", "from-b"}
+    assert sorted(asked) == ["/moved", "/new", "/newer"]
+    assert [line["url"].rpartition("/")[2] for line in again.log] == ["new", "newer"]
+    assert [one["path"] for one in again.items] == ["/new", "/newer"]
+    influence = {line["url"].rpartition("/")[2]: line["influence"] for line in first.log}
+    assert again.log[0]["priority"] == influence["a"]
+    assert Counter(reason for _, reason in failures(again).elements()) == {"known_page": 5}
+    assert again.figures["dropped/known_page"] == 5
+    assert "known pages 5, whose links were followed" in again.stderr
+
+
 def test_a_request_is_asked_about_once(project: Project, tmp_path: Path) -> None:
     """One that is tried again is the same link; one whose spider copied the meta of a redirected page is a new one."""
     answers: dict[str, Answer | list[Answer]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from archive_helpers import INFO
 from cluster_helpers import Died, HostsCorpus, Worker, differing, merged, random_web
 from crawl_helpers import crawl_log, stats
 from driven_crawl import Driven, pages_at_once
+from known_links_helpers import half_known
 from said_web import RULES, said_web
 
 from crawl4llm.base.crawl_log import read_log
@@ -84,6 +87,29 @@ def test_partitions_change_nothing_where_pages_say_what_they_are(policy: str, no
     dropped = {line["id"] for line in failures if line["reason"] in ("noindex", "language")}
     assert {line["parent"] for line in [*lines, *failures]} & dropped, "links of some that were dropped are followed"
     assert stats(tmp_path / "merged")["pages/crawled"] == len(lines)
+
+
+@pytest.mark.parametrize("policy", ["parent_first", "influence", "random"])
+def test_partitions_change_nothing_where_pages_are_known(policy: str, tmp_path: Path) -> None:
+    """Some with a score, some with that of the page on which they were found; a worker dies now and then."""
+    web = random_web(5, 300)
+    seeds = web.sample(15, 5)
+    known = half_known(tmp_path / "known", web, 2)
+    options: dict[str, Any] = {"url_policy": policy, "crawl_batch_size": 20, "crawl_max_pages": 70}
+    options["known_links"] = str(tmp_path / "known")
+    alone = one_process(web, tmp_path / "alone", seeds, **options)
+    storage = new_storage(tmp_path / "storage")
+    with pages_at_once(7):
+        for life, puts in enumerate([9, 17, 25, math.inf]):
+            worker_ = Worker(web, tmp_path / f"worker{life}", storage, seeds, puts=puts, crawl_partitions=4, **options)
+            with suppress(Died):
+                worker_.run(*seeds)
+        assert differing(alone, merged(storage, tmp_path / "merged")) == []
+    dropped = [line for line in read_log(alone / "failures.jsonl") if line["reason"] == "known_page"]
+    assert len(dropped) > 30
+    assert len(crawl_log(alone)) == 70
+    assert not {line["id"] for line in crawl_log(alone)} & known
+    assert stats(tmp_path / "merged")["dropped/known_page"] == len(dropped)
 
 
 @pytest.mark.parametrize("policy", ["parent_min", "breadth_first"])

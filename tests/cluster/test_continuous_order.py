@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from continuous_cluster import begin, merged, storage_at
 from crawl_helpers import Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from known_links_helpers import write_known
 from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.cluster.journal import Quotas
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster.stores import LoggedStore
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 from tests.testweb import DemoPages, LocalWeb, read_log, running, waits
 
 ALL = {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 5000, "URL_POLICY": "parent_first", "CRAWL_SEEDS": 30}
@@ -53,6 +56,31 @@ def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_
     assert {key: figures[key] for key in same} == {key: expected[key] for key in same}
     status = json.loads(scrapy("cluster", "status", str(storage["STORAGE"]), "--json").stdout)
     assert (status["pages"], status["ended"]) == (len(alone), "frontier_empty")
+
+
+def test_known_pages_are_followed_by_whoever_has_their_partition(demo_web: Web, tmp_path: Path) -> None:
+    """Without scores, so that each has its parent's, which the storage keeps; a worker dies."""
+    few = {"CRAWL_SEEDS": 40, "CRAWL_MAX_PAGES": 300, "URL_POLICY": "breadth_first"}
+    assert crawl(demo_web, tmp_path / "first", **few).returncode == 0
+    keys = [line["id"] for line in crawl_log(tmp_path / "first")]
+    corpus = ClueWeb22Corpus(demo_web.corpus)
+    pages = [PageRecord(key, corpus.url(key), outlinks=corpus.outlinks(key)) for key in keys]
+    given = {**ALL, "KNOWN_LINKS": write_known(tmp_path / "links.known", pages)}
+    assert crawl(demo_web, tmp_path / "alone", **given).returncode == 0
+    storage = storage_at(tmp_path / "storage")
+    worker = begin(crawl_args(demo_web, tmp_path / "one", **given, **OFTEN, **storage))
+    eventually(lambda: objects_in(tmp_path / "storage", "log") > 12, 120)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.communicate()
+    again = crawl(demo_web, tmp_path / "two", **given, **OFTEN, **storage)
+    assert again.returncode == 0, again.stderr
+    log, alone = merged(storage, tmp_path / "merged"), crawl_log(tmp_path / "alone")
+    assert {line["id"] for line in log} == {line["id"] for line in alone}
+    assert not {line["id"] for line in log} & set(keys)
+    figures, expected = stats(tmp_path / "merged"), stats(tmp_path / "alone")
+    same = ("links/seen", "links/new", "pages/crawled", "pages/fetched", "pages/visited", "dropped/known_page")
+    assert {key: figures[key] for key in same} == {key: expected[key] for key in same}
+    assert figures["dropped/known_page"] > 100
 
 
 def test_n_is_not_exceeded_and_a_lost_object_is_found(demo_web: Web, tmp_path: Path) -> None:

@@ -186,6 +186,9 @@ class Driven:
         in_flight = await self._begin(seeds)
         while not self.crawl.finished:
             in_flight += self.dequeue()
+            if self.crawl.can_advance:  # known documents were answered at once
+                await self.crawl.advance()
+                continue
             assert in_flight or self.crawl.set_aside or self.crawl.finished, (
                 "the crawl is not finished, yet there is nothing to do"
             )

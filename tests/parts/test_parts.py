@@ -34,6 +34,7 @@ ASKED_FOR: dict[str, dict[str, object]] = {
     "url_traps": {"url_traps": ("calendar",)},
     "site_rules": {"site_rules": ("wikis",)},
     "known_urls": {"known_urls": ("none.known",)},
+    "known_links": {"known_links": "none.known"},
     "link_types": {"skipped_link_types": ("ugc",)},
     "noindex": {"noindex": "drop"},
     "languages": {"crawl_languages": ("en",)},
@@ -59,7 +60,13 @@ IMPORTED = {
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
     "crawl4llm/tools/export/selecting.py": {"near_duplicates.work"},  # exports leave out near duplicates
-    "crawl4llm/tools/corpus/known.py": {"known_texts.work", "known_urls.work"},  # `scrapy corpus known` makes the files
+    "crawl4llm/tools/corpus/known.py": {  # `scrapy corpus known` makes the files
+        *("known_links.file", "known_texts.work"),
+        "known_urls.work",
+    },
+    "crawl4llm/tools/corpus/known_links.py": {"known_links.file", "known_urls.work"},  # likewise
+    "crawl4llm/tools/_known_links.py": {"known_links.file"},  # likewise
+    "crawl4llm/tools/explain.py": {"known_links.file"},  # tells which links a known page gave
     "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
     "crawl4llm/tools/trainlm/plan.py": {"known_texts.work"},  # models are not trained on texts of their targets

@@ -178,10 +178,10 @@ class KnownUrlsPart(Part):
         return {"known_urls": self._known.identity}
 
     def admits(self, candidate: Candidate) -> Refusal | None:
-        return self._refusal(candidate.key if "://" in candidate.key else candidate.url)  # keys may be ids
+        return self._refusal(candidate.key, candidate.url)
 
     def redirects(self, source: Entry, url: str) -> Refusal | None:
-        return self._refusal(url) if source.depth else None
+        return self._refusal(url, url) if source.depth else None
 
     def figures(self, figures: Mapping[str, float | None]) -> Mapping[str, float | None]:
         new = self.counts["links/new"] - self.counts[f"dropped/{KNOWN_URL}"]
@@ -191,5 +191,9 @@ class KnownUrlsPart(Part):
         known, lost = int(figures.get(f"dropped/{KNOWN_URL}") or 0), figures["links/taken_for_known"]
         yield f"  known URLs       {known:,} dropped, of which {lost:.2g} are not known, by expectation"
 
-    def _refusal(self, url: str) -> Refusal | None:
-        return None if (why := self._known.why(url)) is None else Refusal(KNOWN_URL, why)
+    def _refusal(self, key: str, url: str) -> Refusal | None:
+        """Return why a document is dropped; None if it is not known, or its links are known too."""
+        why = self._known.why(key if "://" in key else url)  # keys may be ids
+        if why is None or (self.answering is not None and self.answering.answers(key) is not None):
+            return None
+        return Refusal(KNOWN_URL, why)

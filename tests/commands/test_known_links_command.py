@@ -1,0 +1,285 @@
+"""``scrapy corpus known --links``, and crawls of the demo web with the file: killed, stopped, by workers, explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from known_links_helpers import anchor, wat_file
+
+from crawl4llm.parts.known_links.file import KnownLinks
+from crawl4llm.parts.known_urls.work import KnownUrls
+
+SEEDS: dict[str, Any] = {"CRAWL_SEEDS": 10, "CRAWL_SEED": 3, "COMMIT_INTERVAL_PAGES": 20}
+ORDERS: dict[str, dict[str, Any]] = {
+    "batch": {"URL_POLICY": "parent_mean", "CRAWL_BATCH_SIZE": 10},
+    "continuous": {"URL_POLICY": "parent_first", "CRAWL_BATCH_SIZE": 0, "CRAWL_CONCURRENT_LEASES": 1},
+    "owners wait": {"URL_POLICY": "parent_first", "CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 2, "URL_BUDGET": 5},
+}
+
+
+def known(*args: object, **env: str) -> Any:
+    return scrapy("corpus", "known", *map(str, args), "-s", "PROGRESS_BAR=off", env=env)
+
+
+def ended(output: Path) -> dict[str, str]:
+    lines = [json.loads(line) for line in (output / "failures.jsonl").read_text().splitlines()]
+    return {line["id"]: line["reason"] for line in lines}
+
+
+def files(output: Path) -> dict[str, bytes]:
+    found = {name: (output / name).read_bytes() for name in ("crawl.jsonl", "failures.jsonl")}
+    return found | {path.name: path.read_bytes() for path in sorted((output / "warc").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def links(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 300 pages of a crawl of the demo web, with their scores."""
+    folder = tmp_path_factory.mktemp("known")
+    given = {"CRAWL_SEEDS": 40, "CRAWL_MAX_PAGES": 300, "URL_POLICY": "breadth_first", "CRAWL_SEED": 3}
+    assert crawl(demo_web, folder / "run", **given).returncode == 0
+    made = known("--links", folder / "known", folder / "run")
+    assert made.returncode == 0, made.stderr
+    assert "links   300 of 300 read (" in made.stdout
+    assert f"KNOWN_LINKS={folder}/known/links.known" in made.stdout
+    return folder / "known/links.known"
+
+
+def test_the_file_has_the_pages_of_the_crawl(demo_web: Web, links: Path, tmp_path: Path) -> None:
+    """Their scores, and the links that the corpus has; of a whole tree all pages, without scores."""
+    found = KnownLinks(links)
+    lines = crawl_log(links.parents[1] / "run")
+    assert (len(found), found.unscored, found.corpus) == (300, 0, "clueweb22")
+    places = {line["id"]: found.find(line["id"]) for line in lines}
+    assert all(found.score(places[line["id"]] or 0) == line["influence"] for line in lines)
+    assert sum(len(found.page(place or 0, key).outlinks or ()) for key, place in places.items()) > 600
+    assert len(KnownUrls([str(links.with_name("urls.known"))])) == 300
+    made = known("--links", tmp_path / "tree", demo_web.corpus)
+    assert made.returncode == 0, made.stderr
+    tree = KnownLinks(tmp_path / "tree/links.known")
+    assert len(tree) == tree.unscored == 1500
+    key = lines[7]["id"]
+    assert tree.page(tree.find(key) or 0, key) == found.page(places[key] or 0, key)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_new_pages_are_in_reach(demo_web: Web, links: Path, tmp_path: Path, order: str) -> None:
+    """As without a file; with KNOWN_URLS most are not. Known pages are in no archive, export or figure of pages."""
+    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 1500, "URL_BUDGET": 0}
+    sets = {"none": {}, "links": {"KNOWN_LINKS": links}, "urls": {"KNOWN_URLS": links.with_name("urls.known")}}
+    for name, one in sets.items():
+        result = crawl(demo_web, tmp_path / name, **given, **one)
+        assert result.returncode == 0, result.stderr
+    told = KnownLinks(links)
+    new = {name: {line["id"] for line in crawl_log(tmp_path / name) if told.find(line["id"]) is None} for name in sets}
+    assert new["links"] == new["none"] > new["urls"]
+    dropped = ended(tmp_path / "links")
+    assert set(dropped.values()) == {"known_page"}
+    figures = stats(tmp_path / "links")
+    assert figures["dropped/known_page"] == len(dropped) > 100
+    assert figures["pages/fetched"] == figures["pages/crawled"] == len(new["links"])
+    assert not any(told.find(line["id"]) is not None for line in crawl_log(tmp_path / "links"))
+    if order == "batch":
+        exported = scrapy("export", str(tmp_path / "links"), "--format", "jsonl", "--out", str(tmp_path / "export"))
+        assert exported.returncode == 0, exported.stderr
+        documents = [line for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
+        assert 0 < len(documents) <= len(new["links"])
+        assert not {json.loads(line)["id"] for line in documents} & set(dropped)
+        evaluated = scrapy("evaluate", str(tmp_path / "links"), "--out", str(tmp_path / "evaluated"))
+        assert evaluated.returncode == 0, evaluated.stderr
+        reported = scrapy("report", str(tmp_path / "links"))
+        assert reported.returncode == 0, reported.stderr
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_killed_and_stopped_it_goes_the_same_way(demo_web: Web, links: Path, tmp_path: Path, order: str) -> None:
+    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 500, "KNOWN_LINKS": links}
+    assert crawl(demo_web, tmp_path / "whole", **given).returncode == 0
+    output, job = tmp_path / "run", tmp_path / "job"
+    log = output / "crawl.jsonl"
+    for least, end in ((60, signal.SIGKILL), (150, signal.SIGTERM), (250, signal.SIGKILL)):
+        process = begin(crawl_args(demo_web, output, **given, JOBDIR=job))
+        until = time.monotonic() + 300
+        while (not log.exists() or log.read_bytes().count(b"\n") < least) and process.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        assert process.poll() is None, "it was to be disturbed before its end"
+        os.kill(process.pid, end)
+        _, err = process.communicate(timeout=600)
+        assert "Traceback" not in err, err
+    assert len(crawl_log(output)) < 500
+    verified = scrapy("frontier", str(job), "--verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    other = crawl(demo_web, output, **{**given, "KNOWN_LINKS": ""}, JOBDIR=job)
+    assert "was begun with other settings: what KNOWN_LINKS has was " in error_of(other)
+    moved = shutil.copy(links, tmp_path / "links.known")
+    result = crawl(demo_web, output, **{**given, "KNOWN_LINKS": moved}, JOBDIR=job)
+    assert result.returncode == 0, result.stderr
+    assert files(output) == files(tmp_path / "whole")
+    assert ended(output)
+
+
+def test_several_workers_crawl_the_same(demo_web: Web, links: Path, tmp_path: Path) -> None:
+    """Real processes, one of which is killed; the merged crawl is that of one process."""
+    given: dict[str, Any] = {**SEEDS, "URL_POLICY": "parent_first", "CRAWL_BATCH_SIZE": 20, "CRAWL_MAX_PAGES": 300}
+    given["KNOWN_LINKS"] = links
+    assert crawl(demo_web, tmp_path / "alone", **given).returncode == 0
+    (tmp_path / "storage").mkdir()
+    storage = {"STORAGE": f"file://{tmp_path}/storage", "CRAWL_PARTITIONS": 4}
+    worker = begin(crawl_args(demo_web, tmp_path / "one", **given, **storage))
+    until = time.monotonic() + 300
+    while len(list((tmp_path / "storage").glob("i/*/exchange-*"))) < 12 and worker.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.communicate(timeout=600)
+    assert not (tmp_path / "storage/end.json").exists()
+    result = crawl(demo_web, tmp_path / "two", **given, **storage)
+    assert result.returncode == 0, result.stderr
+    merged = scrapy("cluster", "merge", str(storage["STORAGE"]), "--out", str(tmp_path / "merged"))
+    assert merged.returncode == 0, merged.stderr
+    assert (tmp_path / "merged/crawl.jsonl").read_bytes() == (tmp_path / "alone/crawl.jsonl").read_bytes()
+    assert ended(tmp_path / "merged") == ended(tmp_path / "alone")
+    verified = scrapy("cluster", "verify", str(storage["STORAGE"]))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_explain_says_that_a_page_was_known_and_what_it_gave(demo_web: Web, links: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 100, "KNOWN_LINKS": links}
+    result = crawl(demo_web, tmp_path / "run", **given)
+    assert result.returncode == 0, result.stderr
+    assert f"  known pages      {len(ended(tmp_path / 'run')):,}, whose links were followed" in result.stdout
+    key = next(iter(ended(tmp_path / "run")))
+    told = KnownLinks(links)
+    page = told.page(told.find(key) or 0, key)
+    result = scrapy("explain", key, "--run", str(tmp_path / "run"))
+    assert result.returncode == 0, result.stderr
+    assert "known_page" in result.stdout
+    assert f"KNOWN_LINKS {links} has it, with {len(page.outlinks or ()):,} links and the score " in result.stdout
+
+
+BAD = {
+    "missing": "cannot be read: No such file or directory",
+    "folder": "cannot be read: ",
+    "cut": "is damaged: it has ",
+    "other corpus": "is of another corpus: it names documents by URLs, and this crawl by keys of clueweb22; make one",
+    "set of URLs": "is a set of known urls, not of known links",
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_file_starts_no_crawl(demo_web: Web, links: Path, tmp_path: Path, bad: str) -> None:
+    path = tmp_path / "given"
+    if bad == "folder":
+        path.mkdir()
+    elif bad == "cut":
+        path.write_bytes(links.read_bytes()[:-1])
+    elif bad == "set of URLs":
+        shutil.copy(links.with_name("urls.known"), path)
+    elif bad == "other corpus":
+        wat = wat_file(tmp_path / "a.warc.wat.gz", [("http://a.example/", {"Links": []})])
+        assert known("--links", tmp_path / "out", wat).returncode == 0
+        shutil.copy(tmp_path / "out/links.known", path)
+    said = error_of(crawl(demo_web, tmp_path / "run", **SEEDS, KNOWN_LINKS=path))
+    assert said.startswith(f"KNOWN_LINKS {path} {BAD[bad]}")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_record_ends_the_crawl_where_it_is_met(demo_web: Web, links: Path, tmp_path: Path) -> None:
+    """The last commit stands, and with a whole file the crawl goes on."""
+    data = bytearray(links.read_bytes())
+    at = KnownLinks(links)._set.place("links")[0]
+    for place in range(at, len(data)):
+        data[place] ^= 0xFF
+    (tmp_path / "links.known").write_bytes(data)
+    given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 200, "JOBDIR": tmp_path / "job"}
+    said = error_of(crawl(demo_web, tmp_path / "run", **given, KNOWN_LINKS=tmp_path / "links.known"))
+    assert said.startswith(f"KNOWN_LINKS {tmp_path}/links.known is damaged: the record of page ")
+    result = crawl(demo_web, tmp_path / "run", **given, KNOWN_LINKS=links)
+    assert result.returncode == 0, result.stderr
+    assert len(crawl_log(tmp_path / "run")) == 200
+
+
+# -- what the file is made of -------------------------------------------------------------------------------------
+
+
+def test_wat_files_of_common_crawl(tmp_path: Path) -> None:
+    """Their links, as a live crawl would follow them; pages alone, and no page that is damaged."""
+    url, robots = "http://one.example/a/", {"Metas": [{"name": "robots", "content": "index, nofollow"}]}
+    html = {
+        "Head": {"Base": "http://one.example/b/", "Link": [{"path": "LINK@/href", "url": "style.css"}]},
+        "Links": [
+            anchor("c", "To c"),
+            anchor("http://two.example/d#part", "d", rel="nofollow ugc"),
+            {"path": "IMG@/src", "url": "e.png"},
+            anchor("mailto:x@one.example"),
+            anchor("\x00bad\udc80"),
+        ],
+    }
+    some = [anchor("http://three.example/")]
+    pages: list[tuple[str, dict[str, Any]]] = [
+        (url, html),
+        ("http://one.example/nofollow", {"Head": robots, "Links": some}),
+        ("http://one.example/header", {"Links": some, "headers": {"X-Robots-Tag": "none"}}),
+        ("http://one.example/moved", {"Links": some, "status": "301"}),
+        ("http://one.example/asked", {"Links": some, "type": "request"}),
+        ("http://one.example/many", {"Links": [anchor(f"http://m.example/{number}") for number in range(20_000)]}),
+        ("http://one.example/odd", {"Links": 5}),
+        ("ftp://one.example/", {"Links": some}),
+        ("http://one.example/numbers", {"Links": [{"path": "A@/href", "url": 7}, anchor("http://four.example/")]}),
+    ]
+    wat = wat_file(tmp_path / "CC-MAIN-1.warc.wat.gz", pages)
+    made = known("--links", tmp_path / "out", wat)
+    assert made.returncode == 0, made.stderr
+    assert "left out 1 records that are not of a WAT file; the first: " in made.stdout
+    found = KnownLinks(tmp_path / "out/links.known")
+    assert (len(found), found.unscored, found.corpus) == (5, 5, None)
+    places = {key: found.find(key) for key, _ in pages}
+    assert [key for key, place in places.items() if place is None] == [
+        *("http://one.example/moved", "http://one.example/asked", "http://one.example/odd", "ftp://one.example/")
+    ]
+    told = {key: found.page(place, key) for key, place in places.items() if place is not None}
+    links = {link.url: link for link in told[url].outlinks or ()}
+    assert links["http://one.example/b/c"].anchor == "To c"
+    assert links["http://two.example/d"].rel == "nofollow ugc"
+    assert not any(name.endswith((".png", ".css")) or name.startswith("mailto") for name in links)
+    assert [key for key, page in told.items() if not page.follows] == [
+        "http://one.example/nofollow",
+        "http://one.example/header",
+    ]
+    assert len(told["http://one.example/many"].outlinks or ()) == 10_000
+    assert [link.url for link in told["http://one.example/numbers"].outlinks or ()] == ["http://four.example/"]
+    urls = KnownUrls([str(tmp_path / "out/urls.known")])
+    assert len(urls) == 5
+    whole = wat.read_bytes()
+    wat.write_bytes(whole[:-20])
+    cut = known("--links", tmp_path / "cut", wat)
+    assert error_of(cut).startswith(f"{wat}: a record is damaged or cut short; {tmp_path}/cut has the records before")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.warc.wat.gz", b"nothing", "{0}: is neither a WARC nor an ARC file"),
+        ("a.warc.wat", b"", "{0}: is empty"),
+        ("urls.txt", b"http://a.example/\n", "--links: no source has links; give WARC or WAT files, or a ClueWeb22 "),
+    ],
+)
+def test_what_has_no_links_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    said = error_of(known("--links", tmp_path / "out", tmp_path / name))
+    assert said.startswith(told.format(tmp_path / name))
+    assert not (tmp_path / "out").exists()
+
+
+def test_ids_and_urls_are_not_mixed(demo_web: Web, tmp_path: Path) -> None:
+    wat = wat_file(tmp_path / "a.warc.wat.gz", [("http://a.example/", {"Links": []})])
+    said = error_of(known("--links", tmp_path / "out", demo_web.corpus, wat))
+    assert said == (f"{demo_web.corpus}: names documents by ids, and the other sources by URLs; make two files")
