@@ -160,7 +160,7 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str]) -> tupl
     return await crawl_in_memory(subject.web.page, options, policy=policy, rate=rate, seeds=seeds), clock
 
 
-def prepare(names: Sequence[str], folder: Path, *, bound: bool) -> None:
+def prepare(names: Sequence[str], folder: Path, *, bound: bool = False) -> None:
     """Read the webs and score their pages; with ``bound``, learn what that policy knows."""
     sources: dict[str, tuple[MemoryWeb, RememberedScores]] = {}
     if set(names) & {"whole", "tuning", "reporting"}:

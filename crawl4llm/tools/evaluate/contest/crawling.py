@@ -78,7 +78,7 @@ async def crawl_in_memory(
     return log.pages
 
 
-def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, files: Mapping[str, str]) -> dict[str, Any]:
+def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, files: Mapping[str, Any]) -> dict[str, Any]:
     """Crawl half of the pages in reach of a set of seeds; return the entry of the results.
 
     ``files`` are the options that name files, such as HARMONIC_RANKS. Raises what the policy raises.

@@ -198,9 +198,8 @@ def markdown_of(results: Results) -> str:
     """Return the ranking as a Markdown table, with what it was measured on."""
     ranked = results.standings(results.differences())
     few, closed = _few(results, ranked), _closed(results)
-    share = _CLOSED_COLUMNS if closed else ()
-    columns = ["rank", "policy", "area", *(f"{mark}%" for mark in MARKS), *map(str.lower, share)]
-    columns.append("not distinguished from")
+    columns = ["rank", "policy", "area", *(f"{mark}%" for mark in MARKS)]
+    columns += [*(name.lower() for name in _CLOSED_COLUMNS if closed), "not distinguished from"]
     lines = [f"| {' | '.join(columns)} |", "|" + "-|" * len(columns)]
     for standing in ranked:
         error = standing.errors[AREA]
