@@ -80,17 +80,23 @@ def write_ranks(path: Path) -> Path:
 def new_policy(corpus: GraphCorpus, **settings: Any) -> Policy:
     """A policy as a crawl makes it; the scorer of influence is called ``fasttext``. What ``bound`` reads is written."""
     options = Options(**settings)
-    if options.bound_scores is not None:
-        scores = {key: number / 100 for number, key in enumerate(sorted(random_web().keys())[::2])}
-        Path(options.bound_scores).write_text(bound_text(scores, corpus.identity(), NumberScorer.digest))
+    _write_bound(corpus, settings)
     others = load_scorers(load_policy(options.url_policy).scorers(options), options)
     rater = PageRater(corpus, NumberScorer(), extractor=None, others=others)
     return make_policy(PageWorkers(rater, processes=0, time_limit=1.0), options)
 
 
+def _write_bound(corpus: GraphCorpus, settings: Mapping[str, Any]) -> None:
+    """Scores of half of the documents, for the corpus."""
+    if path := settings.get("bound_scores"):
+        scores = {key: number / 100 for number, key in enumerate(sorted(random_web().keys())[::2])}
+        Path(path).write_text(bound_text(scores, corpus.identity(), NumberScorer.digest))
+
+
 def new_crawl(corpus: GraphCorpus, folder: Path, **settings: Any) -> Driven:
     """A crawl by such a policy."""
     folder.mkdir(parents=True)
+    _write_bound(corpus, settings)
     driven = Driven(corpus, folder, **settings)
     driven.take_policy(new_policy(corpus, **settings))
     return driven
