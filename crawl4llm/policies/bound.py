@@ -57,8 +57,8 @@ def bound_text(scores: Mapping[str, float], corpus: str, scorer: str) -> str:
 def read_bound(path: Path, corpus: str, scorer: str, make: str) -> Values:
     """Return the scores in a file by document key.
 
-    ``make`` is the command that makes the file of this corpus and scorer. Raises InputError, naming BOUND_SCORES and
-    the file, if the file is another's, was cut or changed, or has a score that is none.
+    ``make`` is the command that makes the file of this corpus and scorer. Raises InputError with the path if
+    the file is of another corpus or scorer, was cut or changed, or has a score outside of 0 to 1.
     """
     named = f"BOUND_SCORES {path}"
     lines = value_lines("BOUND_SCORES", path)

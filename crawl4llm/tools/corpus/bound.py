@@ -51,9 +51,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 BOUND = Action(
-    "Write scores by which a policy would crawl that had read a quarter of the corpus beforehand to --out FILE (.gz: "
-    "compressed), for BOUND_SCORES. fastText learns them from the words of URLs and anchors and from the scores of the "
-    "pages that link to a page; no page is scored by a model that has seen it. All pages are scored by SCORER first, "
-    "and their links held in memory. It needs the extra evaluate (also takes --out).",
+    "Write what a policy could know that had read a quarter of the corpus beforehand to --out FILE (.gz: compressed), "
+    "for BOUND_SCORES: a score for each page. fastText learns the scores from the words of URLs and anchors, and from "
+    "the influence of the pages that link to a page. No model scores a page that it has seen. The command first scores "
+    "all pages by SCORER, and holds their links in memory. It needs the extra evaluate (also takes --out).",
     _run,
 )

@@ -1,8 +1,8 @@
 """The bound: scores by which a policy would crawl that had read a quarter of the web beforehand.
 
-fastText learns from a quarter of the pages whether a page is of the oracle set, by the words of its URL, by the anchors
-of the links to it, and by the scores of the pages that link to it. Four such models, each of another quarter, score the
-pages; a page's score is the mean of those of the three that have not seen it.
+fastText learns from a quarter of the pages whether a page belongs to the oracle set. It knows the words of the page's
+URL, the anchors of the links to it, and the scores of the pages that link to it. Four such models, each of another
+quarter, score the pages; a page's score is the mean of those of the three models that have not seen it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _text(web: MemoryWeb, key: str, steps: Mapping[str, int]) -> str:
 
 
 def _words(web: MemoryWeb, key: str, steps: Mapping[str, int]) -> Iterator[str]:
-    """Yield the words by which a page is known before its fetch, each with what it is of."""
+    """Yield the words that are known of a page before its fetch, each with its source, such as ``url:``."""
     url = web.page(key).url
     host, path = host_of(url), _path(url)
     yield f"host:{host}"
