@@ -10,9 +10,9 @@ scorers: ``prose.bin``, a model that ``scrapy trainscorer`` makes of the tuning 
 and the share of function words, which is no model. A demo web has its own.
 
 Each web is crawled by each scorer from the same sets of 100 random seeds, n = 100, to half of the pages in reach. The
-other policies are ``parent_mean``, the bound of benchmarks.link_bound, and ``influence``, which looks ahead (by pages
-crawled). A share is what ``link`` finds above ``parent_mean`` by what the bound, or looking ahead, finds above it,
-pooled over the seed sets; a gap of less than 0.05 has none. Intervals are 95%, by resampling the seed sets. ``--keep``
+other policies are ``parent_mean``, ``bound``, and ``influence``, which looks ahead (by pages crawled). A share is what
+``link`` finds above ``parent_mean`` by what the bound, or looking ahead, finds above it, pooled over the seed sets; a
+gap of less than 0.05 has none. Intervals are 95%, by resampling the seed sets. ``--keep``
 is a JSON file of what was crawled before. Only the crawls by ``link`` are done again.
 """
 
@@ -32,7 +32,7 @@ from pathlib import Path
 
 from scrapy.settings import Settings
 
-from benchmarks import link_bound, policies
+from benchmarks import policies
 from benchmarks.link_scorers import REPORTING, TUNING, is_lesson, scorer
 from benchmarks.policies import REAL, SHARES, Recalls, Subject, crawl
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
@@ -41,6 +41,7 @@ from crawl4llm.base.errors import PageError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from crawl4llm.tools.evaluate.shares import BASE, BOUND, Closed, closed, interval, resampled
 from simulate import data_dir, ensure_demo
 from simulate.opening import open_corpus
 
@@ -49,12 +50,10 @@ DEMO_PAGES, DEMO_HOSTS = 20_000, 500
 TUNING_WEBS = tuple(f"tuning{number}" for number in range(DRAWS))
 REPORTED_WEBS = ("reporting", "documentation", "lessons", "demo5", "demo6")
 """Demo webs 1 to 3 served to tune; these did not."""
-BASE, AHEAD, LINK, BOUND = "parent_mean", "influence", "link", link_bound.NAME
+AHEAD, LINK = "influence", "link"
 CRAWLED_BY = (LINK, BASE, AHEAD, BOUND)
 EARLY, QUARTER = 1, 2
 """Places of marks in SHARES: 10%; 25%."""
-LEAST_GAP = 0.05
-_RESAMPLED = 1000
 _FOUND, _LOST = 0.5, 0.1
 """Shares of a host's oracle pages: of one that the bound finds, and of one that ``link`` drops."""
 
@@ -111,14 +110,8 @@ def prepare(web: MemoryWeb, scorers: dict[str, RememberedScores]) -> list[str]:
     """Score a web's pages by each scorer, bound included; returns the names of its subjects."""
     names = []
     for name, scores in scorers.items():
-        keys = list(web.keys())
-        texts = [web.text(key) for key in keys]
-        rated = dict(zip(keys, scores.score(texts), strict=True))
-        influence = {key: rated[key] if text.strip() else 0.0 for key, text in zip(keys, texts, strict=True)}
-        oracle = web.oracle(scores)
-        link_bound.scores[web.title, scores.digest] = link_bound.bound_of(web, influence, oracle)
         names.append(f"{web.title}, {name}")
-        policies._subjects[names[-1]] = Subject(web, scores, oracle, Path())
+        policies._subjects[names[-1]] = Subject(web, scores, web.oracle(scores), Path(), web.bound(scores))
     return names
 
 
@@ -133,29 +126,23 @@ def _column(crawls: Crawls, policy: str, place: int) -> list[float]:
     return [_recall(one, policy, place) for one in crawls[policy]]
 
 
-def share(crawls: Crawls, top: str, place: int, sets: Sequence[int] | None = None) -> float | None:
-    """Return what ``link`` gains as a share of what ``top`` does, over some sets of seeds; None if that is little."""
-    sets = range(len(crawls[LINK])) if sets is None else sets
-    link, base, above = (
-        statistics.fmean(_column(crawls, policy, place)[number] for number in sets) for policy in (LINK, BASE, top)
-    )
-    return (link - base) / (above - base) if above - base >= LEAST_GAP else None
+def share(crawls: Crawls, top: str, place: int) -> float | None:
+    """Return what ``link`` gains as a share of what ``top`` does; None if that is little."""
+    return _closed(crawls, top, place).share
 
 
-def interval(values: Callable[[Sequence[int]], float | None], sets: int) -> tuple[float, float] | None:
-    """Return the 95% interval of a value over sets of seeds, by resampling them."""
-    drawn = random.Random(0)
-    found = [values(drawn.choices(range(sets), k=sets)) for _ in range(_RESAMPLED)]
-    known = sorted(value for value in found if value is not None)
-    if len(known) < _RESAMPLED // 2:
-        return None
-    return known[int(0.025 * len(known))], known[int(0.975 * len(known))]
+def _closed(crawls: Crawls, top: str, place: int) -> Closed:
+    return closed(*([_column(crawls, policy, place)] for policy in (LINK, BASE, top)))
+
+
+def _cell(crawls: Crawls, top: str, place: int) -> str:
+    return _closed(crawls, top, place).told() or "-"
 
 
 def is_worse(crawls: Crawls, place: int) -> bool:
     """Return whether ``link`` is below parent_mean at a mark, and all of the interval is."""
     paired = [one - two for one, two in zip(_column(crawls, LINK, place), _column(crawls, BASE, place), strict=True)]
-    ends = interval(lambda sets: statistics.fmean(paired[number] for number in sets), len(paired))
+    ends = interval(resampled(paired))
     return ends is not None and ends[1] < 0
 
 
@@ -183,7 +170,7 @@ def judge(all_crawls: dict[str, Crawls]) -> tuple[list[Table], list[Figure]]:
         for top in (BOUND, AHEAD)
     ]
     columns = [(policy, place) for place in (EARLY, QUARTER) for policy in (LINK, BASE, BOUND, AHEAD)]
-    heads = [f"{'bound' if policy == BOUND else policy} {SHARES[place]:.0%}" for policy, place in columns]
+    heads = [f"{policy} {SHARES[place]:.0%}" for policy, place in columns]
     rows: list[Sequence[str | float | None]] = [
         (name, *(statistics.fmean(_column(all_crawls[name], *column)) for column in columns), dropped(all_crawls[name]))
         for name in ordered
@@ -205,14 +192,6 @@ def judge(all_crawls: dict[str, Crawls]) -> tuple[list[Table], list[Figure]]:
 
 def _or_best(value: float | None) -> float:
     return float("inf") if value is None else value
-
-
-def _cell(crawls: Crawls, top: str, place: int) -> str:
-    value = share(crawls, top, place)
-    if value is None:
-        return "-"
-    ends = interval(lambda sets: share(crawls, top, place, sets), len(crawls[LINK]))
-    return f"{value:.2f}" if ends is None else f"{value:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
 
 
 def main() -> None:

@@ -46,8 +46,8 @@ from crawl4llm.scoring.classifiers import REST, Classifier
 from crawl4llm.scoring.fasttext_scorer import one_line
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
+from crawl4llm.tools._fit import Recipe, fit
 from crawl4llm.tools.evaluate.contest.crawling import Lines
-from crawl4llm.tools.trainscorer.fit import Recipe, fit
 from crawl4llm.warc import NullArchive
 
 UNTIL = 0.25

@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools.evaluate.contest.crawling import crawl_in_memory
+from crawl4llm.tools.evaluate.shares import BOUND
 from simulate.build.centrality import page_ranks
 from simulate.opening import demo_web
 
@@ -78,6 +79,8 @@ class Subject:
     oracle: set[str]
     ranks: Path
     """For ``harmonic``."""
+    bound: str = ""
+    """For ``bound``: the text of its file."""
 
 
 _subjects: dict[str, Subject] = {}
@@ -125,7 +128,11 @@ def crawl(web_name: str, policy_name: str, seed_set: int, until: float = SHARES[
         harmonic_ranks=str(subject.ranks),
         ensemble_weights="fasttext:1,length:0.5",
     )
-    lines, clock = asyncio.run(_run(subject, options, seeds))
+    with tempfile.TemporaryDirectory() as folder:
+        if policy_name == BOUND:
+            (Path(folder) / BOUND).write_text(subject.bound, encoding="utf-8")
+            options = replace(options, bound_scores=f"{folder}/{BOUND}")
+        lines, clock = asyncio.run(_run(subject, options, seeds))
     found_before = [0]
     for line in lines:
         found_before.append(found_before[-1] + (line["id"] in subject.oracle))
@@ -153,8 +160,8 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str]) -> tupl
     return await crawl_in_memory(subject.web.page, options, policy=policy, rate=rate, seeds=seeds), clock
 
 
-def prepare(names: Sequence[str], folder: Path) -> None:
-    """Read the webs and score their pages."""
+def prepare(names: Sequence[str], folder: Path, *, bound: bool = False) -> None:
+    """Read the webs and score their pages; with ``bound``, learn what that policy knows."""
     sources: dict[str, tuple[MemoryWeb, RememberedScores]] = {}
     if set(names) & {"whole", "tuning", "reporting"}:
         whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
@@ -168,7 +175,8 @@ def prepare(names: Sequence[str], folder: Path) -> None:
         web, scores = sources[name]
         ranks = folder / f"{name}.tsv"
         ranks.write_text("".join(f"{key}\t{rank!r}\n" for key, rank in page_ranks(web, progress=False).items()))
-        _subjects[name] = Subject(web, scores, web.oracle(scores), ranks)
+        known = web.bound(scores) if bound else ""
+        _subjects[name] = Subject(web, scores, web.oracle(scores), ranks, known)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------------
@@ -298,7 +306,7 @@ def main() -> None:
         webs = ["demo"]
         result.data = [*result.data, f"{REAL} is not here: the demo web alone"]
     with tempfile.TemporaryDirectory() as folder:
-        prepare(webs, Path(folder))
+        prepare(webs, Path(folder), bound=BOUND in policies)
         with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
             crawls = {
                 (web, policy): [pool.submit(crawl, web, policy, number) for number in range(args.seed_sets)]

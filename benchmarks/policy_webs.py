@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from crawl4llm.policies import bound_text
 from crawl4llm.scoring import ScoringOptions
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.tools.evaluate.bound import bound_of
 from crawl4llm.tools.evaluate.contest import web
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
@@ -18,10 +20,18 @@ half_of = web.half_of
 class MemoryWeb(web.MemoryWeb):
     """A corpus in memory, with its texts."""
 
+    def influence(self, scorer: RememberedScores) -> dict[str, float]:
+        """The influence score of each page; 0 without a text."""
+        texts = {key: self.text(key) for key in self.keys()}
+        return {key: scorer.score([text])[0] if text.strip() else 0.0 for key, text in texts.items()}
+
     def oracle(self, scorer: RememberedScores) -> set[str]:
         """The tenth of the pages with the highest influence scores; ties by key."""
-        texts = {key: self.text(key) for key in self.keys()}
-        return web.best_tenth({key: scorer.score([text])[0] if text.strip() else 0.0 for key, text in texts.items()})
+        return web.best_tenth(self.influence(scorer))
+
+    def bound(self, scorer: RememberedScores) -> str:
+        """What BOUND_SCORES takes, for crawls of this web by a scorer."""
+        return bound_text(bound_of(self, self.influence(scorer)), self.identity(), scorer.digest)
 
 
 class Scores(Protocol):

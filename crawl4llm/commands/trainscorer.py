@@ -38,7 +38,7 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         # here, as Scrapy imports every command to run one
-        from crawl4llm.tools.trainscorer.fit import Recipe
+        from crawl4llm.tools._fit import Recipe
 
         default = Recipe()
         add_json_option(parser)
@@ -75,7 +75,7 @@ class Command(ScrapyCommand):
             raise UsageError(f"usage: {usage('trainscorer', self.syntax())}", print_help=False)
 
         # here, as Scrapy imports every command to run one
-        from crawl4llm.tools.trainscorer.fit import Recipe
+        from crawl4llm.tools._fit import Recipe
         from crawl4llm.tools.trainscorer.train import Wanted, train
 
         assert self.settings is not None

@@ -231,6 +231,7 @@ def groups(options: Options, profile: str, *, has_jobdir: bool) -> Sequence[tupl
         (["CLUSTER_LEASE"], "crawls with CLUSTER", options.cluster is not None),
         (_LASTING_ONLY, "crawls with JOBDIR or STORAGE", has_jobdir or options.storage is not None),
         (["HARMONIC_RANKS"], "URL_POLICY=harmonic", is_own or policy == "harmonic"),
+        (["BOUND_SCORES"], "URL_POLICY=bound", is_own or policy == "bound"),
         (["ENSEMBLE_WEIGHTS"], "URL_POLICY=ensemble", is_own or policy == "ensemble"),
     )
 

@@ -5,7 +5,8 @@ it is found by itself, and the contract tests run over it. Modules with a leadin
 ``_policy`` has the class of policies, and their settings;
 ``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_novelty`` does with KNOWN_TEXTS;
 ``_scorer_policy`` looks ahead by any scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far;
-``_features`` is what ``link`` learns from, ``_learning`` what it learns with; ``_means`` are means of influence scores.
+``_features`` is what ``link`` learns from, ``_learning`` what it learns with; ``_means`` are means of influence scores;
+``_values`` are numbers by name from a file.
 """
 
 import lazy_loader

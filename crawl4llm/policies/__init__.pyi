@@ -18,3 +18,4 @@ from ._policy import (
     overriding as overriding,
 )
 from ._seen_links import targets_of as targets_of
+from .bound import bound_text as bound_text

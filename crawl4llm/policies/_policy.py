@@ -114,6 +114,8 @@ class PolicyOptions(_OfOthers):
     harmonic_ranks: str | None = fixed(None, optional_text)
     """`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its value,
     as `scrapy corpus ranks` writes them; gzip or not."""
+    bound_scores: str | None = fixed(None, optional_text)
+    """`bound`: path of the file that `scrapy corpus bound` made of this corpus with this scorer; gzip or not."""
     ensemble_weights: str = fixed("", _scorer_weights, imports=_weighs_dotted)
     """`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`."""
 

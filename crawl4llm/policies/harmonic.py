@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import math
-import zlib
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path, input_lines
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.urls import host_of
 from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
+from crawl4llm.policies._values import Values, finite, value_lines
 
 
 class Policy(BasePolicy):
@@ -64,9 +57,18 @@ class HarmonicRanks:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        names, values = bytearray(), array("d")
         self._kind = ""
-        for number, line in self._lines():
+        self._values = Values(self._read())
+        if not self._values:
+            raise InputError(f"HARMONIC_RANKS {path} has no lines")
+        self.digest = self._values.digest(self._kind)
+        """SHA-256 of the file."""
+
+    def _read(self) -> Iterator[tuple[str, float]]:
+        """Yield names and values, and take the kind of the file from its first line."""
+        for number, line in enumerate(value_lines("HARMONIC_RANKS", self._path), start=1):
+            if number == 1 and line.startswith("#"):
+                continue
             fields = line.rstrip("\r\n").split("\t")
             kind, name_at, value_at = _COLUMNS.get(len(fields), ("", 0, 0))
             self._kind = self._kind or kind
@@ -74,29 +76,15 @@ class HarmonicRanks:
                 fault = f"has {len(fields)} columns; it takes 2 (key, value), or Common Crawl's 5 or 6"
                 raise self._fault(number, fault)
             try:
-                value = float(fields[value_at])
+                value = finite(fields[value_at])
             except ValueError:
-                value = math.nan
-            if not math.isfinite(value):
-                raise self._fault(number, f"has no number in column {value_at + 1}: {fields[value_at]!r}")
-            names += _hashed(fields[name_at])
-            values.append(value)
-        if not values:
-            raise InputError(f"HARMONIC_RANKS {path} has no lines")
-        hashes = np.frombuffer(bytes(names), dtype="<u8")
-        order = np.argsort(hashes, kind="stable")
-        self._names, self._values = hashes[order], np.array(values)[order]
-        self.digest = hashlib.sha256(self._kind.encode() + self._names.tobytes() + self._values.tobytes()).hexdigest()
-        """SHA-256 of the file."""
+                raise self._fault(number, f"has no number in column {value_at + 1}: {fields[value_at]!r}") from None
+            yield fields[name_at], value
 
     def value(self, key: str, url: str) -> float:
         """Return the harmonic centrality of a document, or of its host or domain; 0 if it is not known."""
-        for name in self._names_of(key, url):
-            wanted = np.uint64(int.from_bytes(_hashed(name), "little"))
-            place = int(np.searchsorted(self._names, wanted))
-            if place < len(self._names) and self._names[place] == wanted:
-                return float(self._values[place])
-        return 0.0
+        found = map(self._values.of, self._names_of(key, url))
+        return next((value for value in found if value is not None), 0.0)
 
     def _names_of(self, key: str, url: str) -> Iterator[str]:
         """Yield the names under which the file may have a document."""
@@ -109,22 +97,5 @@ class HarmonicRanks:
             for end in range(len(labels) - 1, 0, -1):
                 yield ".".join(labels[:end])
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield lines with their numbers, without the first if that is a head."""
-        try:
-            for number, line in enumerate(input_lines(self._path, newline="\n"), start=1):
-                if number > 1 or not line.startswith("#"):
-                    yield number, line
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"HARMONIC_RANKS {self._path} is damaged: {error}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"HARMONIC_RANKS {self._path} is no text in UTF-8") from None
-        except OSError as error:
-            raise InputError(f"HARMONIC_RANKS {self._path} cannot be read: {error.strerror}") from None
-
     def _fault(self, number: int, fault: str) -> InputError:
         return InputError(f"HARMONIC_RANKS {self._path}, line {number}, {fault}")
-
-
-def _hashed(name: str) -> bytes:
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -22,7 +22,10 @@ from crawl4llm.cluster import crawl as cluster_crawl, worker
 from crawl4llm.policies import NO, known_policies, load_policy
 from crawl4llm.warc import ArchiveWriter
 
-POLICIES = [name for name in known_policies() if load_policy(name).partitioned != NO and name != "harmonic"]
+POLICIES = [
+    name for name in known_policies() if load_policy(name).partitioned != NO and name not in {"harmonic", "bound"}
+]
+"""Without those that read a file."""
 
 ALL = [*POLICIES, "scorer:length"]
 

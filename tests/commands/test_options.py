@@ -57,6 +57,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         ("", ()),
     ],
     "harmonic_ranks": [("ranks.txt.gz", "ranks.txt.gz"), (Path("ranks"), "ranks"), ("", None)],
+    "bound_scores": [("bound.tsv", "bound.tsv"), (Path("bound"), "bound"), ("", None)],
     "ensemble_weights": [
         ("fasttext:1,length:-0.5", "fasttext:1,length:-0.5"),
         ("my.own.Scorer: 1e-3", "my.own.Scorer: 1e-3"),
@@ -180,6 +181,7 @@ BAD: dict[str, list[object]] = {
     "hot_queue_topic": [5, ["cheese", 5], {"cheese": 1}, b"cheese"],
     "crawl_parts": [5, ["my.own.Part", 5], {"my.own.Part": 1}],
     "harmonic_ranks": [["ranks"]],
+    "bound_scores": [["bound.tsv"]],
     "ensemble_weights": [
         "fasttext",
         "fasttext:",

@@ -168,6 +168,9 @@ def test_what_is_missing_is_made(shell: Shell, tmp_path: Path) -> None:
     harmonic = "crawl4llm crawl influence -s URL_POLICY=harmonic"
     shell.out(given_by(shell(harmonic).stderr, "made by "))
     assert "of 60 pages by harmonic" in shell.out(f"{harmonic} -s HARMONIC_RANKS=ranks.tsv.gz")
+    bound = "crawl4llm crawl influence -s URL_POLICY=bound"
+    shell.out(given_by(shell(bound).stderr, "made by "))
+    assert "of 60 pages by bound" in shell.out(f"{bound} -s BOUND_SCORES=bound.tsv.gz")
     given = shell("crawl4llm trainscorer --positive '../my corpora/a web' --negative x.jsonl --out 'no model'").stderr
     assert "-s 'CORPUS=../my corpora/a web'" in given
     assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stderr

@@ -17,7 +17,7 @@ from scrapy_server import Process
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
-from crawl4llm.tools.trainscorer.fit import POSITIVE
+from crawl4llm.tools._fit import POSITIVE
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 SMALL = ["--dim", "8", "--buckets", "2000", "--rate", "1"]

@@ -28,6 +28,7 @@ def lines(profile: str, priority: str = "cmdline", **given: object) -> list[str]
         ({"CLUSTER_LEASE": 4}, "live", "CLUSTER_LEASE has no effect here: it is for crawls with CLUSTER"),
         ({"SIMULATION_CAPACITY": 4}, "live", "SIMULATION_CAPACITY has no effect here: it is for simulations"),
         ({"COMMIT_FSYNC": 0}, "live", "COMMIT_FSYNC has no effect here: it is for crawls with JOBDIR or STORAGE"),
+        ({"BOUND_SCORES": "x"}, "simulation", "BOUND_SCORES has no effect here: it is for URL_POLICY=bound"),
         ({"HARMONIC_RANKS": "x"}, "live", "HARMONIC_RANKS has no effect here: it is for URL_POLICY=harmonic"),
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else None,

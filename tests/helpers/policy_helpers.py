@@ -16,7 +16,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.crawl.web import load_scorers
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, known_policies, load_policy
+from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, bound_text, known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
@@ -52,9 +52,11 @@ def random_web() -> Web:
 
 
 def variants(ranks: Path) -> dict[str, dict[str, Any]]:
-    """Settings for each policy, and for what wraps one; ``ranks`` is a file for ``harmonic``."""
+    """Settings for each policy, and for what wraps one; ``ranks`` is a file for ``harmonic``, that for ``bound`` is
+    beside it."""
     needed: dict[str, dict[str, Any]] = {
         "harmonic": {"harmonic_ranks": str(ranks)},
+        "bound": {"bound_scores": str(ranks.parent / "bound.tsv")},
         "ensemble": {"ensemble_weights": "fasttext:1,length:0.5"},
     }
     named = {name: {"url_policy": name, **needed.get(name, {})} for name in known_policies()}
@@ -76,16 +78,25 @@ def write_ranks(path: Path) -> Path:
 
 
 def new_policy(corpus: GraphCorpus, **settings: Any) -> Policy:
-    """A policy as a crawl makes it; the scorer of influence is called ``fasttext``."""
+    """A policy as a crawl makes it; the scorer of influence is called ``fasttext``. What ``bound`` reads is written."""
     options = Options(**settings)
+    _write_bound(corpus, settings)
     others = load_scorers(load_policy(options.url_policy).scorers(options), options)
     rater = PageRater(corpus, NumberScorer(), extractor=None, others=others)
     return make_policy(PageWorkers(rater, processes=0, time_limit=1.0), options)
 
 
+def _write_bound(corpus: GraphCorpus, settings: Mapping[str, Any]) -> None:
+    """Scores of half of the documents, for the corpus."""
+    if path := settings.get("bound_scores"):
+        scores = {key: number / 100 for number, key in enumerate(sorted(random_web().keys())[::2])}
+        Path(path).write_text(bound_text(scores, corpus.identity(), NumberScorer.digest))
+
+
 def new_crawl(corpus: GraphCorpus, folder: Path, **settings: Any) -> Driven:
     """A crawl by such a policy."""
     folder.mkdir(parents=True)
+    _write_bound(corpus, settings)
     driven = Driven(corpus, folder, **settings)
     driven.take_policy(new_policy(corpus, **settings))
     return driven

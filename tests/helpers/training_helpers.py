@@ -11,7 +11,7 @@ from pathlib import Path
 from scrapy.settings import Settings
 
 from crawl4llm.base.tables import text_lines
-from crawl4llm.tools.trainscorer.fit import Recipe
+from crawl4llm.tools._fit import Recipe
 from crawl4llm.tools.trainscorer.train import Wanted, train
 
 GOOD = "therefore essay argument because chapter theorem lesson evidence".split()

@@ -75,6 +75,7 @@ def test_worker_processes_leave_no_mark(policy: str, demo_web: Web, tmp_path: Pa
     ("settings", "words"),
     [
         ({"URL_POLICY": "harmonic"}, "HARMONIC_RANKS is not set"),
+        ({"URL_POLICY": "bound"}, "BOUND_SCORES is not set"),
         ({"URL_POLICY": "ensemble"}, "ENSEMBLE_WEIGHTS is not set"),
         (
             {"URL_POLICY": "scorer:no.such.Scorer"},

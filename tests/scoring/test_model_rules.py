@@ -17,7 +17,7 @@ from crawl4llm.options import read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.model_rules import rules_path
-from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE
+from crawl4llm.tools._fit import NEGATIVE, POSITIVE
 from settings import live
 
 

@@ -24,8 +24,8 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Candidate
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools import _fit as fitting
 from crawl4llm.tools.evaluate.survey import Survey
-from crawl4llm.tools.trainscorer import fit as fitting
 from crawl4llm.tools.trainscorer.examples import Example
 from crawl4llm.tools.trainscorer.train import _test
 

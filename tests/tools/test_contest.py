@@ -26,7 +26,7 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.demo import DemoPaths, ensure_demo
 from simulate.warcs.corpus import WarcCorpus
 
-POLICIES = "breadth_first,parent_mean,link,harmonic,influence"
+POLICIES = "breadth_first,parent_mean,link,harmonic,bound,influence"
 SETS, SEEDS, BATCH = 3, 10, 20
 DEMO = {"pages": 600, "hosts": 12, "seed": 5}
 ENV = {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
@@ -133,9 +133,9 @@ def test_ranking_and_differences_follow_from_the_crawls(held: Path) -> None:
     ranking = content["ranking"]
     for standing in ranking:
         assert standing["means"]["area"] == pytest.approx(sum(areas[standing["policy"]]) / (2 * SETS))
-    assert [standing["rank"] for standing in ranking] == [1, 2, 3, 4, None]
-    assert ranking[-1]["policy"] == "influence"
-    ranked = [standing["means"]["area"] for standing in ranking[:-1]]
+    assert [standing["rank"] for standing in ranking] == [1, 2, 3, 4, None, None]
+    assert {standing["policy"] for standing in ranking[-2:]} == {"influence", "bound"}
+    ranked = [standing["means"]["area"] for standing in ranking[:-2]]
     assert ranked == sorted(ranked, reverse=True)
     assert len(content["differences"]) == 5 * 6  # measures, pairs of the four that are ranked
     for pair in content["differences"]:
@@ -147,6 +147,39 @@ def test_ranking_and_differences_follow_from_the_crawls(held: Path) -> None:
     assert (held / "contest.md").read_text().count("\n| ") >= len(ranking)
     points = [row for row in table(held, "recall-small") if row["series"] == "breadth_first"]
     assert len(points) == 51
+
+
+def test_shares_of_the_gap_to_the_bound(held: Path) -> None:
+    """Of means over the sets of seeds, as benchmarks.link has them; the bound has read a quarter of the pages."""
+    content = results(held)
+    recalls: dict[tuple[str, str], list[float]] = {}
+    oracle = {web["name"]: [start["oracle"] for start in web["sets"]] for web in content["webs"]}
+    for one in content["crawls"]:
+        share = one["found"][24] / oracle[one["web"]][one["set"]]
+        recalls.setdefault((one["policy"], one["web"]), []).append(share)
+    means = {name: sum(values) / len(values) for name, values in recalls.items()}
+    closed = content["closed"]
+    assert closed.keys() == {"breadth_first", "link", "harmonic", "influence"}
+    for policy, marks in closed.items():
+        gains = [means[policy, web] - means["parent_mean", web] for web in oracle]
+        gaps = [means["bound", web] - means["parent_mean", web] for web in oracle]
+        wide = [place for place, gap in enumerate(gaps) if gap >= 0.05]
+        assert wide, "a bound that finds no more than parent_mean is none"
+        expected = [gains[place] / gaps[place] if place in wide else None for place in range(len(gaps))]
+        assert marks["25%"]["webs"] == [one if one is None else pytest.approx(one) for one in expected]
+        whole = sum(gains[place] for place in wide) / sum(gaps[place] for place in wide)
+        assert marks["25%"]["share"] == pytest.approx(whole)
+        assert marks["25%"]["low"] <= marks["25%"]["share"] <= marks["25%"]["high"]
+    assert closed["breadth_first"]["25%"]["share"] < 0 < closed["influence"]["25%"]["share"]
+    rows = {row["Policy"]: row for row in table(held, "ranking")}
+    link = closed["link"]["25%"]
+    assert rows["link"]["Closed at 25%"] == f"{link['share']:.2f} ({link['low']:.2f} to {link['high']:.2f})"
+    worst = min((share, web) for share, web in zip(link["webs"], oracle, strict=True) if share is not None)
+    assert rows["link"]["Least, at 25%"] == f"{worst[1]}: {worst[0]:.2f}"
+    assert rows["parent_mean"]["Closed at 25%"] == rows["bound"]["Closed at 25%"] == ""
+    told = (held / "contest.md").read_text()
+    assert "| closed at 10% | closed at 25% | least, at 25% |" in told
+    assert rows["link"]["Closed at 25%"] in told
 
 
 def test_same_bytes_by_one_process_and_from_the_results_alone(place: Path, track: Path, held: Path) -> None:
@@ -177,6 +210,7 @@ def test_losses_of_models_stand_beside_recall(place: Path, held: Path) -> None:
         "parent_mean": "2.75",
         "breadth_first": "3.0",
         "harmonic": "",
+        "bound": "",
         "influence": "",
     }
     report = (out / "report.html").read_text()
@@ -227,6 +261,8 @@ def test_strangers_policies(place: Path, track: Path, held: Path) -> None:
     assert failures["dies"] == "its process ended with status 7"
     assert failures["raises"] == "ZeroDivisionError: no way"
     assert {standing["policy"] for standing in results(out)["ranking"]} == {"breadth_first", "shallow"}
+    assert not results(out)["closed"]
+    assert "Closed at 25%" not in table(out, "ranking")[0], "without the ends of the gap"
     shallow = next(policy for policy in results(out)["policies"] if policy["name"] == "shallow")
     assert shallow["digest"] == hashlib.sha256((folder / "shallow.py").read_bytes()).hexdigest()
     now = {path: path.stat().st_mtime_ns for path in (held / "crawls").iterdir()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from crawl_helpers import Web
 
-from benchmarks import link, link_bound, policies
+from benchmarks import link, policies
 from benchmarks.link_scorers import REPORTING, TUNING, compression, function_words
 from benchmarks.policies import Recalls
 from benchmarks.policy_webs import RememberedScores, open_web
@@ -21,7 +21,6 @@ def subject(demo_web: Web) -> Iterator[str]:
     (name,) = link.prepare(open_web("small", demo_web.corpus), {"its own": RememberedScores(demo_web.model)})
     yield name
     del policies._subjects[name]
-    link_bound.scores.clear()
 
 
 @pytest.mark.parametrize("policy", link.CRAWLED_BY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import isnan
 from pathlib import Path
@@ -22,7 +23,7 @@ from crawl4llm.tools.evaluate.evaluate import _notes
 from crawl4llm.tools.evaluate.figures import Figure
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
-from crawl4llm.tools.evaluate.verdict import quarter, ranking, verdict
+from crawl4llm.tools.evaluate.verdict import gap, quarter, ranking, verdict
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 Evaluated = Callable[..., Subject]
@@ -30,7 +31,8 @@ Evaluated = Callable[..., Subject]
 
 @pytest.fixture(scope="module")
 def evaluated(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
-    """Evaluates made-up crawls of the demo web: ``good`` takes the better of two documents, ``other`` any."""
+    """Evaluates made-up crawls of the demo web: ``good`` takes the better of two documents, a bound the best of four,
+    others any."""
     cache = tmp_path_factory.mktemp("cache")
     corpus = ClueWeb22Corpus(demo_web.corpus)
     rater = PageRater(corpus, FastTextScorer(demo_web.model, "__label__hq"), None)
@@ -41,8 +43,8 @@ def evaluated(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Evalua
     def crawled(policy: str, seed: int, pages: int) -> list[str]:
         draw = Random(f"{policy} {seed}")
         left = draw.sample(keys, len(keys))
-        if policy == "good":
-            left = [max(pair, key=scores.__getitem__) for pair in zip(left[::2], left[1::2], strict=False)]
+        if times := {"good": 2, "bound": 4, "influence": 4}.get(policy):
+            left = [max(left[at : at + times], key=scores.__getitem__) for at in range(0, len(left), times)]
         return left[:pages]
 
     def evaluate(folder: Path, runs: Sequence[tuple[str, int, int]]) -> Subject:
@@ -140,3 +142,60 @@ def test_one_run_each_tells_nothing_of_chance(evaluated: Evaluated, tmp_path: Pa
     sure = list(verdict(subject))[3]
     assert "cannot tell how much of that is chance: it takes runs of each policy from 6 sets of seeds" in sure
     assert any("did not start from the same seeds" in note for note in notes(subject))
+
+
+# -- the gap to a bound -----------------------------------------------------------------------------------------------
+
+ENDS = ("parent_mean", "bound")
+
+
+@pytest.mark.parametrize("bound", ["bound", "influence"])
+def test_the_share_of_the_gap_that_a_policy_closes(bound: str, evaluated: Evaluated, tmp_path: Path) -> None:
+    policies = ("parent_mean", bound, "good", "other")
+    subject = evaluated(tmp_path, [(policy, seed, 375) for policy in policies for seed in range(4)])
+    (table,) = gap(subject)
+    assert table.title == f"The gap from parent_mean to {bound}"
+    assert table.columns == ["Policy", "Runs", "Closed at 10%", "Closed at 25%"]
+    assert [row[:2] for row in table.rows] == [["good", 4], ["other", 4]]
+    means = {}
+    for group in subject.groups:
+        found = []
+        for one in group.runs:
+            reachable = subject.reachable(one)
+            assert reachable is not None
+            hits = one.influence[: round(0.25 * reachable.sum())] >= subject.oracle.threshold.value
+            found.append(hits.sum() / subject.oracle.size.value)
+        means[group.name] = sum(found) / len(found)
+    base = means["parent_mean"]
+    good, other = (str(row[-1]) for row in table.rows)
+    assert good.split(" ")[0] == f"{(means['good'] - base) / (means[bound] - base):.2f}"
+    low, high = map(float, good.partition("(")[2].rstrip(")").split(" to "))
+    assert low <= float(good.split(" ")[0]) <= high
+    assert float(other.split(" ")[0]) < float(good.split(" ")[0])
+
+
+def test_the_bound_comes_before_looking_ahead(evaluated: Evaluated, tmp_path: Path) -> None:
+    subject = evaluated(tmp_path, [(policy, 0, 375) for policy in (*ENDS, "influence", "good")])
+    (table,) = gap(subject)
+    assert table.title == "The gap from parent_mean to bound"
+    assert [row[0] for row in table.rows] == ["influence", "good"]
+    assert all(re.fullmatch(r"-?\d\.\d\d", str(cell)) for row in table.rows for cell in row[2:]), "no spread of one run"
+
+
+def test_runs_from_other_seeds_have_no_interval(evaluated: Evaluated, tmp_path: Path) -> None:
+    runs = [("parent_mean", 0, 375), ("parent_mean", 1, 375), ("bound", 2, 375), ("good", 3, 375), ("good", 4, 375)]
+    (table,) = gap(evaluated(tmp_path, runs))
+    assert re.fullmatch(r"-?\d\.\d\d", str(table.rows[0][-1]))
+
+
+@pytest.mark.parametrize("policies", [("parent_mean", "good"), ("bound", "good"), ENDS])
+def test_no_gap_without_its_ends_or_others(policies: Sequence[str], evaluated: Evaluated, tmp_path: Path) -> None:
+    assert list(gap(evaluated(tmp_path, [(policy, 0, 375) for policy in policies]))) == []
+
+
+def test_marks_that_a_run_does_not_reach_are_left_out(evaluated: Evaluated, tmp_path: Path) -> None:
+    """And so is the table if there are none; a gap that is small has a dash."""
+    (table,) = gap(evaluated(tmp_path, [(policy, 0, 160) for policy in (*ENDS, "good")]))
+    assert table.columns == ["Policy", "Runs", "Closed at 10%"]
+    (tmp_path / "short").mkdir()
+    assert list(gap(evaluated(tmp_path / "short", [(policy, 0, 20) for policy in (*ENDS, "good")]))) == []

@@ -25,14 +25,19 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     check_new_file(opts.out)
     ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
-    data = "".join(f"{key}\t{value!r}\n" for key, value in best_first).encode("utf-8", "surrogatepass")
-    with writing(opts.out, "the ranks"), replacing(opts.out) as file:
-        file.write(gzip.compress(data, mtime=0) if opts.out.suffix == ".gz" else data)
-        refuse_to_overwrite(opts.out)  # the work took its time
+    write_new(opts.out, "".join(f"{key}\t{value!r}\n" for key, value in best_first), "the ranks")
     yield Fact("pages", len(ranks), width=7)
     yield Fact("ranks", opts.out, width=7)
     given = given_settings(settings) | {"URL_POLICY": "harmonic", "HARMONIC_RANKS": opts.out}
     yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
+
+
+def write_new(out: Path, text: str, what: str) -> None:
+    """Write a new file, compressed if it ends in ``.gz``. Raises InputError, naming ``what`` is written."""
+    data = text.encode("utf-8", "surrogatepass")
+    with writing(out, what), replacing(out) as file:
+        file.write(gzip.compress(data, mtime=0) if out.suffix == ".gz" else data)
+        refuse_to_overwrite(out)  # the work took its time
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

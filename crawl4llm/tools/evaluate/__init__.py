@@ -6,6 +6,7 @@
 - ``columns``: those numbers on disk
 - ``measures``, ``buffer``: all that is computed of them; Limited Buffer Crawl with the estimates that a policy
   would have made later
+- ``bound``, ``shares``: what a policy could know beforehand, and the share of the gap to it that policies close
 - ``overview``, ``coverage``, ``ordering``, ``correlations``: the sections of the report, made of ``figures``
 - ``report``: the report on disk
 - ``contest``: ``scrapy evaluate --contest``, which crawls webs by policies itself, and ranks them

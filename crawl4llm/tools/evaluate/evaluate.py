@@ -19,7 +19,7 @@ from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
-from crawl4llm.tools.evaluate.verdict import quarter, ranking, verdict
+from crawl4llm.tools.evaluate.verdict import gap, quarter, ranking, verdict
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _report(
     sections = [
         quarter(subject),
         ranking(subject),
+        *gap(subject),
         *coverage.figures(subject),
         *coverage.selections(subject),
         *correlations.sections(subject, scorers),
@@ -102,7 +103,7 @@ def _report(
 
 _MODELS = "Models of Cho et al. 1998"
 _PARTS = {
-    "": ["quarter", "ranking", "learnt"],
+    "": ["quarter", "ranking", "gap", "learnt"],
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
     "Costs and yields": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],

@@ -21,6 +21,7 @@ from crawl4llm.tools.evaluate.contest.ranking import (
 )
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import Estimate, mean_so_far, oracle_hits, precision, recall
+from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, closed
 from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
 
 _RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
@@ -32,6 +33,8 @@ NOT_DISTINGUISHED: Final = (
 )
 _LOOKS_AHEAD = 1.5
 """Documents fetched per page crawled, from which the verdict says so."""
+_AHEAD: Final = "influence"
+"""The policy that looks ahead by the influence score."""
 _MARK: Final = 0.25
 """The share of the pages in reach at which the report states recall first."""
 
@@ -58,15 +61,25 @@ class Standpoint(NamedTuple):
 def marks(subject: Subject) -> dict[str, Mark]:
     """Return the mark of each run by name: 25% of the pages in reach or, if a run is shorter, the shortest run's length
     for all."""
+    found = _marks_at(subject, _MARK)
+    at = min(map(len, subject.runs))
+    if _are_reached(subject, found):
+        return found
+    return {name: mark._replace(pages=at) for name, mark in found.items()}
+
+
+def _marks_at(subject: Subject, share: float) -> dict[str, Mark]:
+    """Return the mark of each run by name, at a share of the pages in reach."""
     found = {}
     for one in subject.runs:
         reachable = subject.reachable(one)
         reach = subject.survey.size if reachable is None else int(np.count_nonzero(reachable))
-        found[one.name] = Mark(max(1, round(_MARK * reach)), reach)
-    at = min(map(len, subject.runs))
-    if all(mark.pages <= len(one) for one, mark in zip(subject.runs, found.values(), strict=True)):
-        return found
-    return {name: mark._replace(pages=at) for name, mark in found.items()}
+        found[one.name] = Mark(max(1, round(share * reach)), reach)
+    return found
+
+
+def _are_reached(subject: Subject, at: Mapping[str, Mark]) -> bool:
+    return all(at[one.name].pages <= len(one) for one in subject.runs)
 
 
 def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
@@ -78,7 +91,7 @@ def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
     found = []
     for group in subject.groups:
         pages = [(one, at[one.name].pages) for one in group.runs]
-        crawled = [float(recall(one.influence, subject.oracle, np.array([n])).value[0]) for one, n in pages]
+        crawled = [_recall_by_crawled(subject, one, n) for one, n in pages]
         fetched = [_recall_by_fetched(subject, one, n) for one, n in pages]
         found.append(Standpoint(group.name, len(pages), spread(crawled), spread(fetched)))
     return sorted(found, key=lambda one: (-one.crawled.value, one.policy))
@@ -161,6 +174,47 @@ def ranking(subject: Subject) -> Table:
     )
 
 
+def gap(subject: Subject) -> Iterator[Table]:
+    """Yield the share of the gap from BASE to a bound that each other policy closes, if there are runs by both.
+
+    The bound is BOUND or, without it, the policy that looks ahead by influence. Marks that a run does not reach are
+    left out.
+    """
+    base, bound = _only(subject, BASE), _only(subject, BOUND) or _only(subject, _AHEAD)
+    all_at = {mark: _marks_at(subject, mark / 100) for mark in CLOSED_AT}
+    reached = {mark: at for mark, at in all_at.items() if _are_reached(subject, at)}
+    others = [group for group in subject.groups if group not in (base, bound)]
+    if base is None or bound is None or not others or not reached:
+        return
+    sets = _common_seeds(subject)
+
+    def recalls(group: Group, at: Mapping[str, Mark]) -> list[float]:
+        found = {one.name: _recall_by_crawled(subject, one, at[one.name].pages) for one in group.runs}
+        return [fmean(map(found.__getitem__, runs)) for runs in _runs_of(group, sets) or [list(found)]]
+
+    yield Table(
+        id="gap",
+        title=f"The gap from {BASE} to {bound.name}",
+        definition=f"{CLOSED}. At 10 and 25% of the pages in reach of a run's seeds, by pages crawled; recall of the "
+        "whole oracle set. The interval is known if all policies have runs from the same two or more sets of seeds.",
+        columns=["Policy", "Runs", *(f"Closed at {mark}%" for mark in reached)],
+        rows=[
+            [
+                group.name,
+                len(group.runs),
+                *(closed(*([recalls(one, at)] for one in (group, base, bound))).told() for at in reached.values()),
+            ]
+            for group in others
+        ],
+    )
+
+
+def _only(subject: Subject, policy: str) -> Group | None:
+    """Return the group of runs by a policy; None unless it is one group."""
+    found = [group for group in subject.groups if group.runs[0].run.facts["policy"] == policy]
+    return found[0] if len(found) == 1 else None
+
+
 def verdict(subject: Subject) -> Iterator[str]:
     """Yield the verdict on the runs: recall at 25%, the best policy, how sure that is, and its cost."""
     yield from headline(subject)
@@ -224,18 +278,27 @@ def alike(standing: Standing, few: bool) -> Sequence[str]:
 
 def _standings(subject: Subject, at: int) -> tuple[list[Standing], list[Paired], int]:
     """Return the ranking, the paired differences, and of how many sets of seeds all policies have runs."""
-    common = set.intersection(*({tuple(one.run.seeds) for one in group.runs} for group in subject.groups))
-    sets = sorted(common) if len(subject.groups) > 1 else []
+    sets = _common_seeds(subject)
     policies: dict[str, Values] = {group.name: _values(subject, group, at, sets) for group in subject.groups}
     differences = paired(policies) if sets and len(policies) > 1 else []
     return standings(policies, (), differences), differences, len(sets)
 
 
+def _common_seeds(subject: Subject) -> list[tuple[str, ...]]:
+    """Return the sets of seeds from which all policies have runs; none of one policy."""
+    common = set.intersection(*({tuple(one.run.seeds) for one in group.runs} for group in subject.groups))
+    return sorted(common) if len(subject.groups) > 1 else []
+
+
+def _runs_of(group: Group, sets: Sequence[tuple[str, ...]]) -> list[list[str]]:
+    """Return the names of a group's runs by the sets of seeds."""
+    return [[one.name for one in group.runs if tuple(one.run.seeds) == seeds] for seeds in sets]
+
+
 def _values(subject: Subject, group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:
     """Return a group's values by measure: of each set of seeds that all policies have, or else of each run."""
     measured = {one.name: _measures(subject, one, at) for one in group.runs}
-    of_sets = [[one.name for one in group.runs if tuple(one.run.seeds) == seeds] for seeds in sets]
-    together: Sequence[Sequence[str]] = of_sets or [[name] for name in measured]
+    together: Sequence[Sequence[str]] = _runs_of(group, sets) or [[name] for name in measured]
     names = next(iter(measured.values()))
     return {name: [[fmean(measured[one][name] for one in runs) for runs in together]] for name in names}
 
@@ -250,6 +313,11 @@ def _measures(subject: Subject, crawled: CrawledPages, at: int) -> Mapping[str, 
         _INFLUENCE: float(mean_so_far(crawled.influence, end)[0]),
         _FETCHED: float(crawled.run.fetched[at - 1] / at),
     }
+
+
+def _recall_by_crawled(subject: Subject, crawled: CrawledPages, pages: int) -> float:
+    """Return the recall after ``pages`` pages crawled."""
+    return float(recall(crawled.influence, subject.oracle, np.array([pages])).value[0])
 
 
 def _recall_by_fetched(subject: Subject, crawled: CrawledPages, fetched: int) -> float:

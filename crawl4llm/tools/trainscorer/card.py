@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from crawl4llm.base.terminal import cell
 from crawl4llm.base.version import __version__
 from crawl4llm.scoring import ModelRules
+from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools._text_sources import Source
 from crawl4llm.tools.evaluate.figures import Figure, Series
-from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.measures import Measures
 
 CARD, PLOT = "MODEL_CARD.md", "calibration.svg"

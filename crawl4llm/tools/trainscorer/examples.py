@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring import one_line
-from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, PREFIX, Recipe
+from crawl4llm.tools._fit import NEGATIVE, POSITIVE, PREFIX, Recipe
 
 _FEWEST: Final = 20
 """Distinct texts of a class: fewer can neither teach nor test anything."""

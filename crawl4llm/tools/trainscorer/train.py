@@ -22,10 +22,10 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.whole_files import check_free, whole_folder
 from crawl4llm.options import read_options
 from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
+from crawl4llm.tools._fit import POSITIVE, Recipe, fit
 from crawl4llm.tools._text_sources import Source, Sources
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
-from crawl4llm.tools.trainscorer.fit import POSITIVE, Recipe, fit
 from crawl4llm.tools.trainscorer.measures import measure
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MODEL, QUANTISED = "model.bin", "model.ftz"
 EVALUATION = "evaluation.json"
+_ADVICE = "; see --buckets, --dim, --rate and --min-count"
 _FEW, _UNCALIBRATED = 1000, 0.1
 """Texts of a class below which there is a warning (DCLM took 200,000), and the calibration error above which."""
 
@@ -72,7 +73,7 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
             trained_on = _write(work / "train.txt", examples.training())
             quantised = folder / QUANTISED if wanted.recipe.quantize else None
             arguments = wanted.recipe.fasttext()
-            fit(work / "train.txt", folder / MODEL, arguments, quantised=quantised, progress=bar)
+            fit(work / "train.txt", folder / MODEL, arguments, quantised=quantised, progress=bar, advice=_ADVICE)
             extractor = next(
                 (source.extractor for given in classes.values() for source in given if source.extractor), None
             )

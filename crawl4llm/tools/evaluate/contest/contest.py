@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 RESULTS: Final = "contest.json"
 _TABLE, _TIMES = "contest.md", "times.json"
-_HARMONIC: Final = "harmonic"
 _SECONDS: Final = "seconds"
 
 
@@ -133,12 +132,10 @@ class _Contest:
         tasks = [self._task(subject, one, number) for one in self._entrants for number in range(self._track.seed_sets)]
         missing = [task for task in tasks if self._saved.find(task.identity) is None]
         with tempfile.TemporaryDirectory() as folder:
-            ranks = Path(folder) / "ranks.tsv"
-            if any(task.entrant.url_policy == _HARMONIC for task in missing):
-                subject.write_ranks(ranks)
+            files = subject.files_for({task.entrant.url_policy for task in missing}, Path(folder))
 
             def work(task: _Task) -> None:
-                self._saved.save(task.identity, crawl(subject, task.entrant, self._track, task.number, str(ranks)))
+                self._saved.save(task.identity, crawl(subject, task.entrant, self._track, task.number, files))
 
             failed: list[tuple[_Task, str]] = []
             done, unit = len(tasks) - len(missing), " crawls"

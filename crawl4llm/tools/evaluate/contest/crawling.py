@@ -78,10 +78,10 @@ async def crawl_in_memory(
     return log.pages
 
 
-def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, ranks: str | None) -> dict[str, Any]:
+def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, files: Mapping[str, Any]) -> dict[str, Any]:
     """Crawl half of the pages in reach of a set of seeds; return the entry of the results.
 
-    ``ranks`` is the file for HARMONIC_RANKS. Raises what the policy raises.
+    ``files`` are the options that name files, such as HARMONIC_RANKS. Raises what the policy raises.
     """
     started = time.process_time()
     start = subject.starts[number]
@@ -92,8 +92,8 @@ def crawl(subject: Subject, entrant: Entrant, track: Track, number: int, ranks: 
         crawl_max_pages=_count(MARKS[-1], start.reach),
         crawl_batch_size=track.batch,
         crawl_seed=number,
-        harmonic_ranks=ranks,
         ensemble_weights=_ENSEMBLE,
+        **files,
     )
     knows = _Workers(subject.rater, subject.scores)
     asked, fetch = knows, subject.web.page

@@ -18,11 +18,12 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, read_input
 from crawl4llm.options import Options, own_settings
 from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
+from crawl4llm.tools.evaluate.shares import BOUND
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-BOUND = "influence"
+AHEAD = "influence"
 """The policy that looks ahead, by pages crawled: it knows the influence of all documents that it discovers."""
 _LARGEST = 1 << 24
 """Bytes of a policy's file."""
@@ -38,7 +39,7 @@ class Entrant:
     digest: str | None
     """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code identify."""
     looks_ahead: bool
-    """True if it is an unreachable bound, which is not ranked."""
+    """True if it is a bound, which is not ranked: it looks ahead, or has read pages beforehand."""
     reads: Sequence[str]
     """The parts that it reads of pages that were not fetched: its ``corpus_parts``."""
     own: Mapping[str, Any]
@@ -50,8 +51,8 @@ class Entrant:
 
 
 def default_names() -> list[str]:
-    """Return the project's policies that do not look ahead, and the bound."""
-    return [name for name in known_policies() if not load_policy(name).looks_ahead] + [BOUND]
+    """Return the project's policies that do not look ahead, and AHEAD."""
+    return [name for name in known_policies() if not load_policy(name).looks_ahead] + [AHEAD]
 
 
 def read_entrants(names: Sequence[str], settings: BaseSettings) -> list[Entrant]:
@@ -77,7 +78,8 @@ def _entrant(given: str, settings: BaseSettings) -> Entrant:
         digest = _digest(Path(str(_module(given.rpartition(".")[0], given).__file__)))
     found = load_policy(url_policy)
     own = own_settings(settings, Options(url_policy=url_policy)) or {}
-    return Entrant(name, url_policy, digest, bool(found.looks_ahead), tuple(found.corpus_parts), own)
+    is_bound = bool(found.looks_ahead) or url_policy == BOUND
+    return Entrant(name, url_policy, digest, is_bound, tuple(found.corpus_parts), own)
 
 
 def _digest(path: Path) -> str:

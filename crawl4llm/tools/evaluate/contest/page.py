@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,13 @@ from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, err
 from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, mean
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.learnt import correlation_note
+from crawl4llm.tools.evaluate.shares import CLOSED, CLOSED_AT, closed_cells
 from crawl4llm.tools.evaluate.verdict import NOT_DISTINGUISHED, alike, how_sure, told
 
 _RECALLS = tuple(f"recall at {mark}%" for mark in MARKS)
 _QUARTER = 25
 """The mark at which mean influence is shown."""
+_CLOSED_COLUMNS = (*(f"Closed at {mark}%" for mark in CLOSED_AT), f"Least, at {CLOSED_AT[-1]}%")
 _AREA = (
     "Area: the mean of recall over all numbers of pages crawled up to half of those in reach. Recall: the share of "
     "the oracle set in reach (the tenth of the web's pages with the highest influence; Craw4LLM, section 3) among the "
@@ -73,29 +75,39 @@ def _few(results: Results, ranked: Sequence[Standing]) -> bool:
 
 
 def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
+    closed = _closed(results)
     return Table(
         id="ranking",
         title="Ranking",
         definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
-        f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they "
-        "discover, and show what such a policy finds by pages crawled, as if to look had cost no fetch.",
+        f"{NOT_DISTINGUISHED} Policies without a rank are bounds. Those that look ahead know the influence of each "
+        "page that they discover, and are shown by pages crawled, as if to look had cost no fetch. The policy bound "
+        f"has read a quarter of the web beforehand.{f' {CLOSED}.' if closed else ''}",
         columns=(
             *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
+            *(_CLOSED_COLUMNS if closed else ()),
             *(f"Loss on {target}" for target in results.about.get(LEARNT, {})),
             "Not distinguished from",
         ),
-        rows=[_standing_row(results, standing, _few(results, ranked)) for standing in ranked],
+        rows=[_standing_row(results, standing, _few(results, ranked), closed) for standing in ranked],
     )
 
 
-def _standing_row(results: Results, standing: Standing, few: bool) -> list[Cell]:
+def _closed(results: Results) -> dict[str, list[Cell]]:
+    """Return the cells of each policy on the gap that it closes; nothing without both ends of the gap."""
+    closed, webs = results.closed(), [str(web["name"]) for web in results.webs]
+    return {policy: closed_cells(closed.get(policy), webs) for policy in results.complete() if closed}
+
+
+def _standing_row(results: Results, standing: Standing, few: bool, closed: Mapping[str, Sequence[Cell]]) -> list[Cell]:
     means, errors = standing.means, standing.errors
     of_webs = results.influence(standing.policy, _QUARTER)
     quarter = mean([value for web in of_webs for value in web])
     recalls = [means[name] for name in _RECALLS]
     others = ", ".join(alike(standing, few)) or None
     losses = [by_policy.get(standing.policy) for by_policy in results.about.get(LEARNT, {}).values()]
-    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, *losses, others]
+    share = closed.get(standing.policy, ())
+    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, *share, *losses, others]
 
 
 def _curves(results: Results, web: str, ranked: Sequence[Standing]) -> Figure:
@@ -108,7 +120,7 @@ def _curves(results: Results, web: str, ranked: Sequence[Standing]) -> Figure:
     return Figure(
         id=f"recall-{web}",
         title=f"Recall on {web}",
-        definition="Recall of the oracle set in reach, mean over the seed sets. Dashed: policies that look ahead.",
+        definition="Recall of the oracle set in reach, mean over the seed sets. Dashed: bounds.",
         x_label="pages crawled, % of those in reach",
         y_label="recall",
         series=[series(standing) for standing in ranked],
@@ -185,17 +197,17 @@ def _webs(results: Results) -> Table:
 def markdown_of(results: Results) -> str:
     """Return the ranking as a Markdown table, with what it was measured on."""
     ranked = results.standings(results.differences())
-    few = _few(results, ranked)
-    lines = [
-        "| rank | policy | area | " + " | ".join(f"{mark}%" for mark in MARKS) + " | not distinguished from |",
-        "|-|-|-|" + "-|" * len(MARKS) + "-|",
-    ]
+    few, closed = _few(results, ranked), _closed(results)
+    columns = ["rank", "policy", "area", *(f"{mark}%" for mark in MARKS)]
+    columns += [*(name.lower() for name in _CLOSED_COLUMNS if closed), "not distinguished from"]
+    lines = [f"| {' | '.join(columns)} |", "|" + "-|" * len(columns)]
     for standing in ranked:
         error = standing.errors[AREA]
         area = f"{standing.means[AREA]:.3f}" + ("" if error is None else f"±{error:.3f}")
         recalls = " | ".join(f"{standing.means[name]:.3f}" for name in _RECALLS)
         others = ", ".join(map(cell, alike(standing, few)))
-        lines.append(f"| {standing.rank or ''} | {cell(standing.policy)} | {area} | {recalls} | {others} |")
+        share = "".join(f"{one or '-'} | " for one in closed.get(standing.policy, ()))
+        lines.append(f"| {standing.rank or ''} | {cell(standing.policy)} | {area} | {recalls} | {share}{others} |")
     lines.append("")
     about = results.about
     lines += [

@@ -61,7 +61,7 @@ class Standing:
     """A policy's place."""
 
     rank: int | None
-    """None for one that looks ahead."""
+    """None for a bound."""
     policy: str
     means: Mapping[str, float]
     """By measure."""
@@ -168,7 +168,7 @@ def paired(policies: Mapping[str, Values]) -> list[Paired]:
 
 
 def standings(policies: Mapping[str, Values], bounds: Collection[str], differences: Sequence[Paired]) -> list[Standing]:
-    """Return the policies by mean area, those that look ahead after the others."""
+    """Return the policies by mean area, bounds after the others."""
     alike: dict[str, list[str]] = {policy: [] for policy in policies}
     for pair in differences:
         if pair.measure == AREA and pair.p_holm > LEVEL:

@@ -18,6 +18,7 @@ from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.ranking import AREA, MOST_PAIRS, Paired, Standing, paired, standings
 from crawl4llm.tools.evaluate.contest.track import NAME
 from crawl4llm.tools.evaluate.figures import Cell
+from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED_AT, Closed, closed
 
 KIND: Final = "crawl4llm contest"
 FORMAT: Final = 1
@@ -66,7 +67,7 @@ class Results:
         return [policy["name"] for policy in self.policies if done.count(policy["name"]) == self.sets()]
 
     def bounds(self) -> set[str]:
-        """Return the policies that look ahead, which are not ranked."""
+        """Return the bounds, which are not ranked."""
         return {policy["name"] for policy in self.policies if policy["looks_ahead"]}
 
     def of(self, policy: str, web: str) -> list[Mapping[str, Any]]:
@@ -93,6 +94,22 @@ class Results:
         place = MARKS.index(mark)
         return [[crawl["influence"][place] for crawl in self.of(policy, web["name"])] for web in self.webs]
 
+    def closed(self) -> dict[str, dict[int, Closed]]:
+        """Return the share of the gap from BASE to BOUND that each other policy closes, by policy and mark; nothing if
+        one of the two is missing."""
+        done = self.complete()
+        if not {BASE, BOUND} <= set(done):
+            return {}
+        measured = {policy: self.measured(policy) for policy in done}
+        return {
+            policy: {
+                mark: closed(*(measured[one][f"recall at {mark}%"] for one in (policy, BASE, BOUND)))
+                for mark in CLOSED_AT
+            }
+            for policy in done
+            if policy not in (BASE, BOUND)
+        }
+
     def differences(self) -> list[Paired]:
         """Return the paired differences of all pairs of policies that are ranked, by each measure."""
         ranked = [policy for policy in self.complete() if policy not in self.bounds()]
@@ -112,6 +129,10 @@ def results_json(results: Results) -> str:
         **asdict(results),
         "ranking": [asdict(standing) for standing in results.standings(differences)],
         "differences": [asdict(difference) for difference in differences],
+        "closed": {
+            policy: {f"{mark}%": one._asdict() for mark, one in marks.items()}
+            for policy, marks in results.closed().items()
+        },
     }
     return json.dumps(content, sort_keys=True) + "\n"
 

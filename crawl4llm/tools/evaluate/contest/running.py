@@ -26,7 +26,8 @@ CRAWLS: Final = "crawls"
 """The folder of saved results, in the contest's own."""
 _DECIDE: Final = (
     *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
-    *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),
+    *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py", "tools/evaluate/bound.py"),
+    "tools/_fit.py",
 )
 """The code that decides a crawl's findings."""
 

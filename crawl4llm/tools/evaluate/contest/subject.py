@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
+from crawl4llm.policies import bound_text
 from crawl4llm.scoring import PageRater
+from crawl4llm.tools.evaluate.bound import bound_of
 from crawl4llm.tools.evaluate.contest.track import REPORTING, Track, WebSource
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
+from crawl4llm.tools.evaluate.shares import BOUND
 from crawl4llm.tools.evaluate.survey import Survey
 from simulate import data_dir, ensure_demo, open_rater, page_ranks
 
@@ -87,11 +91,21 @@ class Subject:
             ],
         }
 
-    def write_ranks(self, path: Path) -> None:
-        """Write the harmonic centrality of its pages, as HARMONIC_RANKS takes it."""
-        ranks = page_ranks(self.web, progress=wants_bar(self.options.progress_bar))
-        lines = "".join(f"{key}\t{rank!r}\n" for key, rank in ranks.items())
-        path.write_text(lines, encoding="utf-8", errors="surrogatepass")
+    def files_for(self, policies: Collection[str], folder: Path) -> dict[str, str]:
+        """Write the files that some policies read to a folder; return the options that name them."""
+        bar, found = wants_bar(self.options.progress_bar), {}
+        if "harmonic" in policies:
+            ranks = page_ranks(self.web, progress=bar)
+            found["harmonic_ranks"] = "".join(f"{key}\t{rank!r}\n" for key, rank in ranks.items())
+        if BOUND in policies:
+            try:
+                scores = bound_of(self.web, self.scores, progress=bar)
+            except InputError:  # all pages are alike, so that any order is the best one
+                scores = dict.fromkeys(self.web.keys(), 0.0)
+            found["bound_scores"] = bound_text(scores, self.rater.corpus.identity(), self.rater.scorer.digest)
+        for option, text in found.items():
+            (folder / option).write_text(text, encoding="utf-8", errors="surrogatepass")
+        return {option: str(folder / option) for option in found}
 
 
 @contextmanager
@@ -104,9 +118,7 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
     try:
         corpus.check()
         corpus.require("outlinks")
-        influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
-        known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
-        web = MemoryWeb.read(source.name, corpus, rater.text, bar=wants_bar(options.progress_bar))
+        web, known = read_web(source.name, corpus, rater, options)
         if source.demo is None:
             web, half_taken = _divided(web, half)
         else:
@@ -133,6 +145,15 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
         )
     finally:
         corpus.close()
+
+
+def read_web(
+    name: str, corpus: Corpus, rater: PageRater, options: Options
+) -> tuple[MemoryWeb, dict[str, float | None]]:
+    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
+    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
 
 
 def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:

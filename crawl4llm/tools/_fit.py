@@ -1,4 +1,4 @@
-"""Trains with fastText by DCLM's recipe, in a process of its own.
+"""Trains with fastText by DCLM's recipe, in a process of its own: scorers, and the models of the bound.
 
 Its C++ code heeds no Ctrl-C, and its failures may end the process.
 """
@@ -73,12 +73,20 @@ _SHARE = re.compile(rb"Progress: *([0-9.]+%)")
 _LONGEST_SAID = 1000
 
 
-def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
+def fit(
+    examples: Path,
+    model: Path,
+    arguments: Mapping[str, Any],
+    *,
+    quantised: Path | None = None,
+    progress: bool,
+    advice: str = "",
+) -> None:
     """Train a model on a file of examples and write it; if wanted, a quantised one besides.
 
-    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then. Raises
-    InputError if fastText fails, and OSError if its files are incomplete: it does not say when the disk is full. Ended
-    by an interrupt, it leaves no process behind.
+    ``advice`` ends the line that says that fastText failed. ``progress``: fastText shows how far it is, as it does on a
+    terminal; else a line is printed now and then. Raises InputError if fastText fails, and OSError if its files are
+    incomplete: it does not say when the disk is full. Ended by an interrupt, it leaves no process behind.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -102,7 +110,7 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
         receiver.close()
         said.close()
     if fault is not None:
-        raise InputError(f"fastText cannot train on this: {fault}; see --buckets, --dim, --rate and --min-count")
+        raise InputError(f"fastText cannot train on this: {fault}{advice}")
     for path in filter(None, (model, quantised)):
         try:
             finite = inspect_model(path).finite
