@@ -230,19 +230,19 @@ def make(root: Path, run: Callable[[Act], int]) -> None:
     def crawl(**more: object) -> None:
         scrapy("crawl", "influence", *_set(**{**sets, **more}))
 
-    run = case / "run"
-    crawl(OUTPUT_DIR=run, JOBDIR=case / "job", WARC_TEXT=1, WARC_MAX_BYTES=60_000)
-    line = (run / "crawl.jsonl").read_text().splitlines()[3]
+    made = case / "run"
+    crawl(OUTPUT_DIR=made, JOBDIR=case / "job", WARC_TEXT=1, WARC_MAX_BYTES=60_000)
+    line = (made / "crawl.jsonl").read_text().splitlines()[3]
     from crawl4llm.base.domains import owner_of
 
     (root / "key").write_text(json.loads(line)["id"])
     (root / "owner").write_text(owner_of(json.loads(line)["url"]))
-    export = ["export", str(run), "--format", "jsonl.gz", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0", "--out"]
+    export = ["export", str(made), "--format", "jsonl.gz", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0", "--out"]
     scrapy(*export, str(case / "export"))
     run(partial(_killed, [*export, str(case / "begun")]))
     (case / "wacz").mkdir()
     copy = case / "finished"
-    shutil.copytree(run, copy)
+    shutil.copytree(made, copy)
     scrapy("archive", "finish", str(copy), "--wacz", str(case / "wacz/run.wacz"))
     shutil.rmtree(copy)
     scrapy("corpus", "known", str(case / "known"), str(case / "export"))
