@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from known_links_helpers import anchor, wat_file
+from warc_helpers import page, url_of, write
 
 from crawl4llm.parts.known_links.file import KnownLinks
 from crawl4llm.parts.known_urls.work import KnownUrls
@@ -262,6 +263,26 @@ def test_wat_files_of_common_crawl(tmp_path: Path) -> None:
     wat.write_bytes(whole[:-20])
     cut = known("--links", tmp_path / "cut", wat)
     assert error_of(cut).startswith(f"{wat}: a record is damaged or cut short; {tmp_path}/cut has the records before")
+
+
+def test_a_simulation_of_warc_files_follows_links_to_its_documents(tmp_path: Path) -> None:
+    """The file is of other WARC files: its links lead to what the corpus has, and others have no key."""
+    corpus = write(tmp_path / "corpus/a.warc", page(1, [url_of(2), url_of(9)]), page(3), page(4, [url_of(2)]))
+    have = write(tmp_path / "have/b.warc", page(2, [url_of(3), url_of(5)]))
+    made = known("--links", tmp_path / "known", have.parent)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "seeds").write_text(f"{url_of(1)}\n")
+    given = {"CORPUS": corpus.parent, "SCORER": "length", "URL_POLICY": "parent_first", "SIMULATION_TEXT": "extracted"}
+    links = {"KNOWN_LINKS": tmp_path / "known/links.known"}
+    result = crawl(None, tmp_path / "run", tmp_path / "seeds", **given, **links)
+    assert result.returncode == 0, result.stderr
+    assert [line["id"] for line in crawl_log(tmp_path / "run")] == [url_of(1)], "the corpus has no page 2"
+    shutil.copy(have, corpus.parent)
+    result = crawl(None, tmp_path / "more", tmp_path / "seeds", **given, **links)
+    assert result.returncode == 0, result.stderr
+    assert [line["id"] for line in crawl_log(tmp_path / "more")] == [url_of(1), url_of(3)]
+    assert ended(tmp_path / "more") == {url_of(2): "known_page"}
+    assert stats(tmp_path / "more")["links/without_key"] == 2
 
 
 @pytest.mark.parametrize(

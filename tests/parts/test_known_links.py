@@ -8,6 +8,7 @@ import json
 import math
 import random
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.known_sets import MAGIC
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.crawl.fetched_web import LiveCorpus
+from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
 from crawl4llm.parts.known_links.file import MOST_LINKS, NAME, KnownLinks
 from crawl4llm.parts.known_links.work import KnownLinksPart
+from crawl4llm.policies import Candidate, CrawledPage
 
 
 def url(number: int) -> str:
@@ -228,6 +231,25 @@ def test_a_file_of_another_corpus_is_refused(file: Path, tmp_path: Path) -> None
     )
     with pytest.raises(InputError, match="is of another corpus: it names documents by URLs, and this crawl by keys of"):
         KnownLinksPart(Options(known_links=str(file))).meet(random_web(0))
+
+
+def test_a_page_that_waits_takes_little_memory(tmp_path: Path) -> None:
+    """Without a score, so that its parent's is kept; nothing is kept of a page that has one, or has been answered."""
+    pages = [PageRecord(url(number), url(number), outlinks=[]) for number in range(20_000)]
+    part = KnownLinksPart(Options(known_links=str(write_known(tmp_path / "known", pages, by_url=True))))
+    part.begin()
+    parents = [CrawledPage(Entry("p", "p", 0.5, 1, None), number / 1000, []) for number in range(500)]
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number, parent in enumerate(parents):
+        part.found(parent, [Candidate(page.key, page.key, 2, "p") for page in pages[40 * number : 40 * number + 40]])
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0 < (after - before) / len(pages) < 200
+    assert part.answer(url(45)).influence == 1 / 1000
+    for page in pages:
+        part.answer(page.key)
+    assert not part._of_parents
 
 
 # -- crawls -------------------------------------------------------------------------------------------------------
