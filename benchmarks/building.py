@@ -86,14 +86,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     add_output(parser)
     options = parser.parse_args()
-    reference, took = pages(REFERENCE), []
+    took = []  # before other trees are read, since children begin with the memory of this process
     with tempfile.TemporaryDirectory() as temporary:
         tree, other = options.tree or Path(temporary, "tree"), Path(temporary, "other")
         if not tree.exists():
             took = [build(tree, options.jobs, extractor="trafilatura", canonical_links=True)]
         build(other, options.jobs, extractor="resiliparse", canonical_links=False)
         built, without = pages(tree), pages(other)
-    result, found = compare(built, without, reference)
+    result, found = compare(built, without, pages(REFERENCE))
     result.tables += took
     publish(result, options)
     for url, what in found[:: max(1, len(found) // _EXAMPLES)]:
