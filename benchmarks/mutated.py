@@ -211,16 +211,16 @@ def _killed(arguments: list[str]) -> None:
     execute(["scrapy", *arguments])
 
 
-def make(root: Path, run: Callable[[Act], int]) -> None:
-    """Make a small crawl of each kind in ``case`` of a folder, and copy it to ``pristine``; ``run`` gives the status of
-    a command, or of a function, in a child process."""
+def make(root: Path, status_of: Callable[[Act], int]) -> None:
+    """Make a small crawl of each kind in ``case`` of a folder, and copy it to ``pristine``; ``status_of`` gives
+    that of a command, or of a function, in a child process."""
     case, web = root / "case", root / "web"
     for name in ("home", "tmp", "cwd"):
         (case / name).mkdir()
     shutil.copyfile(PROJECT / "scrapy.cfg", case / "cwd/scrapy.cfg")
 
     def scrapy(*arguments: str) -> None:
-        if run(list(arguments)):
+        if status_of(list(arguments)):
             raise RuntimeError(f"{arguments}: {(root / 'err').read_text()[-2000:]}")
 
     scrapy("corpus", "demo", "--to", str(web), "--pages", "400", "--hosts", "30")
@@ -239,7 +239,7 @@ def make(root: Path, run: Callable[[Act], int]) -> None:
     (root / "owner").write_text(owner_of(json.loads(line)["url"]))
     export = ["export", str(made), "--format", "jsonl.gz", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0", "--out"]
     scrapy(*export, str(case / "export"))
-    run(partial(_killed, [*export, str(case / "begun")]))
+    status_of(partial(_killed, [*export, str(case / "begun")]))
     (case / "wacz").mkdir()
     copy = case / "finished"
     shutil.copytree(made, copy)
