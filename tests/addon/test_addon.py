@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -362,13 +361,9 @@ def test_ways_into_the_crawl_are_named_once(project: Project, tmp_path: Path, cl
 
 
 def test_full_disk_ends_the_crawl_and_loses_nothing_written(project: Project, tmp_path: Path) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
-
     with serve(tree()) as site:
         given = ("-s", "CONCURRENT_REQUESTS=1", "-s", "FEEDS={}")
-        crawled = crawl(project, "links", site, tmp_path / "out", *given, preexec_fn=limit)
+        crawled = crawl(project, "links", site, tmp_path / "out", *given, limits={"RLIMIT_FSIZE": 6000})
     lines = [line for line in crawled.stderr.splitlines() if " ERROR: " in line]
     assert len(lines) == 1, crawled.stderr
     assert "cannot write" in lines[0]

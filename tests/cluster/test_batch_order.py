@@ -102,11 +102,14 @@ def test_partitions_change_nothing_where_pages_are_known(policy: str, tmp_path: 
     options["known_links"] = str(tmp_path / "known")
     alone = one_process(web, tmp_path / "alone", seeds, **options)
     storage = new_storage(tmp_path / "storage")
+    workers = [  # all of them live on as objects: the stores of one that is collected are closed by any thread
+        Worker(web, tmp_path / f"worker{life}", storage, seeds, puts=puts, crawl_partitions=4, **options)
+        for life, puts in enumerate([9, 17, 25, math.inf])
+    ]
     with pages_at_once(7):
-        for life, puts in enumerate([9, 17, 25, math.inf]):
-            worker_ = Worker(web, tmp_path / f"worker{life}", storage, seeds, puts=puts, crawl_partitions=4, **options)
+        for one in workers:
             with suppress(Died):
-                worker_.run(*seeds)
+                one.run(*seeds)
         assert differing(alone, merged(storage, tmp_path / "merged")) == []
     dropped = [line for line in read_log(alone / "failures.jsonl") if line["reason"] == "known_page"]
     assert len(dropped) > 30
