@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -15,9 +15,9 @@ from crawl4llm.policies._policy import Pieces
 # docs/policy-measurements.md says how these were chosen, and on what.
 _ALIKE: Final = math.inf
 """The strength of a prior by which no place differs from the one above it."""
-_HOST_STRENGTHS: Final = (_ALIKE, 10.0, 3.0, 1.0, 0.3, 0.1)
+_HOST_STRENGTHS: Final = (_ALIKE, 10.0, 1.0, 0.1)
 """Number of a host's pages that may weigh as much as the web's share."""
-_FOLDER_STRENGTHS: Final = (_ALIKE, 10.0, 3.0, 1.0, 0.3)
+_FOLDER_STRENGTHS: Final = (_ALIKE, 3.0, 0.3)
 """The same for a folder and the share of the folder above it, or of its host."""
 _DOUBT: Final = 3.0
 """Log-odds against hosts that differ, before there is evidence; the same against folders that do."""
@@ -110,8 +110,10 @@ class NewShares:
 
     def factor(self, places: Sequence[int]) -> float:
         """Return the expected share of new texts in a place as a multiple of the web's, at most 1."""
-        counts = [self._places.sums(place) for place in places]
-        return min(_expected(self._of_web, counts, _PRIORS[self._prior]) / self._of_web, 1.0)
+        prior = _PRIORS[self._prior]
+        host, *folders = map(self._places.sums, places)
+        share = _shrunken(folders, _shrunken([host], self._of_web, prior.of_host), prior.of_folder)
+        return min(share / self._of_web, 1.0)
 
     def keep_in(self, pieces: Pieces, name: str) -> None:
         """Keep the counts of places in pieces of some name."""
@@ -134,7 +136,11 @@ class NewShares:
         if not is_new:  # their shares are those of known texts: 1 minus a share could be rounded to 0
             web = [(known, new) for new, known in web]
             counts = [(count - new, count) for new, count in counts]
-        logs = [math.log(_expected(_share(*web[prior.number]), counts, prior)) for prior in _PRIORS]
+        host, *folders = counts
+        logs = []
+        for amounts, of_host in zip(web, _HOST_STRENGTHS, strict=True):
+            share = _shrunken([host], _share(*amounts), of_host)
+            logs += [math.log(_shrunken(folders, share, of_folder)) for of_folder in _FOLDER_STRENGTHS]
         self._odds = [odds + log - logs[0] for odds, log in zip(self._odds, logs, strict=True)]
 
     def _add_to_web(self, new: float, count: int, *, is_new: bool) -> None:
@@ -166,14 +172,14 @@ def _weight(count: int, strength: float) -> float:
     return 1.0 if strength == _ALIKE else (1 + strength) / (count + strength)
 
 
-def _expected(of_web: float, counts: Sequence[tuple[float, int]], prior: _Prior) -> float:
-    """Return the expected share in a place whose host and folders have these counts."""
-    host, *folders = counts
-    share = of_web if prior.of_host == _ALIKE else shrunken(*host, of_web, prior.of_host)
-    if prior.of_folder < _ALIKE:
-        for folder in folders:
-            share = shrunken(*folder, share, prior.of_folder)
-    return share
+def _shrunken(counts: Iterable[tuple[float, int]], towards: float, strength: float) -> float:
+    """Return the share in the innermost of some places, each shrunken towards the one before."""
+    if strength == _ALIKE:
+        return towards
+    for total, count in counts:
+        if count:  # else the share is exactly that before, without rounding
+            towards = shrunken(total, count, towards, strength)
+    return towards
 
 
 def is_due(count: int) -> bool:
