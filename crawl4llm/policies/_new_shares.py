@@ -26,6 +26,9 @@ _UNSEEN: Final = 0.1
 _LEAST_MOVE: Final = 0.05
 """By this much the web's share moves, as a part of what it was, until documents are ranked by it."""
 
+_LOSING: Final = 0.5
+"""Places lose whose share is less than this part of the web's. Smaller differences are real as a rule, since pages of
+a host are alike, but another order of the crawl costs as much as they bring."""
 _LEAST_SHARE: Final = 1e-20
 """The web's is above it in any crawl."""
 
@@ -113,7 +116,7 @@ class NewShares:
         prior = _PRIORS[self._prior]
         host, *folders = map(self._places.sums, places)
         share = _shrunken(folders, _shrunken([host], self._of_web, prior.of_host), prior.of_folder)
-        return min(share / self._of_web, 1.0)
+        return min(share / (_LOSING * self._of_web), 1.0)
 
     def keep_in(self, pieces: Pieces, name: str) -> None:
         """Keep the counts of places in pieces of some name."""
