@@ -27,8 +27,8 @@ _LEAST_MOVE: Final = 0.05
 """By this much the web's share moves, as a part of what it was, until documents are ranked by it."""
 
 _LOSING: Final = 0.5
-"""Places lose whose share is less than this part of the web's. Smaller differences are real as a rule, since pages of
-a host are alike, but another order of the crawl costs as much as they bring."""
+"""Places lose whose share is less than this part of the web's. Smaller differences are often real, since pages of a
+host are alike, but acting on them disturbs the crawl's order and brings nothing."""
 _LEAST_SHARE: Final = 1e-20
 """The web's is above it in any crawl."""
 
@@ -112,7 +112,7 @@ class NewShares:
         return is_due(self._pages) and self._choose()
 
     def factor(self, places: Sequence[int]) -> float:
-        """Return the expected share of new texts in a place as a multiple of the web's, at most 1."""
+        """Return the expected share of new texts in a place as a multiple of half of the web's, at most 1."""
         prior = _PRIORS[self._prior]
         host, *folders = map(self._places.sums, places)
         share = _shrunken(folders, _shrunken([host], self._of_web, prior.of_host), prior.of_folder)

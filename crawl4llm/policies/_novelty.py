@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from crawl4llm.base.shapes import NUMBER, Where, is_of
 from crawl4llm.policies._features import places_of
 from crawl4llm.policies._learning import worst_of
+from crawl4llm.policies._means import MEAN, RunningMean
 from crawl4llm.policies._new_shares import STATE, NewShares, is_due
 from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, Wrapper, saved_state
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
+_ROUNDING: Final = 1e-9
+"""By this part equal scores may be below their mean."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked again; the worst above that number keep their score."""
 
@@ -33,17 +36,20 @@ class _Waiting(NamedTuple):
     score: float
     """By the policy inside."""
     share: float
-    """Of new texts in its place, as a multiple of the web's, as it was estimated last."""
+    """The factor, as it was estimated last."""
 
 
 class Novelty(Wrapper):
     """Multiplies a document's score by how likely its text is new; a negative score is divided by it.
 
-    The factor is the expected share of new texts in the document's folder as a multiple of the whole web's, at most 1
+    The factor is the expected share of new texts in the document's folder as a multiple of half of the web's, at most 1
     (:class:`~crawl4llm.policies._new_shares.NewShares`). It is exactly 1, so that the scores are those of the policy
-    inside, until there is evidence that hosts or folders differ. Documents are ranked again after further pages of
-    their host or folder: after each of its first 15 pages, then less often, 8 to 16 times until the pages have doubled.
-    All documents are ranked again when the pages so far speak for another prior, or for another share of the web.
+    inside, until there is evidence that hosts or folders differ. Pages below the mean influence are no evidence: lists
+    and stubs are nearly equal to each other, so more of them are known than of the pages that are worth having.
+
+    Documents are ranked again after further pages of their host or folder: after each of its first 15 pages, then less
+    often, 8 to 16 times until the pages have doubled. All documents are ranked again when the pages so far speak for
+    another prior, or for another share of the web.
     """
 
     def __init__(self, inner: Policy) -> None:
@@ -52,6 +58,8 @@ class Novelty(Wrapper):
         """The policy's own: the value of a page is another, but the policy's inputs are not."""
         self.reranks = True
         self._shares = NewShares(_MOST_PLACES)
+        self._influence = RunningMean()
+        """Of pages with a text."""
         self._waiting: dict[str, _Waiting] = {}
         self._of_host: dict[int, dict[str, None]] = {}
         """Keys of waiting documents, by host."""
@@ -107,12 +115,14 @@ class Novelty(Wrapper):
     def save(self) -> bytes:
         """Return one line of its own, then the saved lines of the policy inside."""
         waiting = self._waiting if self._stored is None else {}
-        own = json.dumps([self._shares.save(), waiting])
+        influence = [self._influence.total, self._influence.count]
+        own = json.dumps([influence, self._shares.save(), waiting])
         return own.encode() + b"\n" + super().save()
 
     def load(self, state: bytes) -> None:
         own, _, inner = state.partition(b"\n")
-        shares, waiting = saved_state(own, (STATE, {...: _WAITING}))
+        influence, shares, waiting = saved_state(own, (MEAN, STATE, {...: _WAITING}))
+        self._influence.total, self._influence.count = influence
         self._shares.load(shares)
         for key, (places, score, share) in waiting.items():
             self._put(key, _Waiting(tuple(places), score, share))
@@ -130,7 +140,11 @@ class Novelty(Wrapper):
 
     def _learn(self, page: CrawledPage) -> None:
         """Count a page at its host and folders; rank the documents that wait there again, or all, if that is due."""
-        if page.novel is None:
+        if page.novel is None or page.influence is None:
+            return
+        self._influence.known_or_mean(page.influence)
+        mean = self._influence.value
+        if page.influence < mean - _ROUNDING * abs(mean):
             return
         places = places_of(page.entry.url)
         if self._shares.add(places, is_new=page.novel):

@@ -61,7 +61,7 @@ class TextsOfFirst(NoTexts):
         return text in self._texts
 
 
-@pytest.mark.parametrize("policy", ["link", "parent_mean", "random", "host"])
+@pytest.mark.parametrize("policy", ["link", "parent_mean", "parent_first", "random"])
 def test_places_of_known_texts_lose(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One site alone has new texts, in one of its two folders."""
     monkeypatch.setattr(driven_crawl, "NoTexts", TextsOfFirst)
@@ -158,6 +158,18 @@ def test_nothing_is_lost_until_hosts_differ() -> None:
     assert after == before | {"known.example/x": after["known.example/x"]}
     told.pages(page("known.example/9", 0.5)._replace(novel=None))
     assert told.scores == after, "a page without text says nothing"
+
+
+def test_pages_below_the_mean_are_no_evidence() -> None:
+    told = Told(url_policy="breadth_first", near_duplicates="follow", known_texts="given")
+    told.seeds("seed.example/")
+    told.pages(page("seed.example/", 0.5, "known.example/x"))
+    before = dict(told.scores)
+    told.pages(*(page(f"good.example/{number}", 0.6)._replace(novel=True) for number in range(8)))
+    told.pages(*(page(f"known.example/{number}", 0.1)._replace(novel=False) for number in range(8)))
+    assert told.scores == before
+    told.pages(*(page(f"known.example/good/{number}", 0.6)._replace(novel=False) for number in range(8)))
+    assert told.scores["known.example/x"] < 5 * before["known.example/x"]
 
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
