@@ -24,7 +24,7 @@ _DOUBT: Final = 3.0
 _UNSEEN: Final = 0.1
 """Number of new texts, and of known ones, that the web is assumed to have besides those of the crawled pages."""
 _LEAST_MOVE: Final = 0.05
-"""By this much the web's share moves, as a part of what it was, until documents are ranked by it."""
+"""Smallest relative change of the web's share for which documents are ranked again."""
 
 _LOSING: Final = 0.5
 """Places lose whose share is less than this part of the web's. Smaller differences are often real, since pages of a
@@ -34,7 +34,7 @@ _LEAST_SHARE: Final = 1e-20
 
 
 class _Prior(NamedTuple):
-    """What is assumed of how far places differ."""
+    """An assumption of how far places differ: strengths of the two beta distributions."""
 
     number: int
     """Place of the host's strength in _HOST_STRENGTHS."""
@@ -147,7 +147,7 @@ class NewShares:
         self._odds = [odds + log - logs[0] for odds, log in zip(self._odds, logs, strict=True)]
 
     def _add_to_web(self, new: float, count: int, *, is_new: bool) -> None:
-        """Count a page of a host that has had so many."""
+        """Count a page of a host that had ``new`` new texts among ``count`` pages."""
         for number, strength in enumerate(_HOST_STRENGTHS):
             before, after = _weight(count, strength), _weight(count + 1, strength)
             of_new, of_known = self._web[number]
@@ -170,8 +170,8 @@ def _share(some: float, others: float) -> float:
 
 
 def _weight(count: int, strength: float) -> float:
-    """Return what a page weighs in the web's share if its host has so many: all pages of a host that is nearly all new
-    or all known say as much as one."""
+    """Return the weight of a page in the web's share, by the number of its host's pages. At a low strength all pages of
+    a host together weigh about as much as one."""
     return 1.0 if strength == _ALIKE else (1 + strength) / (count + strength)
 
 
@@ -186,6 +186,6 @@ def _shrunken(counts: Iterable[tuple[float, int]], towards: float, strength: flo
 
 
 def is_due(count: int) -> bool:
-    """Return whether what so many pages say is looked at: after each of the first 15, then less often, 8 to 16 times
-    until they have doubled."""
+    """Return whether estimates are renewed after a number of pages: each of the first 15, then 8 to 16 times until the
+    pages have doubled."""
     return count % (1 << max(count.bit_length() - 4, 0)) == 0

@@ -44,11 +44,11 @@ class Novelty(Wrapper):
 
     The factor is the expected share of new texts in the document's folder as a multiple of half of the web's, at most 1
     (:class:`~crawl4llm.policies._new_shares.NewShares`). It is exactly 1, so that the scores are those of the policy
-    inside, until there is evidence that hosts or folders differ. Pages below the mean influence are no evidence: lists
-    and stubs are nearly equal to each other, so more of them are known than of the pages that are worth having.
+    inside, until there is evidence that hosts or folders differ. Pages below the mean influence are no evidence.
+    Lists and stubs are nearly equal to each other, so more of them are known than of good pages.
 
-    Documents are ranked again after further pages of their host or folder: after each of its first 15 pages, then less
-    often, 8 to 16 times until the pages have doubled. All documents are ranked again when the pages so far speak for
+    Documents are ranked again after further pages of their host or folder: each of the first 15, then 8 to 16 times
+    until the pages have doubled. All documents are ranked again when the pages so far speak for
     another prior, or for another share of the web.
     """
 
@@ -156,7 +156,7 @@ class Novelty(Wrapper):
                 self._rank_again(places[0], due)
 
     def _rank_again(self, host: int, place: int) -> None:
-        """Estimate the shares anew of the documents that wait in a place of a host."""
+        """Renew the factors of the documents that wait in a place of a host."""
         if self._shares.are_new(host):  # so they were before, and the share was 1
             return
         shares: dict[tuple[int, ...], float] = {}
