@@ -1,13 +1,17 @@
-"""How many new quality documents are found by a policy that learns where novelty is.
+"""How many new quality documents are found by a policy that learns where new texts are.
 
-    python -m benchmarks.novelty [--hosts whole,tuning,reporting] [--draws N] [--processes N] [--out DIR]
+    python -m benchmarks.novelty [--tuning] [--webs NAME,...] [--scorers NAME,...] [--known KIND,...] [--draws N]
+                                 [--processes N] [--out DIR]
 
-Crawls ../shared/clueweb22-real, scored by ../shared/scorers/prose.bin. In each draw all texts of a random half of the
-hosts are known; their URLs are not, as if they were mirrors. `link` with KNOWN_TEXTS is compared with `link` that is
-told nothing of them, and with `random`: documents of the best tenth by influence whose texts are not known, crawled by
-the time that 10% and 25% of the pages in reach of 100 random seeds are fetched; n = 100. A second table has what near
-duplicates within the crawl would make of it, if the policy learnt from them alone (it does not: there is no gain):
-documents of the best tenth that are like no earlier page's.
+Crawls parts of ../shared/clueweb22-real by several scorers: webs and scorers are those of benchmarks.link, so what is
+tuned (``--tuning``) is not what is reported. In each draw some texts are known; their URLs are not, as if they were
+mirrors. ``hosts``: all texts of a random half of the hosts. ``pages``: those of a random half of all pages, spread over
+all hosts. Nearly equal texts are known too, but not with ``exact pages``. With ``nothing`` and ``everything`` the crawl
+should be the same as without KNOWN_TEXTS.
+
+`link` with KNOWN_TEXTS is compared with `link` that is told nothing of them, and with `random`: documents of the best
+tenth by influence whose texts are not known, crawled by the time that 10% and 25% of the pages in reach of 100 random
+seeds are fetched; n = 100. A ratio is the mean over the draws, each draw by itself, with the 95% interval of that mean.
 """
 
 from __future__ import annotations
@@ -15,18 +19,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import multiprocessing
 import random
 import statistics
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.policies import REAL, REAL_MODEL, SEEDS
+from benchmarks.link import TUNING_WEBS, webs
+from benchmarks.link_scorers import REPORTING, TUNING, scorer
+from benchmarks.policies import REAL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.processes import cores
@@ -38,7 +45,6 @@ from crawl4llm.frontier.opening import memory_frontier
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.parts.known_texts.work import KnownTextsPart
-from crawl4llm.parts.near_duplicates.work import NearDuplicatesPart
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._novelty import Novelty
 from crawl4llm.scoring.rating import PageRater
@@ -47,9 +53,17 @@ from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
 
 SHARES = (0.10, 0.25)
-LINK, PLAIN, RANDOM = "link", "link, told nothing", "random"
-WANTED = {PLAIN: (1.5, 1.2), RANDOM: (5.0, None)}
-"""How many times the new quality documents of others `link` is to find, at each of SHARES."""
+LINK = "link"
+PLAIN, RANDOM = OTHERS = ("link, told nothing", "random")
+HOSTS, PAGES, EXACT, NOTHING, EVERYTHING = KINDS = ("hosts", "pages", "exact pages", "nothing", "everything")
+REPORTED_WEBS = ("whole", "reporting")
+WANTED = {HOSTS: (1.7, 1.2), PAGES: (0.97, 0.97), EXACT: (0.97, 0.97)}
+"""How many times the new quality documents of a crawl without KNOWN_TEXTS are to be found at SHARES: the mean for whole
+hosts, the lower end of its interval for spread pages."""
+_TUNING_DRAWS = 1000
+"""The first draw with --tuning."""
+_T = 2.262
+"""Student's t for the 95% interval of ten draws; others take it too."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +78,25 @@ class Known:
 
 
 class Subject(NamedTuple):
-    """A web, and what all crawls of it share."""
+    """A web and a scorer, and what all crawls of them share."""
 
     web: MemoryWeb
     scorer: RememberedScores
     oracle: set[str]
-    known: Sequence[Known]
-    """By draw."""
+    known: Mapping[tuple[str, int], Known]
+    """By kind and draw."""
 
 
 _subjects: dict[str, Subject] = {}
 """Read before the processes are forked, which share them."""
 
 
-def known_texts(web: MemoryWeb, hosts: Collection[str], signatures: dict[str, bytes]) -> Known:
-    """All texts of a web that are the same as, or nearly, one of those hosts."""
+def known_texts(web: MemoryWeb, keys: Collection[str], signatures: Mapping[str, bytes]) -> Known:
+    """All texts of a web that are the same as, or nearly, one of those pages."""
     texts: set[str] = set()
     others: set[str] = set()
     for key in web.keys():
-        page = web.page(key)
-        (texts if host_of(page.url) in hosts else others).add(page.text or "")
+        (texts if key in keys else others).add(web.text(key))
     by_checksum: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for signature in filter(None, (signatures[text] for text in sorted(texts))):
         first, second, *checksums = SIGNATURE.unpack(signature)
@@ -99,149 +112,168 @@ def known_texts(web: MemoryWeb, hosts: Collection[str], signatures: dict[str, by
     return Known(frozenset((texts | near) - {text for text in texts if not text.strip()}))
 
 
-def crawl(hosts: str, policy: str, draw: int, *, near: bool) -> tuple[int, ...]:
-    """One crawl; returns new quality documents at each of SHARES. ``near``: nothing is known, and pages are compared
-    with earlier ones instead."""
-    subject = _subjects[hosts]
-    web = subject.web
-    seeds = web.sample(SEEDS, draw)
-    reachable = len(web.reachable(seeds))
+def draw_known(web: MemoryWeb, kind: str, draw: int, signatures: Mapping[str, bytes]) -> Known:
+    """Draw which texts of a web are known."""
+    drawn, keys = random.Random(draw), sorted(web.keys())
+    if kind == HOSTS:
+        hosts = sorted(web.hosts())
+        half = set(drawn.sample(hosts, len(hosts) // 2))
+        return known_texts(web, {key for key in keys if host_of(web.page(key).url) in half}, signatures)
+    if kind in {PAGES, EXACT}:
+        half = set(drawn.sample(keys, len(keys) // 2))
+        return known_texts(web, half, signatures if kind == PAGES else dict.fromkeys(signatures, b""))
+    return known_texts(web, keys if kind == EVERYTHING else (), signatures)
+
+
+def crawl(name: str, policy: str, draw: int, kind: str) -> list[str]:
+    """One crawl, to the last of SHARES; returns its pages in order. Only `link` is told what is known."""
+    subject = _subjects[name]
+    seeds = subject.web.sample(SEEDS, draw)
+    told = policy == LINK
     options = Options(
         url_policy=policy.partition(",")[0],
-        crawl_max_pages=int(SHARES[-1] * reachable),
+        crawl_max_pages=int(SHARES[-1] * len(subject.web.reachable(seeds))),
         crawl_seed=draw,
-        near_duplicates="follow" if near else "off",
-        known_texts=None if near else "in memory",
+        known_texts="in memory" if told else None,
     )
-    known = None if near else subject.known[draw]
-    rater = PageRater(web, subject.scorer, extractor=None, known_texts=known)
+    rater = PageRater(subject.web, subject.scorer, extractor=None, known_texts=subject.known[kind, draw])
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
-    learns = policy == LINK
     ordering: Policy = load_policy(options.url_policy)(workers, options)
-    if learns:
-        ordering = Novelty(ordering)
+    parts = Parts([KnownTextsPart(options, subject.known[kind, draw])] if told else [])
     with tempfile.TemporaryDirectory() as folder:
-        lines = asyncio.run(_run(subject, options, ordering, workers, seeds, Path(folder)))
-    is_new = [
-        line["id"] in subject.oracle and line.get("near_duplicate_of") is None and not line.get("known_text")
-        for line in lines
-    ]
-    return tuple(sum(is_new[: int(share * reachable)]) for share in SHARES)
+        log = CrawlLog(Path(folder))
+        crawling = open_crawl(
+            options,
+            policy=Novelty(ordering) if told else ordering,
+            rate=partial(rate_by_key, workers, signature=told),
+            frontier=memory_frontier(),
+            visited=MemoryVisited(),
+            archive=NullArchive(),
+            log=log,
+            provenance={},
+            parts=parts,
+        )
+        asyncio.run(_finish(crawling, subject.web, seeds))
+        log.close()
+        return [json.loads(line)["id"] for line in (Path(folder) / "crawl.jsonl").read_text().splitlines()]
 
 
-async def _run(
-    subject: Subject,
-    options: Options,
-    policy: Any,
-    workers: PageWorkers[PageRater],
-    seeds: Sequence[str],
-    folder: Path,
-) -> list[dict[str, Any]]:
-    """The crawl log of a crawl."""
-    known = workers.rater.known_texts
-    crawling = open_crawl(
-        options,
-        policy=policy,
-        rate=partial(rate_by_key, workers, signature=True),
-        frontier=memory_frontier(),
-        visited=MemoryVisited(),
-        archive=NullArchive(),
-        log=(log := CrawlLog(folder)),
-        provenance={},
-        parts=Parts([NearDuplicatesPart(options) if known is None else KnownTextsPart(options, known)]),
-    )
+async def _finish(crawling: Any, web: MemoryWeb, seeds: Sequence[str]) -> None:
     await crawling.begin(seeds)
     while not crawling.finished:
         for lease in crawling.dequeue():
-            crawling.fetched(lease, subject.web.page(lease.entry.key), 200)
+            crawling.fetched(lease, web.page(lease.entry.key), 200)
         while crawling.can_advance:
             await crawling.advance()
-    log.close()
-    return [json.loads(line) for line in (folder / "crawl.jsonl").read_text().splitlines()]
 
 
-def prepare(names: Iterable[str], draws: int) -> None:
-    """Read the webs, score their pages, and draw whose texts are known."""
-    whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
+def prepare(args: argparse.Namespace) -> None:
+    """Read the webs, score their pages, and draw what is known."""
+    whole = open_web("whole", REAL)
     signatures = {text: signature_of(text) for text in {whole.text(key) for key in whole.keys()}}
-    for name in names:
-        web = whole if name == "whole" else whole.of_hosts(name, partial(_is_of, _HALVES[name]))
-        hosts = sorted(web.hosts())
-        drawn = [random.Random(draw).sample(hosts, len(hosts) // 2) for draw in range(draws)]
-        known = [known_texts(web, set(half), signatures) for half in drawn]
-        _subjects[name] = Subject(web, scores, web.oracle(scores), known)
+    with tempfile.TemporaryDirectory() as folder:
+        others = whole.of_hosts("others", lambda host: half_of(host) == args.tuning)
+        scorers = {name: scorer(name, others, Path(folder)) for name in args.scorers}
+        for web in (whole if name == "whole" else next(webs([name], [])) for name in args.webs):
+            known = {
+                (kind, draw): draw_known(web, kind, draw, signatures) for kind in args.known for draw in args.drawn
+            }
+            for name, scores in scorers.items():
+                _subjects[f"{web.title}, {name}"] = Subject(web, scores, web.oracle(scores), known)
 
 
-def _is_of(half: int, host: str) -> bool:
-    return half_of(host) == half
+# -- what is reported -------------------------------------------------------------------------------------------------
 
 
-_HALVES = {"tuning": 0, "reporting": 1}
-Found = dict[str, list[tuple[int, ...]]]
-"""By policy, new quality documents at each of SHARES, draw by draw."""
+class Compared(NamedTuple):
+    """What `link` found in a draw of what is known, and what another policy did."""
+
+    ours: list[int]
+    theirs: list[int]
+    """New quality documents at each of SHARES."""
+    same: bool
+    """Whether both crawled the same pages in the same order, as far as `link` went."""
 
 
-def table(title: str, found: Found) -> Table:
-    """Return means and standard deviations of what was found, and of how many times that of others `link` found."""
-    rows: list[list[str | float | None]] = []
-    for policy, draws in found.items():
-        row: list[str | float | None] = [policy]
-        for place in range(len(SHARES)):
-            counts = [counted[place] for counted in draws]
-            times = ratios(found, policy, place)
-            row += [_spread(counts, 0), "" if policy == LINK else _spread(times, 2)]
-        rows.append(row)
-    columns = [part for share in SHARES for part in (f"at {share:.0%}", "link is times that")]
-    return Table(title, ["new quality documents", *columns], rows)
+def compare(name: str, kind: str, draw: int, ours: Sequence[str], theirs: Sequence[str]) -> Compared:
+    """Count what two crawls found."""
+    subject = _subjects[name]
+    texts = subject.known[kind, draw].texts
+    new = {key for key in subject.oracle if subject.web.text(key) not in texts}
+    reachable = len(subject.web.reachable(subject.web.sample(SEEDS, draw)))
+    found, others = (
+        [len(new.intersection(keys[: int(share * reachable)])) for share in SHARES] for keys in (ours, theirs)
+    )
+    return Compared(found, others, list(ours) == list(theirs[: len(ours)]))
 
 
-def ratios(found: Found, other: str, place: int) -> list[float]:
-    """Return how many times the documents of another policy `link` found, draw by draw."""
-    return [ours[place] / max(theirs[place], 1) for ours, theirs in zip(found[LINK], found[other], strict=True)]
+def ratio(draws: Sequence[Compared], place: int) -> tuple[float, float]:
+    """Return how many times the documents of the other policy `link` found at a mark, and half the width of the 95%
+    interval."""
+    ratios = [draw.ours[place] / max(draw.theirs[place], 1) for draw in draws]
+    half = _T * statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
+    return statistics.fmean(ratios), half
 
 
-def _spread(values: Sequence[float], digits: int) -> str:
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.{digits}f}±{spread:.{digits}f}"
+def row(kind: str, found: Mapping[str, Sequence[Compared]]) -> list[str | float | None]:
+    """Return a row of a web's table: what is found at each mark, and how many times what others find."""
+    cells: list[str | float | None] = [kind]
+    for place in range(len(SHARES)):
+        cells.append(statistics.fmean(draw.ours[place] for draw in found[PLAIN]))
+        for draws in found.values():
+            mean, half = ratio(draws, place)
+            cells.append(None if kind == EVERYTHING else f"{mean:.2f}±{half:.2f}")
+    return [*cells, f"{sum(draw.same for draw in found[PLAIN])} of {len(found[PLAIN])}"]
+
+
+def figures(name: str, kind: str, draws: Sequence[Compared]) -> list[Figure]:
+    """Return the ratios that have a limit."""
+    found = []
+    for place, least in enumerate(WANTED.get(kind, ())):
+        mean, half = ratio(draws, place)
+        what = f"{name}, {kind} known: times the new quality documents at {SHARES[place]:.0%}"
+        found.append(
+            Figure(f"{what}, lower end", mean - half, least, "", True)
+            if kind != HOSTS
+            else Figure(what, mean, least, "", True)
+        )
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="whole", help="some of whole, tuning, reporting (default: %(default)s)")
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--tuning", action="store_true", help="webs, scorers and draws for tuning, not the report's")
+    for name, what in (("webs", "webs"), ("scorers", "scorers"), ("known", "kinds of what is known")):
+        parser.add_argument(f"--{name}", type=lambda asked: asked.split(","), help=f"some of the {what} (default: all)")
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--processes", type=int, default=cores())
     add_output(parser)
     args = parser.parse_args()
-    names = args.hosts.split(",")
-    prepare(names, args.draws)
-    result = Result("novelty", [f"{args.draws} draws of a half of the hosts, each with {SEEDS} random seeds, n = 100"])
+    args.webs = args.webs or (TUNING_WEBS if args.tuning else REPORTED_WEBS)
+    args.scorers = args.scorers or (TUNING if args.tuning else REPORTING)
+    args.known = args.known or KINDS
+    args.drawn = [draw + _TUNING_DRAWS * args.tuning for draw in range(args.draws)]
+    prepare(args)
+    result = Result("novelty", [f"{args.draws} draws of what is known, each with {SEEDS} random seeds, n = 100"])
+    columns = [part for share in SHARES for part in (f"at {share:.0%}", "of told nothing", "of random")]
+    asked = [(name, LINK, draw, kind) for name in _subjects for draw in args.drawn for kind in args.known]
+    asked += [(name, policy, draw, args.known[0]) for name in _subjects for draw in args.drawn for policy in OTHERS]
     with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
-        crawls = {
-            (name, near, policy): [pool.submit(crawl, name, policy, draw, near=near) for draw in range(args.draws)]
-            for name in names
-            for near in (False, True)
-            for policy in (LINK, PLAIN, RANDOM)
-        }
-        for name in names:
-            pages = f"{name}: {len(_subjects[name].web):,} pages of {len(_subjects[name].web.hosts())} hosts"
-            for near, what in ((False, "half of them known"), (True, "near duplicates of earlier pages alone")):
-                found = {
-                    policy: [future.result() for future in crawls[name, near, policy]]
-                    for policy in (LINK, PLAIN, RANDOM)
-                }
-                result.tables.append(table(f"{pages}, {what}", found))
-                if name == "whole" and not near:
-                    result.figures += [
-                        Figure(
-                            f"times the new quality documents of {other} at {SHARES[place]:.0%}",
-                            statistics.mean(ratios(found, other, place)),
-                            least,
-                            least=True,
-                        )
-                        for other, wanted in WANTED.items()
-                        for place, least in enumerate(wanted)
-                        if least is not None
-                    ]
+        crawls = dict(zip(asked, pool.map(crawl, *zip(*asked, strict=True)), strict=True))
+    for name, subject in _subjects.items():
+        rows = []
+        for kind in args.known:
+            found = {
+                other: [
+                    compare(name, kind, draw, crawls[name, LINK, draw, kind], crawls[name, other, draw, args.known[0]])
+                    for draw in args.drawn
+                ]
+                for other in OTHERS
+            }
+            rows.append(row(kind, found))
+            result.figures += figures(name, kind, found[PLAIN])
+        title = f"{name}: {len(subject.web):,} pages of {len(subject.web.hosts())} hosts"
+        result.tables.append(Table(title, ["known", *columns, "same crawl"], rows))
     publish(result, args)
 
 

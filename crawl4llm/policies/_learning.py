@@ -317,13 +317,17 @@ class RunningMeans(Generic[K]):
         if len(self._sums) > self._most:
             self._turns.moved(self._sums.popitem(last=False)[0])
 
+    def sums(self, key: K) -> tuple[float, int]:
+        """Return the sum and the number of a key's values."""
+        return self._sums.get(key, _NO_VALUES)
+
     def count(self, key: K) -> int:
         """Return how many values a key has."""
-        return self._sums.get(key, _NO_VALUES)[1]
+        return self.sums(key)[1]
 
     def shrunken(self, key: K, towards: float, weight: float) -> float:
         """Return the mean of a key, shrunken."""
-        total, count = self._sums.get(key, _NO_VALUES)
+        total, count = self.sums(key)
         return shrunken(total, count, towards, weight)
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:

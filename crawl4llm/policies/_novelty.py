@@ -6,22 +6,20 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crawl4llm.base.shapes import FLAG, NUMBER, Where, is_of
+from crawl4llm.base.shapes import NUMBER, Where, is_of
 from crawl4llm.policies._features import places_of
-from crawl4llm.policies._learning import RunningMeans, sums_by, turn_of, worst_of
-from crawl4llm.policies._means import MEAN_OF_SHARES
+from crawl4llm.policies._learning import worst_of
+from crawl4llm.policies._means import MEAN, RunningMean
+from crawl4llm.policies._new_shares import STATE, NewShares, is_due
 from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, Policy, Rating, Wrapper, saved_state
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
-# docs/policy-measurements.md says how these were chosen, and on what.
-_HOST_PRIOR: Final = 0.3
-"""Number of new texts that a host is assumed to have besides those of its crawled pages."""
-_FOLDER_PRIOR: Final = 1.0
-"""Number of a folder's pages that weigh as much as the share of the folder above it, or of its host."""
 _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
+_ROUNDING: Final = 1e-9
+"""By this part equal scores may be below their mean."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked again; the worst above that number keep their score."""
 
@@ -38,16 +36,20 @@ class _Waiting(NamedTuple):
     score: float
     """By the policy inside."""
     share: float
-    """Of new texts among pages of its place, as it was estimated last."""
+    """The factor, as it was estimated last."""
 
 
 class Novelty(Wrapper):
-    """Multiplies a document's score by the probability that its text is new; a negative score is divided by it.
+    """Multiplies a document's score by how likely its text is new; a negative score is divided by it.
 
-    The probability is the share of new texts among the pages crawled in the document's folder, shrunken towards those
-    of the folders above and its host's, and that towards 1. It is exactly 1 if no known text was met: the scores are
-    then those of the policy inside. Documents are ranked again after further pages of their host or folder: after each
-    of its first 15 pages, then less often, 8 to 16 times until the pages have doubled.
+    The factor is the expected share of new texts in the document's folder as a multiple of half of the web's, at most 1
+    (:class:`~crawl4llm.policies._new_shares.NewShares`). It is exactly 1, so that the scores are those of the policy
+    inside, until there is evidence that hosts or folders differ. Pages below the mean influence are no evidence.
+    Lists and stubs are nearly equal to each other, so more of them are known than of good pages.
+
+    Documents are ranked again after further pages of their host or folder: each of the first 15, then 8 to 16 times
+    until the pages have doubled. All documents are ranked again when the pages so far speak for
+    another prior, or for another share of the web.
     """
 
     def __init__(self, inner: Policy) -> None:
@@ -55,10 +57,9 @@ class Novelty(Wrapper):
         self.name = inner.name
         """The policy's own: the value of a page is another, but the policy's inputs are not."""
         self.reranks = True
-        self._shares: RunningMeans[int] = RunningMeans(_MOST_PLACES)
-        """Of new texts, by host and folder."""
-        self._met = False
-        """True after the first known text."""
+        self._shares = NewShares(_MOST_PLACES)
+        self._influence = RunningMean()
+        """Of pages with a text."""
         self._waiting: dict[str, _Waiting] = {}
         self._of_host: dict[int, dict[str, None]] = {}
         """Keys of waiting documents, by host."""
@@ -94,7 +95,7 @@ class Novelty(Wrapper):
             if known := self._waiting.get(key):
                 self._put(key, known._replace(score=score))
                 self._changed[key] = None
-            elif not self._met:
+            elif self._shares.are_alike:
                 scores[key] = score
         changed, self._changed = self._changed, {}
         return [*scores.items(), *((key, _worth(self._waiting[key])) for key in changed if key in self._waiting)]
@@ -106,7 +107,7 @@ class Novelty(Wrapper):
 
     def keep_in(self, pieces: Pieces) -> None:
         super().keep_in(pieces)
-        self._shares.keep_in(pieces.mapping("novelty places", is_of(turn_of(MEAN_OF_SHARES)), seldom_read=True), int)
+        self._shares.keep_in(pieces, "novelty places")
         self._stored = pieces.mapping("novelty waiting", is_of(_WAITING), of_documents=True, seldom_read=True)
         for key, (places, score, share) in self._stored.items():
             self._take_in(key, _Waiting(tuple(places), score, share))
@@ -114,12 +115,14 @@ class Novelty(Wrapper):
     def save(self) -> bytes:
         """Return one line of its own, then the saved lines of the policy inside."""
         waiting = self._waiting if self._stored is None else {}
-        own = json.dumps([self._met, self._shares.save(), waiting])
+        influence = [self._influence.total, self._influence.count]
+        own = json.dumps([influence, self._shares.save(), waiting])
         return own.encode() + b"\n" + super().save()
 
     def load(self, state: bytes) -> None:
         own, _, inner = state.partition(b"\n")
-        self._met, shares, waiting = saved_state(own, (FLAG, sums_by({int}), {...: _WAITING}))
+        influence, shares, waiting = saved_state(own, (MEAN, STATE, {...: _WAITING}))
+        self._influence.total, self._influence.count = influence
         self._shares.load(shares)
         for key, (places, score, share) in waiting.items():
             self._put(key, _Waiting(tuple(places), score, share))
@@ -136,41 +139,43 @@ class Novelty(Wrapper):
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, page: CrawledPage) -> None:
-        """Count a page at its host and folders; rank the documents that wait there again, if that is due."""
-        if page.novel is None:
+        """Count a page at its host and folders; rank the documents that wait there again, or all, if that is due."""
+        if page.novel is None or page.influence is None:
             return
-        places = tuple(places_of(page.entry.url))
-        for place in places:
-            self._shares.add(place, float(page.novel))
-        self._met = self._met or not page.novel
-        due = next((place for place in places if _is_due(self._shares.count(place))), None)
-        if due is None or self._share(places) == 1:  # all texts of the host are new: so they were before
+        self._influence.known_or_mean(page.influence)
+        mean = self._influence.value
+        if page.influence < mean - _ROUNDING * abs(mean):
+            return
+        places = places_of(page.entry.url)
+        if self._shares.add(places, is_new=page.novel):
+            for host in self._of_host:
+                self._rank_again(host, host)
+        elif not self._shares.are_alike:
+            due = next((place for place in places if is_due(self._shares.count(place))), None)
+            if due is not None:
+                self._rank_again(places[0], due)
+
+    def _rank_again(self, host: int, place: int) -> None:
+        """Renew the factors of the documents that wait in a place of a host."""
+        if self._shares.are_new(host):  # so they were before, and the share was 1
             return
         shares: dict[tuple[int, ...], float] = {}
-        for key in self._of_host.get(places[0], ()):
+        for key in self._of_host.get(host, ()):
             known = self._waiting[key]
-            if due not in known.places:
+            if place not in known.places:
                 continue
             if (share := shares.get(known.places)) is None:
-                share = shares[known.places] = self._share(known.places)
+                share = shares[known.places] = self._shares.factor(known.places)
             if share != known.share:
                 self._put(key, known._replace(share=share))
                 self._changed[key] = None
-
-    def _share(self, places: Sequence[int]) -> float:
-        """Return the share of new texts that is to be expected at a place."""
-        host, *folders = places
-        share = self._shares.shrunken(host, 1.0, _HOST_PRIOR)
-        for folder in folders:
-            share = self._shares.shrunken(folder, share, _FOLDER_PRIOR)
-        return share
 
     # -- documents that wait --------------------------------------------------------------------------------------
 
     def _queue(self, found: Iterable[tuple[Candidate, float]]) -> None:
         for candidate, score in found:
             places = tuple(places_of(candidate.url))
-            self._put(candidate.key, _Waiting(places, score, self._share(places)))
+            self._put(candidate.key, _Waiting(places, score, self._shares.factor(places)))
 
     def _put(self, key: str, known: _Waiting) -> None:
         self._take_in(key, known)
@@ -200,8 +205,3 @@ class Novelty(Wrapper):
 
 def _worth(known: _Waiting) -> float:
     return known.score * known.share if known.score > 0 else known.score / known.share
-
-
-def _is_due(count: int) -> bool:
-    """Return whether the documents waiting at a place are ranked again after so many of its pages."""
-    return count % (1 << max(count.bit_length() - 4, 0)) == 0

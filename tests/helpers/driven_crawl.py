@@ -123,12 +123,13 @@ class Driven:
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
         opened = _parts(options)
-        rater = PageRater(self.corpus, NumberScorer(), extractor=None, lines=opened.needs().lines)
+        needs = opened.needs()
+        rater = PageRater(self.corpus, NumberScorer(), extractor=None, lines=needs.lines, known_texts=needs.known_texts)
         workers = PageWorkers(rater, processes=0, time_limit=1.0)
         return open_crawl(
             options,
             policy=make_policy(workers, options),
-            rate=partial(rate_by_key, workers, text=options.warc_text, signature=opened.needs().signature),
+            rate=partial(rate_by_key, workers, text=options.warc_text, signature=needs.signature),
             parts=opened,
             aside=self._aside(),
             provenance={"corpus": "graph"},

@@ -6,16 +6,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import driven_crawl
 import pytest
-from driven_crawl import Driven, JobCrawl, pages_at_once
+from driven_crawl import Driven, JobCrawl, NoTexts, pages_at_once
 from policy_helpers import SEEDS, VARIANTS, Told, Web, new_crawl, new_policy, page, random_web, variants, write_ranks
 
 from crawl4llm.policies import _novelty
 
 WORDS = [f"word{number}" for number in range(2000)]
 PAGES = 40
-KNOWN = _novelty._HOST_PRIOR / (1 + _novelty._HOST_PRIOR)
-"""The share of new texts at a host of which one page is known, and that is all."""
 
 
 def mirrored_web() -> Web:
@@ -38,10 +37,6 @@ def lines(driven: Driven) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in added} for line in driven.lines]
 
 
-def new_texts(driven: Driven, pages: int) -> int:
-    return sum(line["near_duplicate_of"] is None for line in driven.lines[:pages])
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_where_all_texts_are_new_a_crawl_is_what_it_was(variant: str, tmp_path: Path) -> None:
     settings = variants(write_ranks(tmp_path / "ranks"))[variant] | {"crawl_batch_size": 3}
@@ -55,14 +50,28 @@ def test_where_all_texts_are_new_a_crawl_is_what_it_was(variant: str, tmp_path: 
     assert compared.figures.get("frontier/reranked") == plain.figures.get("frontier/reranked")
 
 
-@pytest.mark.parametrize("settings", [{"url_policy": name} for name in ("link", "parent_mean", "random", "host")])
-def test_mirrors_lose(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings |= {"near_duplicates": "follow", "known_texts": "given", "crawl_batch_size": 1}
+class TextsOfFirst(NoTexts):
+    """All texts of the first site, which its mirror and the copies have too."""
+
+    def __init__(self) -> None:
+        web = mirrored_web()
+        self._texts = {web.text(key) for key in web.keys() if key.startswith("first.example/")}
+
+    def knows(self, text: str, signature: bytes) -> bool:
+        return text in self._texts
+
+
+@pytest.mark.parametrize("policy", ["link", "parent_mean", "parent_first", "random"])
+def test_places_of_known_texts_lose(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One site alone has new texts, in one of its two folders."""
+    monkeypatch.setattr(driven_crawl, "NoTexts", TextsOfFirst)
+    settings: dict[str, Any] = {"url_policy": policy, "known_texts": "given", "crawl_batch_size": 1}
     learns = new_crawl(mirrored_web(), tmp_path / "learns", **settings).run("portal.example/")
     monkeypatch.setattr(_novelty.Novelty, "_learn", lambda self, page: None)
     plain = new_crawl(mirrored_web(), tmp_path / "plain", **settings).run("portal.example/")
     assert len(learns.lines) == len(plain.lines) == 4 * PAGES + 1
-    assert new_texts(learns, 2 * PAGES) > 1.2 * new_texts(plain, 2 * PAGES)
+    found, told_nothing = ([not line["known_text"] for line in one.lines[: 2 * PAGES]] for one in (learns, plain))
+    assert sum(found) > 1.5 * sum(told_nothing)
 
 
 WRAPPED = {
@@ -129,31 +138,50 @@ def test_a_crawl_that_is_killed_again_and_again_goes_the_same_way(tmp_path: Path
     assert found == whole.lines
 
 
-def test_shares_are_shrunken_towards_what_lies_above() -> None:
+def differing(told: Told, known: str = "known.example", new: str = "new.example") -> None:
+    """Pages of two hosts, one of which has known texts alone: from now on hosts count as differing."""
+    for number in range(8):
+        told.pages(page(f"{known}/{number}", 0.5)._replace(novel=False))
+        told.pages(page(f"{new}/{number}", 0.5)._replace(novel=True))
+
+
+def test_nothing_is_lost_until_hosts_differ() -> None:
     told = Told(url_policy="breadth_first", near_duplicates="follow", known_texts="given")
-    novelty = told.policy
-    assert isinstance(novelty, _novelty.Novelty)
     told.seeds("seed.example/")
-    told.pages(page("seed.example/", 0.5, "a.example/x/1", "a.example/y/1", "b.example/1"))
+    told.pages(page("seed.example/", 0.5, "known.example/x", "new.example/x", "other.example/x"))
     before = dict(told.scores)
-    told.pages(page("a.example/x/0", 0.5)._replace(novel=False))
-    assert told.scores["b.example/1"] == before["b.example/1"]
-    shares = {key: before[key] / told.scores[key] for key in ("a.example/x/1", "a.example/y/1")}
-    assert shares == pytest.approx({"a.example/x/1": KNOWN / 2, "a.example/y/1": KNOWN}), "negative scores are divided"
-    told.pages(page("a.example/y/0", 0.5)._replace(novel=True))
-    of_host = (1 + _novelty._HOST_PRIOR) / (2 + _novelty._HOST_PRIOR)
-    assert before["a.example/y/1"] / told.scores["a.example/y/1"] == pytest.approx((1 + of_host) / 2)
-    unknown = dict(told.scores)
-    told.pages(page("a.example/x/2", 0.5)._replace(novel=None))
-    assert told.scores == unknown, "a page without text says nothing"
+    told.pages(page("known.example/", 0.5)._replace(novel=False))
+    assert told.scores == before, "one known page is no evidence"
+    differing(told)
+    after = dict(told.scores)
+    assert after["known.example/x"] < 5 * before["known.example/x"] < 0, "negative scores are divided"
+    assert after == before | {"known.example/x": after["known.example/x"]}
+    told.pages(page("known.example/9", 0.5)._replace(novel=None))
+    assert told.scores == after, "a page without text says nothing"
+
+
+def test_pages_below_the_mean_are_no_evidence() -> None:
+    told = Told(url_policy="breadth_first", near_duplicates="follow", known_texts="given")
+    told.seeds("seed.example/")
+    told.pages(page("seed.example/", 0.5, "known.example/x"))
+    before = dict(told.scores)
+    told.pages(*(page(f"good.example/{number}", 0.6)._replace(novel=True) for number in range(8)))
+    told.pages(*(page(f"known.example/{number}", 0.1)._replace(novel=False) for number in range(8)))
+    assert told.scores == before
+    told.pages(*(page(f"known.example/good/{number}", 0.6)._replace(novel=False) for number in range(8)))
+    assert told.scores["known.example/x"] < 5 * before["known.example/x"]
 
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_novelty, "_MOST_WAITING", 10)
     told = Told(url_policy="parent_first", near_duplicates="follow", known_texts="given")
     told.seeds("seed.example/")
+    differing(told)
     told.pages(page("seed.example/", 0.9, *(f"a.example/{number}" for number in range(8))))
     told.pages(page("x.example/", 0.1, *(f"b.example/{number}" for number in range(8))))
     told.pages(page("a.example/page", 0.5)._replace(novel=False), page("b.example/page", 0.5)._replace(novel=False))
-    assert {told.scores[f"a.example/{number}"] for number in range(8)} == {0.9 * KNOWN}
-    assert {told.scores[f"b.example/{number}"] for number in range(8)} == {0.1, 0.1 * KNOWN}
+    (lower,) = {told.scores[f"a.example/{number}"] for number in range(8)}
+    assert lower < 0.9 / 5
+    kept, low = sorted({told.scores[f"b.example/{number}"] for number in range(8)}, reverse=True)
+    assert kept == 0.1
+    assert low == pytest.approx(lower / 9)
