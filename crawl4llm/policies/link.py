@@ -44,11 +44,11 @@ _SIBLINGS_PRIOR: Final = 2.0
 """The same for pages first seen on the same page, and those that link to the document."""
 _PLACE_WEIGHT: Final = 0.5
 """Of the place in the prior; the rest is the parents'."""
-_EXPLORATION: Final = 0.25
+_EXPLORATION: Final = 1.0
 """Log-odds that a document in a folder of which nothing is known gets on top."""
-_INTERVAL: Final = 10
+_INTERVAL: Final = 40
 """Documents are ranked again after so many pages."""
-_REFRESHED: Final = 100
+_REFRESHED: Final = 200
 """Documents ranked again besides those with new links: those that were ranked longest ago."""
 _MOST_BEST: Final = 2_000
 """Documents that a new learner ranks at once, at most: the best half of those waiting. Others follow later."""
