@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -230,16 +229,16 @@ def test_what_scrapy_cannot_load(demo_web: Web, tmp_path: Path, name: str) -> No
         (["nope"], {}, "there is no spider nope; known are: influence"),
         (
             ["influence"],
-            {"SCRAPY_PROJECT": "lve"},
+            {"SCRAPY_PROJECT": "lve", "PYTHONDONTWRITEBYTECODE": "1"},
             "SCRAPY_PROJECT=lve is not known; known are: default, live, clueweb12",
         ),
     ],
 )
 def test_one_line_before_the_crawl(args: list[str], env: dict[str, str], words: str, tmp_path: Path) -> None:
     shutil.copy(PROJECT / "scrapy.cfg", tmp_path)
-    # In a process that imports all itself: an unknown project is found when the first command is imported.
-    fresh: dict[str, Any] = {"stdin": subprocess.DEVNULL} if env else {}
-    result = scrapy("crawl", *args, env=env, cwd=tmp_path, **fresh)
+    # An unknown project is found when the first command is imported, so that process imports all itself: a variable that
+    # Python reads when it starts sees to it.
+    result = scrapy("crawl", *args, env=env, cwd=tmp_path)
     assert words in error_of(result)
     assert result.stdout == ""
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".scrapy") == ["scrapy.cfg"]
