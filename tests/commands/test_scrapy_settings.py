@@ -236,8 +236,8 @@ def test_what_scrapy_cannot_load(demo_web: Web, tmp_path: Path, name: str) -> No
 )
 def test_one_line_before_the_crawl(args: list[str], env: dict[str, str], words: str, tmp_path: Path) -> None:
     shutil.copy(PROJECT / "scrapy.cfg", tmp_path)
-    # An unknown project is found when the first command is imported, so that process imports all itself: a variable that
-    # Python reads when it starts sees to it.
+    # An unknown project is found when the first command is imported, so that process imports all itself, as the
+    # variable asks for that Python reads when it starts.
     result = scrapy("crawl", *args, env=env, cwd=tmp_path)
     assert words in error_of(result)
     assert result.stdout == ""
