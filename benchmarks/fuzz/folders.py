@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from contextlib import suppress
@@ -153,82 +152,6 @@ def _domains(folder: Path) -> Reader:
         assert found.fault is None or "\n" not in found.fault, found.fault
 
     return Reader(read, (InputError,))
-
-
-def _known(folder: Path) -> Reader:
-    from crawl4llm.base.errors import InputError
-    from crawl4llm.base.known_sets import MAGIC
-    from crawl4llm.parts.known_urls.work import KnownUrls
-
-    path = folder / "urls.known"
-
-    def read(data: bytes) -> None:
-        if data.startswith(MAGIC):
-            said, _, rest = data[len(MAGIC) :].partition(b"\n")
-            data = MAGIC + said + b"\n" + hashlib.sha256(said).hexdigest().encode() + rest[64:]
-        path.write_bytes(data)
-        known = KnownUrls([str(path)])
-        known.why("http://a.example/"), list(known.lines), len(known)
-
-    return Reader(read, (InputError,))
-
-
-def _known_seeds() -> list[bytes]:
-    import io
-
-    import numpy as np
-
-    from crawl4llm.base.known_sets import SetWriter
-    from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
-
-    file = io.BytesIO()
-    writer = SetWriter(file)
-    prints = np.array(sorted({url_fingerprint(f"http://a.example/{number}") for number in range(9)}), dtype=np.uint64)
-    writer.fingerprints(URLS, len(prints), [prints])
-    writer.finish(URLS, URL_SCHEME, len(prints))
-    return [file.getvalue(), b"# c\nhttp://a.example/\nhttps://b.example/x\n"]
-
-
-def _known_links(folder: Path) -> Reader:
-    from crawl4llm.base.errors import InputError
-    from crawl4llm.base.known_sets import MAGIC
-    from crawl4llm.parts.known_links.file import MOST_LINKS, KnownLinks
-
-    path = folder / "links.known"
-
-    def read(data: bytes) -> None:
-        if data.startswith(MAGIC):
-            said, _, rest = data[len(MAGIC) :].partition(b"\n")
-            data = MAGIC + said + b"\n" + hashlib.sha256(said).hexdigest().encode() + rest[64:]
-        path.write_bytes(data)
-        known = KnownLinks(path)
-        for number in range(9):
-            if (place := known.find(key := f"http://a.example/{number}")) is not None:
-                known.score(place)
-                assert len(known.page(place, key).outlinks or ()) <= MOST_LINKS
-
-    return Reader(read, (InputError,))
-
-
-def _known_links_seeds() -> list[bytes]:
-    import tempfile
-
-    from crawl4llm.base.pages import Link, PageRecord
-    from crawl4llm.parts.known_links.file import links_record, scheme_of
-    from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
-
-    found: list[LinkedPage] = []
-    for number in range(9):
-        key = f"http://a.example/{number}"
-        page = PageRecord(key, key, outlinks=[Link("http://b.example/", None, "b", False, "ugc")])
-        found.append(LinkedPage(key, 0, links_record(page, follows=True, by_url=True) or b""))
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        spread = LinkSpread(folder / "links")
-        spread.add(found)
-        spread.add_scores([("http://a.example/1", 0.5)])
-        write_links(spread, scheme_of(None), folder, folder / "links.known")
-        return [(folder / "links.known").read_bytes()]
 
 
 class _Corpus:
@@ -409,8 +332,6 @@ TARGETS: Final = (
         *("domains", _domains, lambda: [_LISTS, b"10.0.0.1 a.example b.example\n::1 c.example # c\n"]),
         harmless=frozenset({"socket.getaddrinfo"}),  # which is asked for numbers alone, and asks no server for these
     ),
-    Target("known", _known, _known_seeds, of_json_lines, megabytes=64),
-    Target("known-links", _known_links, _known_links_seeds, of_json_lines, megabytes=96),
     Target("seeds", _seeds, lambda: [b"# c\nhttp://a.example/ # d\nabc\n", b"\xef\xbb\xbfabc\n"], weight=0.5),
     Target("models", _models, _model_seeds, of_json),
     Target(

@@ -9,6 +9,7 @@ import errno
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 import orjson
 
 from crawl4llm.base.compression import ZSTD_START, zstd
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import open_regular
 
 LARGEST_JSON: Final = 1 << 24
@@ -124,3 +126,16 @@ def input_lines(
             if len(line) > longest:
                 raise OSError(errno.EFBIG, f"line {number} has more than {longest:,} characters", str(path))
             yield line
+
+
+def named_lines(name: str, path: Path) -> Iterator[str]:
+    """Yield the lines of a file that a setting or option names, each with its end. Raises InputError, which names both,
+    if the file cannot be read or is damaged."""
+    try:
+        yield from input_lines(path, newline="\n")
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{name} {path} is damaged: {error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{name} {path} is no text in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{name} {path} cannot be read: {error.strerror}") from None

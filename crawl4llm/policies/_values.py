@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import math
-import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import blake2b
-from pathlib import Path
 
 import numpy as np
-
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines
-
-
-def value_lines(setting: str, path: Path) -> Iterator[str]:
-    """Yield the lines of a file, each with its end. Raises InputError, naming setting and file, if it cannot be read
-    or is damaged."""
-    try:
-        yield from input_lines(path, newline="\n")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{setting} {path} is damaged: {error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{setting} {path} is no text in UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{setting} {path} cannot be read: {error.strerror}") from None
 
 
 def finite(text: str) -> float:

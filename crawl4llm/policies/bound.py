@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path
+from crawl4llm.base.input_files import given_path, named_lines
 from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
-from crawl4llm.policies._values import Values, finite, value_lines
+from crawl4llm.policies._values import Values, finite
 
 
 class Policy(BasePolicy):
@@ -61,7 +61,7 @@ def read_bound(path: Path, corpus: str, scorer: str, make: str) -> Values:
     the file is of another corpus or scorer, was cut or changed, or has a score outside of 0 to 1.
     """
     named = f"BOUND_SCORES {path}"
-    lines = value_lines("BOUND_SCORES", path)
+    lines = named_lines("BOUND_SCORES", path)
     magic, *head = next(lines, "").rstrip("\r\n").split("\t")
     if magic != _MAGIC or len(head) != _HEAD - 1 or head[0] != _FORMAT:
         raise InputError(f"{named} is no file of this version's scrapy corpus bound; make one: {make}")

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path
+from crawl4llm.base.input_files import given_path, named_lines
 from crawl4llm.base.urls import host_of
 from crawl4llm.policies._policy import EACH, BasePolicy, Candidate, Rating
-from crawl4llm.policies._values import Values, finite, value_lines
+from crawl4llm.policies._values import Values, finite
 
 
 class Policy(BasePolicy):
@@ -66,7 +66,7 @@ class HarmonicRanks:
 
     def _read(self) -> Iterator[tuple[str, float]]:
         """Yield names and values, and take the kind of the file from its first line."""
-        for number, line in enumerate(value_lines("HARMONIC_RANKS", self._path), start=1):
+        for number, line in enumerate(named_lines("HARMONIC_RANKS", self._path), start=1):
             if number == 1 and line.startswith("#"):
                 continue
             fields = line.rstrip("\r\n").split("\t")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input, read_json
-from crawl4llm.base.pages import Corpus
+from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
@@ -191,7 +192,11 @@ def _fate(
         return
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
-    if first is None or last is None:
+    known = _known_parent(run, key, corpus, facts) if first is None else None
+    if known is not None:
+        place = {name: known[name] for name in ("id", "url")}
+        yield Fact("queued", place, f"found on {known['id']} ({known['url']}), a known page; it was not taken")
+    elif first is None or last is None:
         yield Fact("not found", "no crawled page links to it, and no crawled seed leads to it")
     elif first["iteration"] is not None and first["iteration"] == last["iteration"]:
         told = f"only pages of the last iteration link to it, such as {first['id']}"
@@ -240,21 +245,52 @@ def _ended(failure: dict[str, Any], run: Path, facts: dict[str, Any]) -> Iterato
         yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]), url)
 
 
-def _known(key: str, facts: dict[str, Any]) -> Iterator[Part]:
-    """Yield the links that a known page gave, as the file that the run's settings name has them now."""
+def _known_parent(run: Path, key: str, corpus: Corpus, facts: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Return the line of the first known page with a link to a document; None if there is none, or the file of known
+    links is not there any more."""
+    for line in crawl_log.read_log(run / crawl_log.FAILURES):
+        if line.get("reason") == KNOWN_PAGE:
+            _require_whole(run / crawl_log.FAILURES, crawl_log.FailureLine, line)
+            try:
+                page = _known_page(str(line["id"]), facts)[0]
+            except InputError:
+                return None
+            if page is not None and any(key == (link.key or corpus.resolve(link.url)) for link in page.outlinks or ()):
+                return line
+    return None
+
+
+def _known_page(key: str, facts: dict[str, Any]) -> tuple[PageRecord | None, float | None]:
+    """Return a known page and its score, as the file that the run's settings name has them now; None for the page if
+    it has it no more. Raises InputError."""
+    known = _known_links(_known_path(facts))
+    number = known.find(key)
+    return (None, None) if number is None else (known.page(number, key), known.score(number))
+
+
+@cache
+def _known_links(path: str) -> KnownLinks:
+    """Open a file once: all but its records is checked then."""
+    return KnownLinks(Path(path))
+
+
+def _known_path(facts: dict[str, Any]) -> str:
     settings = facts.get("settings")
-    path = settings.get("KNOWN_LINKS") if isinstance(settings, dict) else None
+    return str(settings.get("KNOWN_LINKS") if isinstance(settings, dict) else None)
+
+
+def _known(key: str, facts: dict[str, Any]) -> Iterator[Part]:
+    """Yield the links that a known page gave."""
+    path = _known_path(facts)
     try:
-        known = KnownLinks(Path(str(path)))
-        number = known.find(key)
-        page = None if number is None else known.page(number, key)
+        page, score = _known_page(key, facts)
     except InputError as error:
         yield Fact("known", None, f"its links were followed without a request; they cannot be shown: {error}")
         return
-    if page is None or number is None:
+    if page is None:
         yield Fact("known", None, f"its links were followed without a request; KNOWN_LINKS {path} has it no more")
         return
-    links, score = len(page.outlinks or ()), known.score(number)
+    links = len(page.outlinks or ())
     told = f"{links:,} links" if page.follows else "no links, as it forbids to follow them"
     scored = "no score" if score is None else f"the score {score:.6f}"
     facts_of = {"links": links, "follows": page.follows, "influence": score}

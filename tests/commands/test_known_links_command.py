@@ -17,6 +17,7 @@ from warc_helpers import page, url_of, write
 
 from crawl4llm.parts.known_links.file import KnownLinks
 from crawl4llm.parts.known_urls.work import KnownUrls
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 SEEDS: dict[str, Any] = {"CRAWL_SEEDS": 10, "CRAWL_SEED": 3, "COMMIT_INTERVAL_PAGES": 20}
 ORDERS: dict[str, dict[str, Any]] = {
@@ -105,7 +106,7 @@ def test_killed_and_stopped_it_goes_the_same_way(demo_web: Web, links: Path, tmp
     assert crawl(demo_web, tmp_path / "whole", **given).returncode == 0
     output, job = tmp_path / "run", tmp_path / "job"
     log = output / "crawl.jsonl"
-    for least, end in ((60, signal.SIGKILL), (150, signal.SIGTERM), (250, signal.SIGKILL)):
+    for least, end in ((60, signal.SIGKILL), (150, signal.SIGTERM), (250, signal.SIGINT)):
         process = begin(crawl_args(demo_web, output, **given, JOBDIR=job))
         until = time.monotonic() + 300
         while (not log.exists() or log.read_bytes().count(b"\n") < least) and process.poll() is None:
@@ -164,6 +165,26 @@ def test_explain_says_that_a_page_was_known_and_what_it_gave(demo_web: Web, link
     assert result.returncode == 0, result.stderr
     assert "known_page" in result.stdout
     assert f"KNOWN_LINKS {links} has it, with {len(page.outlinks or ()):,} links and the score " in result.stdout
+
+
+def test_explain_of_a_document_that_only_a_known_page_leads_to(demo_web: Web, links: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 30, "KNOWN_LINKS": links}
+    assert crawl(demo_web, tmp_path / "run", **given).returncode == 0
+    told, corpus = KnownLinks(links), ClueWeb22Corpus(Path(demo_web.corpus))
+    crawled, dropped = [str(line["id"]) for line in crawl_log(tmp_path / "run")], list(ended(tmp_path / "run"))
+    elsewhere = {link.key for key in crawled for link in corpus.outlinks(key)} | {*crawled, *dropped}
+    pages = {key: told.page(told.find(key) or 0, key) for key in dropped}
+    parent, key = next(
+        (parent, link.key) for parent in dropped for link in pages[parent].outlinks or () if link.key not in elsewhere
+    )
+    result = scrapy("explain", str(key), "--run", str(tmp_path / "run"))
+    assert result.returncode == 0, result.stderr
+    assert f"found on {parent} (" in result.stdout
+    links.rename(tmp_path / "moved")
+    try:
+        assert "not found" in scrapy("explain", str(key), "--run", str(tmp_path / "run")).stdout
+    finally:
+        (tmp_path / "moved").rename(links)
 
 
 BAD = {

@@ -18,6 +18,7 @@ from hypothesis import given, strategies as st
 from policy_helpers import new_policy, rate
 from scrapy.settings import Settings
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
 from crawl4llm.policies.harmonic import HarmonicRanks
@@ -107,6 +108,8 @@ def test_the_digest_is_that_of_the_content(write: Callable[..., Path]) -> None:
         (gzip.compress(PAGES.encode(), mtime=0)[:-9], " is damaged: "),
         (gzip.compress(PAGES.encode(), mtime=0)[:-8] + b"\0" * 8, " is damaged: "),
         (b"\x1f\x8bno gzip at all", " is damaged: "),
+        (zstd.compress(PAGES.encode())[:-3], " is damaged: "),
+        (zstd.compress(PAGES.encode())[:6] + b"\xff" * 30, " is damaged: "),
     ],
 )
 def test_a_malformed_file_is_named(write: Callable[..., Path], content: str | bytes, fault: str) -> None:

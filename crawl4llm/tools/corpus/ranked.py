@@ -8,17 +8,14 @@ graphs). It is in the order of harmonic centrality, and read no further than to 
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.input_files import named_lines
 from crawl4llm.base.terminal import harmless
 
 _COLUMNS: Final = "#harmonicc_pos #harmonicc_val #pr_pos #pr_val #host_rev".split()  # noqa: SIM905 - as a head has them
@@ -50,36 +47,22 @@ def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]
 def _hosts(path: Path, number: int) -> Iterator[str]:
     """Yield the names whose PageRank is among the first, in the order of the file. Raises InputError."""
     is_empty = True
-    with _reading(path):
-        for at, line in enumerate(input_lines(path, newline="\n"), 1):
-            fields = line.rstrip("\r\n").split("\t")
-            if at == 1 and line.startswith("#"):
-                if [name.strip() for name in fields[: len(_COLUMNS)]] != _COLUMNS:
-                    raise _fault(path, at, f"has the columns {harmless(line.strip()[:80])!r}")
-                continue
-            is_empty = False
-            if not len(_COLUMNS) <= len(fields) <= len(_COLUMNS) + 1:
-                raise _fault(path, at, f"has {len(fields)} columns")
-            position = fields[_POSITION].strip()
-            if not (position.isdecimal() and len(position) < 16):
-                raise _fault(path, at, f"has no position by PageRank in column {_POSITION + 1}")
-            if int(position) <= number:
-                yield ".".join(reversed(fields[_NAME].strip().split(".")))
+    for at, line in enumerate(named_lines("--ranks", path), 1):
+        fields = line.rstrip("\r\n").split("\t")
+        if at == 1 and line.startswith("#"):
+            if [name.strip() for name in fields[: len(_COLUMNS)]] != _COLUMNS:
+                raise _fault(path, at, f"has the columns {harmless(line.strip()[:80])!r}")
+            continue
+        is_empty = False
+        if not len(_COLUMNS) <= len(fields) <= len(_COLUMNS) + 1:
+            raise _fault(path, at, f"has {len(fields)} columns")
+        position = fields[_POSITION].strip()
+        if not (position.isdecimal() and len(position) < 16):
+            raise _fault(path, at, f"has no position by PageRank in column {_POSITION + 1}")
+        if int(position) <= number:
+            yield ".".join(reversed(fields[_NAME].strip().split(".")))
     if is_empty:
         raise InputError(f"--ranks {path} has no lines")
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn failures to read into InputError."""
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"--ranks {path} is damaged: {error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--ranks {path} is no text in UTF-8") from None
-    except OSError as error:
-        raise InputError(f"--ranks {path} cannot be read: {error.strerror}") from None
 
 
 def _fault(path: Path, at: int, what: str) -> InputError:
