@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import glob
+import gzip
 import logging
 import os
 import shutil
@@ -134,6 +135,14 @@ def writing(path: Path, what: str = "the index") -> Iterator[None]:
     except OSError as error:
         check_machine(error)
         raise InputError(f"{error.filename or path}: {what} cannot be written ({error.strerror})") from error
+
+
+def write_new(out: Path, text: str, what: str) -> None:
+    """Write a new file, compressed if it ends in ``.gz``. Raises InputError, naming ``what`` is written."""
+    data = text.encode("utf-8", "surrogatepass")
+    with writing(out, what), replacing(out) as file:
+        file.write(gzip.compress(data, mtime=0) if out.suffix == ".gz" else data)
+        refuse_to_overwrite(out)  # the work took its time
 
 
 def write_whole(path: Path, data: bytes) -> None:

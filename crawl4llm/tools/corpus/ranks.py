@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part
-from crawl4llm.base.whole_files import check_new_file, refuse_to_overwrite, replacing, writing
+from crawl4llm.base.whole_files import check_new_file, write_new
 from crawl4llm.tools._action import Action
 from simulate import rank_pages
 
@@ -30,14 +29,6 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     yield Fact("ranks", opts.out, width=7)
     given = given_settings(settings) | {"URL_POLICY": "harmonic", "HARMONIC_RANKS": opts.out}
     yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
-
-
-def write_new(out: Path, text: str, what: str) -> None:
-    """Write a new file, compressed if it ends in ``.gz``. Raises InputError, naming ``what`` is written."""
-    data = text.encode("utf-8", "surrogatepass")
-    with writing(out, what), replacing(out) as file:
-        file.write(gzip.compress(data, mtime=0) if out.suffix == ".gz" else data)
-        refuse_to_overwrite(out)  # the work took its time
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

@@ -11,11 +11,10 @@ from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.base.whole_files import check_new_file
+from crawl4llm.base.whole_files import check_new_file, write_new
 from crawl4llm.options import read_options
 from crawl4llm.policies import bound_text
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.corpus.ranks import write_new
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -51,9 +50,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 BOUND = Action(
-    "Write a score for each page to --out FILE (.gz: compressed), for BOUND_SCORES: what a policy could know that had "
-    "read a quarter of the corpus beforehand. fastText learns the scores from the words of URLs and anchors, and from "
-    "the influence of the pages that link to a page. No model scores a page that it has seen. The command first scores "
-    "all pages by SCORER, and holds their links in memory. It needs the extra evaluate (also takes --out).",
+    "Write a score for each page to --out FILE (.gz: compressed), for BOUND_SCORES. It is what a policy could know that "
+    "had read a quarter of the corpus beforehand. fastText learns it from the words of URLs and anchors, and from the "
+    "influence of the pages that link to a page. No model scores a page that it has seen. The command first scores all "
+    "pages by SCORER, and holds their links in memory. It needs the extra evaluate (also takes --out).",
     _run,
 )
