@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from string import digits
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -33,8 +31,6 @@ class UrlFeatures(NamedTuple):
     """See :func:`places_of`."""
     hashes: list[int]
     """Hashes of the places, host and domain, the words of path, file name and query, and the links from a seed."""
-    shape: list[float]
-    """Logarithms of lengths and counts, in a fixed order."""
 
 
 class _Folder(NamedTuple):
@@ -93,16 +89,7 @@ def url_features(url: str, depth: int) -> UrlFeatures:
         *_hashes("query word", set(_words(query, _MOST_URL_WORDS)) if query else ()),
         *_hashes("links from seed", [str(min(depth, _DEEPEST))]),
     ]
-    counts = (
-        len(path),
-        len(stem),
-        len(words),
-        len(folder.places) - 1,
-        sum(map(path.count, digits)),
-        path.count("-") + path.count("_"),
-        len(query),
-    )
-    return UrlFeatures(folder.places, hashes, [math.log1p(count) for count in counts])
+    return UrlFeatures(folder.places, hashes)
 
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> frozenset[int]:
@@ -121,6 +108,11 @@ def _anchor_features(anchor: str, host: str, part: str) -> frozenset[int]:
         *_hashes("part", [part, f"{host} {part}"]),
     ]
     return frozenset(hashes)
+
+
+def parents_features(mean: float, best: float) -> list[int]:
+    """Return features of what links to a document: the targets of those pages, 0 to 1, in eighths."""
+    return [*_hashes("parents", [str(round(8 * mean))]), *_hashes("best parent", [str(round(8 * best))])]
 
 
 def _parts(url: str) -> tuple[str, str, str]:

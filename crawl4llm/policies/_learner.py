@@ -1,4 +1,4 @@
-"""A linear model of documents' influence, which starts from an expectation of each and learns the difference."""
+"""A linear model of documents' influence, by features that are there or not."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
 _Places = npt.NDArray[np.intp]
 
-NUMBERS: Final = 16
-"""Number of numeric facts of each document, besides its features."""
 _BITS: Final = 20
 _MASK: Final = (1 << _BITS) - 1
-_OF_NUMBERS: Final = np.arange(1 << _BITS, (1 << _BITS) + NUMBERS, dtype=np.uint32).tobytes()
-"""Places of the numbers' weights, after those of all features."""
-_HEAD: Final = 4 * (1 + NUMBERS)
-"""Bytes of a document before its features."""
 _RATE: Final = 0.3
 _START: Final = np.float32(0.1)
 """Added to the squares, so that the first step of a weight is not the longest that there is."""
@@ -34,20 +27,17 @@ def packed(hashes: Iterable[int]) -> bytes:
 
 
 def is_document(packed_document: bytes) -> bool:
-    """Return whether bytes can be a document: 17 finite numbers, then features."""
-    if len(packed_document) < _HEAD + 4 or len(packed_document) % 4:
+    """Return whether bytes can be a document: one feature or more."""
+    if not packed_document or len(packed_document) % 4:
         return False
-    numbers = np.frombuffer(packed_document, np.float32, 1 + NUMBERS)
-    return bool(np.isfinite(numbers).all() and (np.frombuffer(packed_document[_HEAD:], np.uint32) <= _MASK).all())
+    return bool((np.frombuffer(packed_document, np.uint32) <= _MASK).all())
 
 
 class Learner:
-    """Corrects prior log-odds by the sum of the weights of a document's features, and of its numbers times theirs.
+    """Predicts the log-odds of a document by the sum of the weights of its features, as :func:`packed` gives them.
 
-    All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
-    features. The same documents, learnt in the same order and together, give the same weights; predicting leaves them
-    alone. A document to be learnt is packed: its prior log-odds and 16 numbers, four bytes each, then its features as
-    :func:`packed` gives them.
+    All weights are 0 at first. The same documents, learnt in the same order and together, give the same weights;
+    predicting leaves them alone.
 
     A step goes down the gradient of the logistic loss, for each weight by a rate that falls with the squares of what
     its gradients were (AdaGrad: Duchi, Hazan and Singer, JMLR 12, 2011). Its length is the one that suits what the
@@ -56,59 +46,41 @@ class Learner:
     """
 
     def __init__(self) -> None:
-        size = (1 << _BITS) + NUMBERS
-        self._weights = np.zeros(size, np.float32)
-        self._squares = np.zeros(size, np.float32)
+        self._weights = np.zeros(1 << _BITS, np.float32)
+        self._squares = np.zeros(1 << _BITS, np.float32)
 
     def forget(self) -> None:
         """Be as new; cheaper than a new one, whose memory the system has to find and to clear."""
         self._weights.fill(0)
         self._squares.fill(0)
 
-    def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
-        """Return the log-odds of documents; ``numbers`` has a row for each: its prior log-odds, then the numbers."""
-        slots, starts, _ = _joined(features)
-        of_features = np.add.reduceat(self._weights.take(slots), starts)
-        of_numbers = (numbers[:, 1:] * self._weights[-NUMBERS:]).sum(axis=1)
-        predicted: Floats = numbers[:, 0] + of_numbers + of_features
-        return predicted
+    def predict(self, documents: Sequence[bytes]) -> list[float]:
+        """Return the log-odds of documents."""
+        slots, starts, _ = _joined(documents)
+        log_odds: list[float] = np.add.reduceat(self._weights.take(slots), starts).tolist()
+        return log_odds
 
     def learn(self, documents: Sequence[bytes], targets: Sequence[float], sizes: Sequence[int] | None = None) -> None:
         """Learn the probabilities of documents in groups of ``sizes``, without it in one group. All documents of a
         group are learnt from the same weights."""
-        numbers = np.array([np.frombuffer(one, np.float32, 1 + NUMBERS) for one in documents])
-        joined, starts, lengths = _joined([_OF_NUMBERS + one[_HEAD:] for one in documents])
-        slots = joined.astype(np.intp)
-        values = np.ones(len(slots), np.float32)
-        values[(starts[:, None] + np.arange(NUMBERS)).ravel()] = numbers[:, 1:].ravel()
-        priors = numbers[:, 0].copy()
+        slots, starts, lengths = _joined(documents)
         place = first = 0
         for size in sizes or [len(documents)]:
             last = first + size
             end = int(starts[last]) if last < len(starts) else len(slots)
-            part = slots[place:end], values[place:end], starts[first:last] - place, lengths[first:last]
-            self._learn(priors[first:last], targets[first:last], *part)
+            self._learn(targets[first:last], slots[place:end], starts[first:last] - place, lengths[first:last])
             place, first = end, last
 
-    def _learn(
-        self,
-        priors: Floats,
-        targets: Sequence[float],
-        slots: _Places,
-        values: Floats,
-        starts: _Places,
-        lengths: _Places,
-    ) -> None:
-        """Learn documents together; ``values`` are those of the features in ``slots``, one document's after the
-        other's."""
-        predicted = (priors + np.add.reduceat(self._weights.take(slots) * values, starts)).tolist()
+    def _learn(self, targets: Sequence[float], slots: _Places, starts: _Places, lengths: _Places) -> None:
+        """Learn documents together; ``slots`` are the features of one after those of the other."""
+        predicted = np.add.reduceat(self._weights.take(slots), starts).tolist()
         squares = [
             target * (1 - probability) ** 2 + (1 - target) * probability**2
             for probability, target in zip(map(probability_of, predicted), targets, strict=True)
         ]
-        np.add.at(self._squares, slots, np.array(squares, np.float32).repeat(lengths) * values * values)
-        rates = values / np.sqrt(self._squares.take(slots) + _START)
-        reaches = (_RATE * np.add.reduceat(rates * values, starts)).tolist()
+        np.add.at(self._squares, slots, np.array(squares, np.float32).repeat(lengths))
+        rates = 1 / np.sqrt(self._squares.take(slots) + _START)
+        reaches = (_RATE * np.add.reduceat(rates, starts)).tolist()
         steps = [_step(*one) for one in zip(predicted, targets, reaches, strict=True)]
         np.add.at(self._weights, slots, np.array(steps, np.float32).repeat(lengths) * rates)
 
@@ -136,9 +108,9 @@ def _step(log_odds: float, target: float, reach: float) -> float:
     return _RATE * (after - log_odds) / reach
 
 
-def _joined(features: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], _Places, _Places]:
+def _joined(documents: Sequence[bytes]) -> tuple[_Places, _Places, _Places]:
     """Return all features, one document's after the other's; where each one's begin, and how many they are."""
-    lengths = np.array([len(one) // 4 for one in features])
+    lengths = np.array([len(one) // 4 for one in documents])
     starts = np.zeros(len(lengths), np.intp)
     np.cumsum(lengths[:-1], out=starts[1:])
-    return np.frombuffer(b"".join(features), np.uint32), starts, lengths
+    return np.frombuffer(b"".join(documents), np.uint32).astype(np.intp), starts, lengths

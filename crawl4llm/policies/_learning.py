@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
-from crawl4llm.base.shapes import NUMBER, Maybe, Where, whole
-from crawl4llm.policies._features import anchor_features, url_features
-from crawl4llm.policies._learner import Floats, Learner, is_document, packed
-from crawl4llm.policies._means import MEAN, are_shares, shrunken
+from crawl4llm.base.shapes import NUMBER, Where, whole
+from crawl4llm.policies._features import anchor_features, parents_features, url_features
+from crawl4llm.policies._learner import Learner, is_document, packed
+from crawl4llm.policies._means import MEAN, are_shares
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
@@ -26,35 +26,38 @@ class Waiting:
     """A document of which nothing is known but its URL, until links to it are seen."""
 
     __slots__ = (
-        *("url", "depth", "parent", "places", "anchors", "shape", "features", "_of_url", "score"),
-        *("links", "total", "first", "least", "most"),
+        *("url", "depth", "place", "order", "anchors", "links", "total", "most", "score"),
+        *("_of_url", "_of_words"),
     )
 
-    def __init__(self, url: str, depth: int = 0, parent: str | None = None) -> None:
+    def __init__(self, url: str, depth: int = 0, order: int = 0) -> None:
         self.url = url
         self.depth = depth
-        self.parent = parent
-        """Key of the page on which it was first seen."""
-        places, hashes, shape = url_features(url, depth)
-        self.places = array("I", places)
-        self.shape = array("f", shape).tobytes()
-        """Numbers of its URL's shape, four bytes each."""
-        self.features = self._of_url = packed(hashes)
+        self.order = order
+        """How many documents of its folder were found before it."""
+        places, hashes = url_features(url, depth)
+        self.place = places[-1]
+        """Hash of its folder."""
+        self._of_url = self._of_words = packed(hashes)
         """Features of its URL, and of the anchors of links to it, as a learner takes them; the former alone."""
         self.anchors = array("I")
         """Features of the anchors."""
-        self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
-        """Number of pages that link to it; sum, first, minimum and maximum of their targets of learning."""
+        self.links, self.total, self.most = 0, 0.0, 0.0
+        """Number of pages that link to it; sum and maximum of their targets of learning."""
         self.score = 0.0
         """The last prediction."""
 
+    @property
+    def features(self) -> bytes:
+        """What is known of it, as a learner takes it."""
+        of_parents = packed(parents_features(self.total / self.links, self.most)) if self.links else b""
+        return self._of_words + of_parents
+
     def linked(self, target: float, anchor: str, *, boilerplate: bool) -> None:
         """Count a link from a page whose own target of learning is ``target``."""
-        if not self.links:
-            self.first = target
         self.links += 1
         self.total += target
-        self.least, self.most = min(self.least, target), max(self.most, target)
+        self.most = max(self.most, target)
         if self.links <= _MOST_ANCHORS:
             found = anchor_features(anchor, self.url, boilerplate=boilerplate)
             if not found.issubset(self.anchors):
@@ -62,25 +65,26 @@ class Waiting:
 
     def _set_anchors(self, features: list[int]) -> None:
         self.anchors = array("I", features)
-        self.features = self._of_url + packed(features)
+        self._of_words = self._of_url + packed(features)
 
     def save(self) -> list[Any]:
         """Return everything that :meth:`load` takes, as JSON has it."""
-        numbers = [self.links, self.total, self.first, self.least, self.most, self.score]
-        return [self.url, self.depth, self.parent, self.anchors.tolist(), *numbers]
+        return [self.url, self.depth, self.order, self.anchors.tolist(), self.links, self.total, self.most, self.score]
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
         """Return the object that :meth:`save` was called on."""
         waiting = cls(*saved[:3])
         waiting._set_anchors(saved[3])
-        waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
+        waiting.links, waiting.total, waiting.most, waiting.score = saved[4:]
         return waiting
 
 
-_SHARE: Final = Where(NUMBER, lambda share: 0 <= share <= 1)
 WAITING: Final = Where(
-    ({str}, whole(), Maybe({str}), [whole(0, (1 << 32) - 1)], whole(), NUMBER, _SHARE, _SHARE, _SHARE, NUMBER),
+    (
+        *({str}, whole(), whole(), [whole(0, (1 << 32) - 1)], whole(), NUMBER),
+        *(Where(NUMBER, lambda share: 0 <= share <= 1), NUMBER),
+    ),
     lambda saved: are_shares(saved[5], saved[4]),
 )
 """The shape of the result of :meth:`Waiting.save`."""
@@ -99,6 +103,8 @@ _GROWTH: Final = 1.25
 _POWER: Final = 4
 """Stresses the top: a crawl wants the best pages, and a page in the middle is little better than the worst
 (docs/policy-measurements.md has the figures)."""
+_TIMES: Final = 3
+"""Times that a new learner is taught all pages: once is too little while they are few."""
 _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
 _BEFORE: Final = 256
@@ -109,7 +115,7 @@ _AT_ONCE: Final = 1024
 
 class Lessons:
     """The pages that a learner was taught. Each time that they have grown by a quarter, a new learner is taught all of
-    them.
+    them, three times over.
 
     A page is taught by its rank among all of them, 0 to 1, to the power of 4, which is the same for any scorer with the
     same order. A crawl takes the best pages first, so the ranks of early pages rise later; therefore they are taught
@@ -148,9 +154,9 @@ class Lessons:
         self._begin(len(self._pages))
         return self._target(score)
 
-    def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
-        """Return the log-odds of documents, see :meth:`Learner.predict`."""
-        return self._learner.predict(numbers, features)
+    def predict(self, documents: Sequence[bytes]) -> list[float]:
+        """Return the log-odds of documents."""
+        return self._learner.predict(documents)
 
     def _begin(self, first: int) -> None:
         """Let the learner forget all, and teach it the first pages."""
@@ -162,7 +168,7 @@ class Lessons:
         """Pages, until they are enough to be learnt together."""
         self._targets: list[float] = []
         """The targets to learn."""
-        for start in range(0, self._first, _AT_ONCE):
+        for start in [*range(0, self._first, _AT_ONCE)] * _TIMES:
             pages = self._pages[start : min(start + _AT_ONCE, self._first)]
             self._teach([page[:-8] for page in pages], [self._target(_score_of(page)) for page in pages])
 
@@ -324,11 +330,6 @@ class RunningMeans(Generic[K]):
     def count(self, key: K) -> int:
         """Return how many values a key has."""
         return self.sums(key)[1]
-
-    def shrunken(self, key: K, towards: float, weight: float) -> float:
-        """Return the mean of a key, shrunken."""
-        total, count = self.sums(key)
-        return shrunken(total, count, towards, weight)
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
         """Load the pieces, and write to them from now on; ``key_of`` makes a key of its name."""

@@ -7,15 +7,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.shapes import is_of, whole
 from crawl4llm.policies import _learning as learning
-from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
-from crawl4llm.policies._means import MEAN_OF_SHARES, RunningMean, shrunken
+from crawl4llm.policies._learner import probability_of
+from crawl4llm.policies._means import MEAN_OF_SHARES, RunningMean
 from crawl4llm.policies._policy import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
@@ -27,55 +24,30 @@ if TYPE_CHECKING:
 _STATE: Final = {
     "taught": (whole(), [learning.PAGE]),
     "all": MEAN_OF_SHARES,
-    "places": learning.sums_by({int}),
-    "siblings": learning.sums_by({str}),
+    "found": learning.sums_by({int}),
     "waiting": {...: learning.WAITING},
     "leased": {...: learning.WAITING},
     "pages": whole(),
     "linked": [{str}],
 }
-_HOST_PRIOR: Final = 5.0
-"""Number of a host's pages that weigh as much as the mean of all pages."""
-_FOLDER_PRIOR: Final = 3.0
-"""The same for a folder and the one above it, or the host."""
-_PARENTS_PRIOR: Final = 1.0
-"""The same for pages that link to a document, and its host."""
-_SIBLINGS_PRIOR: Final = 2.0
-"""The same for pages first seen on the same page, and those that link to the document."""
-_PLACE_WEIGHT: Final = 0.5
-"""Of the place in the prior; the rest is the parents'."""
 _EXPLORATION: Final = 1.0
-"""Log-odds that a document in a folder of which nothing is known gets on top."""
-_INTERVAL: Final = 40
+"""Log-odds that the first document found in a folder gets on top."""
+_INTERVAL: Final = 20
 """Documents are ranked again after so many pages."""
 _REFRESHED: Final = 200
 """Documents ranked again besides those with new links: those that were ranked longest ago."""
 _MOST_BEST: Final = 2_000
 """Documents that a new learner ranks at once, at most: the best half of those waiting. Others follow later."""
-_SCALE: Final = 0.225
-"""Weight of a document's numeric facts; a word has weight 1."""
-
-
-class _Place(NamedTuple):
-    """The expectation for documents of a place, the same for all that wait there until a page is crawled."""
-
-    of_host: float
-    """Mean target on its host."""
-    mean: float
-    """Mean target in the place."""
-    bonus: float
-    """For a place little known."""
 
 
 class Policy(PageByPagePolicy):
     """Predicts a document's rank among the pages crawled, between 0 and 1, to the power of 4.
 
-    The prediction starts from a prior in log-odds. One half is the mean of the pages in its folder, shrunken towards
-    the means of the folders above, of its host, and of all pages. The other half is the mean of the pages that link to
-    it. A linear model adds what it has learnt from the words of URL and anchors, from the folder, and from the pages
-    that link to the document or its siblings. The model is empty at first, so a young crawl uses the prior alone.
-    Folders with few pages get a bonus, which falls with the root of their pages. Each time that the pages crawled have
-    grown by a quarter, a new model learns all of them by their ranks, and ranks the best waiting documents again.
+    A linear model learns it from the words of URL and anchors, from host and folders, and from the targets of the pages
+    that link to the document. The first documents found in a folder get a bonus, which falls with the root of their
+    number: so a few of each folder are tried, and the folder's mass waits for what they bring. Each time that the pages
+    crawled have grown by a quarter, a new model learns all of them by their ranks, and ranks the best waiting documents
+    again.
 
     Only the order of influence scores counts. A page without one counts as the mean of those before it.
     """
@@ -84,16 +56,14 @@ class Policy(PageByPagePolicy):
     reranks = True
     most = 50_000
     """The limit of its memory, in a crawl of any length. It holds for documents that are ranked again (the worst above
-    it keep their score), for pages that are learnt again, and for parents of siblings; four times as many folders are
-    kept. With so many of each it takes about 120 MB."""
+    it keep their score) and for pages that are learnt again; four times as many folders are kept."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._lessons = learning.Lessons(self.most)
         self._all = RunningMean()
-        self._places: learning.RunningMeans[int] = learning.RunningMeans(4 * self.most)
-        self._siblings: learning.RunningMeans[str] = learning.RunningMeans(self.most)
-        """Of pages first seen on the same page, by its key: as many as documents that wait can have."""
+        self._found: learning.RunningMeans[int] = learning.RunningMeans(4 * self.most)
+        """By the hash of a folder, documents found in it; only their number is used."""
         self._waiting: dict[str, learning.Waiting] = {}
         """In the order in which they were ranked last."""
         self._waiting_turns: learning.InTurn[str] = learning.InTurn()
@@ -103,15 +73,12 @@ class Policy(PageByPagePolicy):
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
-        self._known_places: dict[int, _Place] = {}
-        """By the hash of the innermost folder, the values computed since a page was crawled."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep the facts of documents, folders and siblings in pieces; all of them are in memory too."""
+        """Keep the facts of documents and folders in pieces; all of them are in memory too."""
         is_mean = is_of(learning.turn_of(MEAN_OF_SHARES))
         self._lessons.keep_in(pieces.mapping("taught", is_of(learning.turn_of(learning.PAGE)), seldom_read=True))
-        self._places.keep_in(pieces.mapping("places", is_mean, seldom_read=True), int)
-        self._siblings.keep_in(pieces.mapping("siblings", is_mean, seldom_read=True), str)
+        self._found.keep_in(pieces.mapping("found", is_mean, seldom_read=True), int)
         for name, known, turns in self._known():
             of_documents = name == "waiting"
             kept = pieces.mapping(
@@ -124,7 +91,10 @@ class Policy(PageByPagePolicy):
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
         target = self._learn(page)
-        self._waiting.update({one.key: learning.Waiting(one.url, one.depth, one.parent) for one in found})
+        for one in found:
+            waiting = self._waiting[one.key] = learning.Waiting(one.url, one.depth)
+            waiting.order = self._found.count(waiting.place)
+            self._found.add(waiting.place, 0.0)
         self._see_links(page.links, target)
         self._rank(one.key for one in found)
         scores = {one.key: self._waiting[one.key].score for one in found}
@@ -156,8 +126,7 @@ class Policy(PageByPagePolicy):
         state: dict[str, Any] = {
             "taught": self._lessons.save(),
             "all": [self._all.total, self._all.count],
-            "places": self._places.save(),
-            "siblings": self._siblings.save(),
+            "found": self._found.save(),
             "pages": self._pages,
             "linked": list(self._linked),
         }
@@ -170,8 +139,7 @@ class Policy(PageByPagePolicy):
         saved = saved_state(state, _STATE)
         self._lessons.load(*saved["taught"])
         self._all.total, self._all.count = saved["all"]
-        self._places.load(saved["places"])
-        self._siblings.load(saved["siblings"])
+        self._found.load(saved["found"])
         for name, known, turns in self._known():
             for key, waiting in saved[name].items():
                 known[key] = learning.Waiting.load(waiting)
@@ -187,14 +155,8 @@ class Policy(PageByPagePolicy):
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
-        numbers = self._numbers([known], [self._place(known)])
-        target = self._lessons.add(numbers.tobytes() + known.features, page.influence)
-        self._known_places.clear()
+        target = self._lessons.add(known.features, page.influence)
         self._all.known_or_mean(target)
-        for place in known.places:
-            self._places.add(place, target)
-        if known.parent is not None:
-            self._siblings.add(known.parent, target)
         if self._lessons.is_new:
             self._rank_anew(self._best())
         return target
@@ -231,55 +193,8 @@ class Policy(PageByPagePolicy):
         ranked = [(key, self._waiting.pop(key)) for key in keys]
         if not ranked:
             return
-        documents = [waiting for _, waiting in ranked]
-        places = list(map(self._place, documents))
-        log_odds = self._lessons.predict(self._numbers(documents, places), [one.features for one in documents])
-        for (key, waiting), place, predicted in zip(ranked, places, log_odds.tolist(), strict=True):
-            waiting.score = probability_of(predicted + place.bonus)
+        log_odds = self._lessons.predict([waiting.features for _, waiting in ranked])
+        for (key, waiting), predicted in zip(ranked, log_odds, strict=True):
+            waiting.score = probability_of(predicted + _EXPLORATION / math.sqrt(1 + waiting.order))
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
-
-    def _numbers(self, documents: Sequence[learning.Waiting], places: Sequence[_Place]) -> Floats:
-        """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
-        means: list[float] = []
-        for known, place in zip(documents, places, strict=True):
-            of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
-            siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
-            of_links = (known.first, known.least, known.most) if known.links else _NO_LINKS
-            means += (place.of_host, place.mean, of_parents, siblings, *of_links)
-        log_odds = _log_odds(np.array(means).reshape(len(documents), -1))
-        numbers = np.empty((len(documents), 1 + NUMBERS), np.float32)
-        numbers[:, 0] = _PLACE_WEIGHT * log_odds[:, 1] + (1 - _PLACE_WEIGHT) * log_odds[:, 2]
-        numbers[:, 1] = 1
-        numbers[:, 2:9] = log_odds * _SCALE
-        numbers[:, 9] = [math.log1p(one.links) * _SCALE for one in documents]
-        shapes = np.frombuffer(b"".join([one.shape for one in documents]), np.float32)
-        numbers[:, 10:] = shapes.reshape(len(documents), -1) * np.float32(_SCALE)
-        return numbers
-
-    def _place(self, known: learning.Waiting) -> _Place:
-        """Return the expectation for a document's place."""
-        innermost = known.places[-1]
-        if (place := self._known_places.get(innermost)) is None:
-            host, *folders = known.places
-            of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
-            for folder in folders:
-                of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
-            bonus = _EXPLORATION / math.sqrt(self._places.count(innermost) + 1)
-            place = self._known_places[innermost] = _Place(of_host, of_place, bonus)
-        return place
-
-
-_NO_LINKS: Final = (probability_of(-1.0),) * 3
-"""Replaces the first, least and greatest target of the pages that link to a document, if there are none."""
-
-
-def _log_odds(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the log-odds of probabilities, which are kept from 0 and 1, to some thousandths."""
-    return _LOG_ODDS.take((probabilities * _STEPS).astype(np.intp))
-
-
-_STEPS: Final = 1 << 14
-_KEPT: Final = [min(max(step / _STEPS, 0.01), 0.99) for step in range(_STEPS + 1)]
-_LOG_ODDS: Final = np.array([math.log(one / (1 - one)) for one in _KEPT])
-"""By probability. NumPy's own logarithms differ in the last bit from one processor to the next; a crawl should not."""
