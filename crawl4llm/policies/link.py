@@ -32,7 +32,7 @@ _STATE: Final = {
 }
 _EXPLORATION: Final = 1.0
 """Log-odds that the first document found in a folder gets on top."""
-_INTERVAL: Final = 20
+_INTERVAL: Final = 40
 """Documents are ranked again after so many pages."""
 _REFRESHED: Final = 200
 """Documents ranked again besides those with new links: those that were ranked longest ago."""

@@ -14,8 +14,8 @@ from policy_helpers import Told, page
 
 from crawl4llm.base.shapes import is_of
 from crawl4llm.policies import _learning as learner, link
-from crawl4llm.policies._features import anchor_features, url_features
-from crawl4llm.policies._learner import NUMBERS, Learner, packed
+from crawl4llm.policies._features import anchor_features, parents_features, url_features
+from crawl4llm.policies._learner import Learner, packed
 from crawl4llm.policies._learning import PAGE, Lessons, RunningMeans, Waiting, turn_of, worst_of
 
 # -- features ---------------------------------------------------------------------------------------------------------
@@ -42,7 +42,6 @@ def test_any_url_has_features(url: str) -> None:
     assert len(features) < 150
     assert array("I", features)
     assert set(of_url.places) < set(features)
-    assert all(0 <= number < 10 for number in of_url.shape)
 
 
 def test_places_go_from_wide_to_narrow() -> None:
@@ -50,13 +49,6 @@ def test_places_go_from_wide_to_narrow() -> None:
     assert url_features("http://h.test/", 1).places == [host]
     assert url_features("http://h.test/a/other?x=/c/d", 2).places == [host, folder]
     assert url_features("http://h.test/a/b/", 3).places == [host, folder, inner]
-
-
-def test_the_shape_of_a_url_is_numbers() -> None:
-    short = url_features("http://h.test/", 0).shape
-    long = url_features("http://h.test/a/b/some-words_2024.html?x=1", 0).shape
-    assert len(short) == len(long)
-    assert all(one < two for one, two in zip(short, long, strict=True))
 
 
 def test_an_anchor_is_words_and_look() -> None:
@@ -67,17 +59,13 @@ def test_an_anchor_is_words_and_look() -> None:
     assert {*anchor_features("Home", url, boilerplate=True)} != {*anchor_features("Home", url, boilerplate=False)}
 
 
+def test_parents_are_told_apart_in_eighths() -> None:
+    one, near, other = (parents_features(mean, 0.9) for mean in (0.5, 0.51, 0.7))
+    assert one == near
+    assert len({*one} & {*other}) == 1
+
+
 # -- means ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_mean_leans_on_a_larger_population() -> None:
-    means: RunningMeans[str] = RunningMeans(10)
-    assert means.shrunken("a", 0.5, 2) == 0.5
-    means.add("a", 1.0)
-    means.add("a", 0.5)
-    assert means.shrunken("a", 0.5, 2) == 0.625
-    assert means.count("a") == 2
-    assert means.count("b") == 0
 
 
 def test_means_not_added_to_for_longest_are_forgotten() -> None:
@@ -94,50 +82,35 @@ def test_means_not_added_to_for_longest_are_forgotten() -> None:
 # -- the learner ------------------------------------------------------------------------------------------------------
 
 
-HEAD = 4 * (1 + NUMBERS)
-"""Bytes of a document before its features."""
-
-
-def document(prior: float, *features: int, numbers: float = 0.0) -> bytes:
+def document(*features: int) -> bytes:
     """A document as a learner takes it."""
-    return array("f", [prior, *[numbers] * NUMBERS]).tobytes() + packed(features)
+    return packed(features)
 
 
 def predicted(model: Learner | Lessons, *documents: bytes) -> list[float]:
-    numbers = np.array([np.frombuffer(one[:HEAD], np.float32) for one in documents])
-    return model.predict(numbers, [one[HEAD:] for one in documents]).tolist()
+    return model.predict(documents)
 
 
-def test_a_learner_that_has_learnt_nothing_predicts_the_prior() -> None:
-    assert predicted(Learner(), document(-1.25, 1, 2, 3, numbers=0.5), document(2.0, 7)) == [-1.25, 2.0]
+def test_a_learner_that_has_learnt_nothing_predicts_even_odds() -> None:
+    assert predicted(Learner(), document(1, 2, 3), document(7)) == [0, 0]
 
 
 @pytest.mark.parametrize("together", [1, 3])
 def test_a_learner_learns_what_features_mean(together: int) -> None:
     model = Learner()
-    lessons = [(document(0, 1, 7), 1.0), (document(0, 2, 7), 0.0), (document(0, 3, 7), 0.25)] * 50
+    lessons = [(document(1, 7), 1.0), (document(2, 7), 0.0), (document(3, 7), 0.25)] * 50
     for start in range(0, len(lessons), together):
         model.learn(*zip(*lessons[start : start + together], strict=True))
-    good, bad, quarter = predicted(model, *(document(0, feature, 7) for feature in (1, 2, 3)))
+    good, bad, quarter = predicted(model, *(document(feature, 7) for feature in (1, 2, 3)))
     assert good > 1
     assert bad < quarter < good
     assert bad < -1
 
 
-def test_a_learner_learns_what_numbers_mean() -> None:
-    model = Learner()
-    for _ in range(100):
-        model.learn([document(0, 1, numbers=1.0), document(0, 1, numbers=-1.0)], [0.9, 0.1])
-    high, low = predicted(model, document(0, 1, numbers=1.0), document(0, 1, numbers=-1.0))
-    assert high == pytest.approx(2.2, abs=0.3)
-    assert low == pytest.approx(-2.2, abs=0.3)
-
-
 @pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("prior", [-4.6, 0.0, 4.6])
-def test_no_step_goes_beyond_its_target(prior: float, target: float) -> None:
+def test_no_step_goes_beyond_its_target(target: float) -> None:
     """However many features a document has, all of which share the step."""
-    model, lesson = Learner(), document(prior, *range(5000), numbers=2.0)
+    model, lesson = Learner(), document(*range(5000))
     distances = []
     for _ in range(5):
         distances.append(1 / (1 + np.exp(-predicted(model, lesson)[0])) - target)
@@ -152,12 +125,12 @@ def test_a_document_is_predicted_the_same_among_others() -> None:
 
 
 def documents(number: int) -> list[tuple[bytes, float]]:
-    """Documents with a score that one of their features tells, and a random prior."""
+    """Documents with a score that one of their features tells."""
     draw = random.Random(3)
     found = []
     for _ in range(number):
         features = [draw.randrange(1 << 20) % 50 for _ in range(20)]
-        found.append((document(draw.uniform(-2, 2), *features, numbers=draw.random()), draw.random() + (7 in features)))
+        found.append((document(*features), draw.random() + (7 in features)))
     return found
 
 
@@ -167,11 +140,11 @@ def documents(number: int) -> list[tuple[bytes, float]]:
 def test_what_is_taught_of_a_page_is_its_rank_among_all() -> None:
     lessons = Lessons(1000)
     for number in range(1000):
-        lessons.add(document(0, 1), number / 1000)
-    assert lessons.add(document(0, 1), 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
-    assert lessons.add(document(0, 1), -1.0) == pytest.approx((0.5 / 1002) ** 4)
+        lessons.add(document(1), number / 1000)
+    assert lessons.add(document(1), 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
+    assert lessons.add(document(1), -1.0) == pytest.approx((0.5 / 1002) ** 4)
     equal = Lessons(1000)
-    assert [equal.add(document(0, 1), 0.5) for _ in range(20)] == [0.5**4] * 20
+    assert [equal.add(document(1), 0.5) for _ in range(20)] == [0.5**4] * 20
 
 
 def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() -> None:
@@ -184,7 +157,7 @@ def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() ->
             renewed.append(number)
             ordered = sorted(score for _, score in pages[:number])
             new = Learner()
-            for one, its_score in pages[:number]:
+            for one, its_score in pages[:number] * 3:
                 new.learn([one], [((ordered.index(its_score) + 0.5) / number) ** 4])
             assert predicted(lessons, pages[-1][0]) == predicted(new, pages[-1][0])
     assert renewed == [16, 20, 25, 32, 40]
@@ -227,9 +200,8 @@ def test_pages_are_learnt_together_once_many_are_known(monkeypatch: pytest.Monke
         "0.5",
         "AAA=",
         "\u00e9",
-        as_text(document(0)),
-        as_text(document(float("nan"), 1)),
-        as_text(bytes(70) + b"\xff\xff"),
+        as_text(document(1) + b"\0"),
+        as_text(document(1) + b"\xff\xff\xff\xff"),
     ],
 )
 def test_a_piece_that_is_no_document_is_refused(text: str) -> None:
@@ -303,7 +275,7 @@ def test_a_better_link_moves_a_document_that_waits() -> None:
     for number in range(1, 40):
         good = number % 4 == 0
         told.pages(page(f"h{number}.test/", 0.9 if good else 0.1, *(["x.test/better"] if good else [])))
-    assert told.scores["x.test/better"] > 1.3 * told.scores["x.test/same"]
+    assert told.scores["x.test/better"] > 1.1 * told.scores["x.test/same"]
 
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
