@@ -115,16 +115,19 @@ class Clock:
         return result
 
 
-def crawl(web_name: str, policy_name: str, seed_set: int, until: float = SHARES[-1]) -> Recalls:
-    """One crawl, until so much of the reachable pages is crawled."""
+def crawl(
+    web_name: str, policy_name: str, seed_set: int, until: float = SHARES[-1], number_of_seeds: int = SEEDS
+) -> Recalls:
+    """One crawl, until so much of the reachable pages is crawled; n is the number of seeds."""
     subject = _subjects[web_name]
     web = subject.web
-    seeds = web.sample(SEEDS, seed_set)
+    seeds = web.sample(number_of_seeds, seed_set)
     reachable = web.reachable(seeds)
     options = Options(
         url_policy=policy_name,
         crawl_max_pages=int(until * len(reachable)),
         crawl_seed=seed_set,
+        crawl_batch_size=number_of_seeds,
         harmonic_ranks=str(subject.ranks),
         ensemble_weights="fasttext:1,length:0.5",
     )

@@ -27,7 +27,7 @@ from crawl4llm.crawl import answer_spool as answers, control
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import holds, store
 
-FORMAT = 4
+FORMAT = 5
 """Format of the whole folder; raised by each change that older or newer versions cannot read."""
 JOB, LOCK, FILTER, ROBOTS = "job.json", "lock", "visited.bloom", "robots.sqlite"
 _LONGEST_JOB, _DEEPEST = 1 << 20, 20

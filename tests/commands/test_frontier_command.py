@@ -616,7 +616,7 @@ def test_what_is_no_jobdir_is_left_alone(tmp_path: Path, action: list[str]) -> N
 def test_another_format(paused: Paused) -> None:
     job = json.loads((paused.job / "job.json").read_text())
     (paused.job / "job.json").write_text(json.dumps({**job, "format": 0}))
-    assert "has format 0; this version reads format 4; make it again: " in error_in(paused)
+    assert "has format 0; this version reads format 5; make it again: " in error_in(paused)
 
 
 def test_crawl_that_has_not_begun(paused: Paused, tmp_path: Path) -> None:

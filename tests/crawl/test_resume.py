@@ -280,7 +280,7 @@ def test_fewer_pages_than_there_are(paused: dict[str, Any], demo_web: Web, tmp_p
         ("empty", "store.mdb is damaged: it holds 0 bytes"),
         ("missing", "store.mdb is damaged: it holds 0 bytes"),
         ("foreign", "store.mdb is damaged: it does not belong to job.json"),
-        ("old", "has format 0; this version reads format 4; make it again: "),
+        ("old", "has format 0; this version reads format 5; make it again: "),
         ("no json", "job.json is damaged"),
         ("log", "crawl.jsonl holds 100 bytes"),
     ],
