@@ -31,11 +31,9 @@ from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import now, parse_log_line, read_lines
-from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
+from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts, load_lines, parse_log_line, read_lines
+from crawl4llm.tools.archive.folder import PURGED, Changes, Dataset, idle_dataset, now, resumable, writing
+from crawl4llm.tools.archive.rewrite import find_refilled, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
@@ -81,7 +79,7 @@ def purge(
             going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
             ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
         files = facts.column("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")
-        told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
+        told = stage_rewrite(dataset, facts, changes, files)
         counts["pages in the log"] = _stage_log(dataset, facts, changes)
         _stage_note(dataset, facts, changes, domain, counts)
         if listing.exists() and listing.resolve().parent == dataset.base.resolve():
@@ -119,7 +117,6 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
 
 def _select_others(facts: Facts) -> None:
     """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
-    facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
     facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
     facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
@@ -127,7 +124,6 @@ def _select_others(facts: Facts) -> None:
     facts.execute(f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
         FROM records t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset
         WHERE t.kind = '{TEXT}'""")
-    new_kept(facts)
     facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
             CASE WHEN r.kind = '{TEXT}'
                 OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
