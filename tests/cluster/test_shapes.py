@@ -20,10 +20,7 @@ from crawl4llm.base.shapes import Maybe, Where, fits
 from crawl4llm.cluster import crawl as cluster_crawl, partition, shapes, worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
 from crawl4llm.cluster.storage import Storage, pack, packed, sealed
-from crawl4llm.tools.cluster.compact import COMPACT
-from crawl4llm.tools.cluster.merge import MERGE
-from crawl4llm.tools.cluster.status import STATUS
-from crawl4llm.tools.cluster.verify import VERIFY
+from crawl4llm.tools.cluster import COMPACT, MERGE, STATUS, VERIFY
 
 P = 3
 WEB = random_web(5, 60)

@@ -17,10 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.storage import Storage, StorageError, pack, packed, sealed, unpacked
-from crawl4llm.tools.cluster.compact import COMPACT
-from crawl4llm.tools.cluster.merge import MERGE
-from crawl4llm.tools.cluster.status import STATUS
-from crawl4llm.tools.cluster.verify import VERIFY
+from crawl4llm.tools.cluster import COMPACT, MERGE, STATUS, VERIFY
 
 COMMON: dict[str, object] = {
     "CRAWL_MAX_PAGES": 60,

@@ -27,8 +27,7 @@ from crawl4llm.parts import open_parts
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
-from crawl4llm.tools.cluster.merge import MERGE
-from crawl4llm.tools.cluster.verify import VERIFY
+from crawl4llm.tools.cluster import MERGE, VERIFY
 
 SETTINGS = ("URL_POLICY", "CRAWL_BATCH_SIZE", "CRAWL_MAX_PAGES", "WARC_ENABLED", "WARC_COMPRESSION", "WARC_MAX_BYTES")
 
