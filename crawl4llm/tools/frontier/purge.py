@@ -10,11 +10,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import FAILURES, failure_line
 from crawl4llm.base.domains import Domain, domain_to_purge
-from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.errors import PageError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import OPT_OUT
@@ -76,7 +75,7 @@ class _Purge:
         """Return a text with the counts."""
         frontier, aside = self._crawl.frontier, self._crawl.aside
         number = len(frontier) + len(aside)
-        reading = tqdm(chain(frontier, aside), "Reading the frontier", number, unit=" documents", disable=None)
+        reading = Progress(chain(frontier, aside), "Reading the frontier", number, unit=" documents")
         queued = sum(map(self._is_unwanted, reading))
         leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
         injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
@@ -95,7 +94,7 @@ class _Purge:
         """Drop the queued documents; returns how many there were."""
         dropped = 0
         frontier, aside = self._crawl.frontier.rewrite(self._is_unwanted), self._crawl.aside.purge(self._is_unwanted)
-        for gone in tqdm(chain(frontier, aside), "Purging", unit=" pieces", disable=None):
+        for gone in Progress(chain(frontier, aside), "Purging", unit=" pieces"):
             self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
             self._commit(gone)
             dropped += len(gone)
@@ -147,14 +146,11 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     archived = 0
     if (first := next(found, None)) is None:
         return archived
-    try:
-        with replacing(listed) as file:
-            for entry in chain([first], found):
-                place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
-                file.write(f"{json.dumps(place)}\n".encode("ascii"))
-                archived += 1
-    except OSError as error:
-        raise InputError(f"{listed} cannot be written: {error.strerror}") from None
+    with as_input_error(f"{listed} cannot be written"), replacing(listed) as file:
+        for entry in chain([first], found):
+            place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+            file.write(f"{json.dumps(place)}\n".encode("ascii"))
+            archived += 1
     return archived
 
 

@@ -24,12 +24,10 @@ from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.whole_files import check_free, whole_folder
 from crawl4llm.tools._learnt import NAME, Results, rank_correlation, results_json
 from crawl4llm.tools._text_sources import Sources
-from crawl4llm.tools.trainlm.estimate import ORDER
+from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
 from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
-from crawl4llm.tools.trainlm.results import collect, sentences
-from crawl4llm.tools.trainlm.sizes import SIZES
+from crawl4llm.tools.trainlm.results import ORDER, collect, sentences
 from crawl4llm.tools.trainlm.texts import Arm, open_arms
-from crawl4llm.tools.trainlm.tokens import Tokenizer
 from crawl4llm.tools.trainlm.trainer import files as trainer
 
 if TYPE_CHECKING:

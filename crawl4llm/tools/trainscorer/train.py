@@ -24,9 +24,8 @@ from crawl4llm.options import read_options
 from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
 from crawl4llm.tools._fit import POSITIVE, Recipe, fit
 from crawl4llm.tools._text_sources import Source, Sources
-from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
+from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, measure, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
-from crawl4llm.tools.trainscorer.measures import measure
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
