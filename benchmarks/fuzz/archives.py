@@ -95,7 +95,7 @@ def _archive(folder: Path) -> Reader:
             if frame is None:
                 continue
             with suppress(PageError):
-                faults(frame, reader.pieces(offset, length))
+                faults(frame, frame.record, reader.pieces(offset, length))
             with suppress(PageError, ValueError):
                 stored = parse_stored(reader.read(offset, length, 1 << 20), "at")
                 html_of_record(stored, 1 << 20).data.decode()

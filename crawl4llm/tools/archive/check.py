@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_NAMES: Final = "SELECT name FROM files WHERE files.file = "
 _DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
         OR r.kind = 'text' AND c.rid = r.refers
     JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
@@ -49,7 +48,8 @@ _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 def check(dataset: Dataset, facts: Facts) -> None:
     """Note all contradictions in the facts, which a survey with digests found."""
-    _check_open_files(dataset, facts)
+    for name, path in dataset.open_files().items():
+        facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
     check_index(facts, dataset.index, IN_CONTENT)
     check_index(facts, dataset.text_index, IN_TEXTS)
     check_sorted(dataset, facts)
@@ -63,50 +63,43 @@ def check(dataset: Dataset, facts: Facts) -> None:
     _check_lists(dataset, facts)
 
 
-def _check_open_files(dataset: Dataset, facts: Facts) -> None:
-    for name, path in dataset.warc_files().items():
-        if path.name != name.rpartition("/")[2]:
-            facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
-
-
 def _check_names(facts: Facts) -> None:
     """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+    facts.note("""SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
         FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
         AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+    facts.note("""SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of no page belongs to no record with content'
+    facts.note(f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
         FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""")
 
 
 def _check_revisits(facts: Facts) -> None:
     """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
+    facts.note(f"""SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
         WHERE r.kind = 'revisit' AND NOT EXISTS
             (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset,
-        'revisit has another payload digest than the record that it repeats'
+    facts.note("""SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
         WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""")
 
 
 def _check_texts(facts: Facts) -> None:
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
+    facts.note(f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
         WHERE t.kind = '{TEXT}'
         AND NOT EXISTS (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""")
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+    facts.note(f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
         FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""")
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
+    facts.note(f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
             FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""")
 
 
 def _check_documents(facts: Facts) -> None:
     """Check that a document is in the dataset once."""
-    facts.note(f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
-            || ', record at ' || o.offset
+    facts.note("""SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
+            || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
         FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
         JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
         WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
@@ -136,9 +129,9 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     facts.note(
         f"SELECT '{name}', max(number), 'page ' || doc || ' is there twice' FROM log GROUP BY doc HAVING count(*) > 1"
     )
-    facts.note(f"""SELECT ({_NAMES} file), offset, 'document ' || doc || ' is not in {name}' FROM documents
+    facts.note(f"""SELECT file, offset, 'document ' || doc || ' is not in {name}' FROM documents
         WHERE doc NOT IN (SELECT doc FROM log)""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
+    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM records r
         WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
             WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
         AND NOT EXISTS {_AMONG_NO_PAGES}""")

@@ -128,9 +128,10 @@ class Facts:
 
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
-        self.folder = Path(self._folder.name) if self._folder else None
+        path = path or Path(self._folder.name if self._folder else "", "facts.db")
+        self.folder = path.parent
         with _full_disk():
-            self._db = sqlite3.connect(path or Path(str(self.folder), "facts.db"), isolation_level=None)
+            self._db = sqlite3.connect(path, isolation_level=None)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
             self._db.executescript(_TABLES)
             self._db.execute("BEGIN")
@@ -180,9 +181,10 @@ class Facts:
         self.add("problems", [(file, offset, one_line(what))])
 
     def note(self, query: str) -> None:
-        """Record the rows of a query as problems: file, offset, fault."""
+        """Record the rows of a query as problems: number or name of a file, offset, fault."""
+        names: dict[int | str, str] = dict(self.names())
         for file, offset, what in list(self.rows(query)):
-            self.problem(file, offset, what)
+            self.problem(names.get(file, str(file)), offset, what)
 
     def execute(self, statement: str, *values: object) -> None:
         """Execute a statement that changes tables."""

@@ -103,14 +103,11 @@ def _require_fitting(index: Path, facts: Facts, kinds: str) -> None:
 
 
 def _rename_open_files(dataset: Dataset) -> int:
-    renamed = 0
-    for name, path in dataset.warc_files().items():
-        final = name.rpartition("/")[2]
-        if path.name != final:
-            sync_path(path)
-            sync_path(rename(path, final).parent)
-            renamed += 1
-    return renamed
+    still_open = dataset.open_files()
+    for name, path in still_open.items():
+        sync_path(path)
+        sync_path(rename(path, Path(name).name).parent)
+    return len(still_open)
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -135,9 +132,7 @@ class _File(NamedTuple):
 
 
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[Part]:
-    """Copy a dataset into a new folder; yields a line for the user. Raises InputError."""
-    check_target(dataset, out)
-    check_copy(dataset, facts, options)
+    """Copy a dataset, which :func:`check_copy` has checked, into a new folder; yields a line for the user."""
     load_lines(dataset, facts)
     _select_sample(facts, options.every or 1)
     find_refilled(facts)

@@ -93,6 +93,10 @@ class Dataset:
             raise InputError(f"{self.root} holds no WARC files")
         return {name: found[name] for name in sorted(found, key=natural_order)}
 
+    def open_files(self) -> dict[str, Path]:
+        """Return the WARC files that a crawl has left open, whose name ends with ``.open``, by their final names."""
+        return {name: path for name, path in self.warc_files().items() if path.name.endswith(OPEN_SUFFIX)}
+
     def lists(self, pattern: str) -> list[Path]:
         """Return MD5 or count files, by a pattern of names. Raises InputError if one is no file, or elsewhere."""
         paths = sorted(self.root.rglob(pattern))

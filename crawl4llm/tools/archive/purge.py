@@ -23,7 +23,7 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import LONGEST_ROW, input_lines, open_input
 from crawl4llm.base.processes import cores
 from crawl4llm.base.run_folder import read_json
@@ -87,18 +87,6 @@ def purge(
         changes.commit()
     yield from named(counts)
     yield from told
-
-
-def _check_listing(path: Path) -> None:
-    """Raise InputError if the user names a listing that cannot be read."""
-    try:
-        with open_input(path):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--listing {path} cannot be read: {error.strerror}; give the file that "
-            f"{command('frontier', 'JOBDIR', '--purge', 'DOMAIN')} wrote"
-        ) from None
 
 
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
@@ -285,7 +273,11 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     ask = None if opts.yes or not can_ask() else confirm
     dataset = idle_dataset(opts.arguments[1], settings)
     if opts.listing is not None:
-        _check_listing(opts.listing)
+        asks = command("frontier", "JOBDIR", "--purge", "DOMAIN")
+        with as_input_error(
+            f"--listing {opts.listing} cannot be read", form=f"{{}}: {{}}; give the file that {asks} wrote"
+        ):
+            open_input(opts.listing).close()
     for folder in opts.export:
         require_all_within(folder)
         listed_shards(folder, read_json(folder / MANIFEST))
