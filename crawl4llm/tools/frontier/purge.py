@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,16 +61,18 @@ class _Purge:
         self._crawl = crawl
         self._domain = domain
         self._settings = settings
-        self._corpus: Corpus | None = None
         self._failures = output / FAILURES
-        self._opened_log: AppendFile | None = None
+        self._opened = ExitStack()
+        self.close = self._opened.close
 
-    @property
+    @cached_property
     def _log(self) -> AppendFile:
         """The log of failures; lines that were not committed are dropped when it is first asked for."""
-        if self._opened_log is None:
-            self._opened_log = AppendFile(self._failures, self._crawl.state.log.failures)
-        return self._opened_log
+        return self._opened.enter_context(closing(AppendFile(self._failures, self._crawl.state.log.failures)))
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        return self._opened.enter_context(closing(corpus_of(self._crawl, self._settings)))
 
     def going(self) -> str:
         """Return a text with the counts."""
@@ -109,12 +112,6 @@ class _Purge:
             self._crawl.store.commit()
         return len(seeds) - len(left)
 
-    def close(self) -> None:
-        if self._opened_log is not None:
-            self._opened_log.close()
-        if self._corpus is not None:
-            self._corpus.close()
-
     def _is_unwanted(self, entry: Entry) -> bool:
         return self._domain.holds(entry.url or self._url(entry.key))
 
@@ -122,8 +119,6 @@ class _Purge:
         """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
         if host_of(key):
             return key
-        if self._corpus is None:
-            self._corpus = corpus_of(self._crawl, self._settings)
         try:
             return self._corpus.page(key).url
         except PageError:

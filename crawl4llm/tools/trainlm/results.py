@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.input_files import parse_json, read_input
 from crawl4llm.base.processes import interruptible
 from crawl4llm.tools._learnt import LARGEST, Learnt, Point, Results
 from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
@@ -61,14 +61,14 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
 
 def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the losses by target, and the speed, of a training's result. Raises InputError."""
+    with as_input_error(f"{path} cannot be read"):
+        data = read_input(path, LARGEST)
     try:
-        result = read_json(path, LARGEST)
+        result = parse_json(data)
         if result["tokenizer"] != tokenizer:
             raise InputError(f"{path} is of another tokenizer; remove it")
         losses = {name: float(result["targets"][name]["bits_per_byte"]) for name in names}
         speed = {name: result[name] for name in ("device", "tokens_a_second", "share_of_peak", "seconds")}
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (LookupError, TypeError, ValueError):
         raise InputError(f"{path} is damaged; remove it, and the same command trains again") from None
     return losses, speed
