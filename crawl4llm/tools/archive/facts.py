@@ -271,8 +271,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def index_lines(facts: Facts, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:
-    """Yield number, bytes, content and file of each line of an index; None for what is no whole line, and for a file
-    that is not there."""
+    """Yield number, bytes, content and file of each line of an index. The content of a line that is not whole is None,
+    and so is a file that is not there."""
     files = {name: file for file, name in facts.names().items()}
     for number, line in enumerate(read_lines(index), 1):
         parsed = parse_index_line(line)

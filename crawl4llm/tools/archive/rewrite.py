@@ -104,15 +104,12 @@ def stage_rewrite(dataset: Dataset, facts: Facts, changes: Changes, files: Colle
             with new.open("wb") as out:
                 documents = writer.write(file, out, name, counted=stated)
             values[name] = md5_of(new), documents
-        for file in writer.names.keys() - set(files):
-            facts.execute(
-                "INSERT INTO moves SELECT file, offset, ?, offset, length, NULL FROM records WHERE file = ?",
-                writer.names[file],
-                file,
-            )
+        facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
+            FROM kept k JOIN records r USING (file, offset) JOIN files f USING (file)
+            WHERE r.file NOT IN (SELECT file FROM moves)""")
         told = _stage_indexes(dataset, facts, changes)
         _stage_lists(dataset, facts, changes, values)
-        for file, changed in list(facts.rows("SELECT file, changed FROM files")):
+        for file, changed in facts.rows("SELECT file, changed FROM files"):
             if writer.paths[file].stat().st_mtime_ns != changed:
                 raise InputError(f"{writer.paths[file]} changed while it was read; try again later")
     return told

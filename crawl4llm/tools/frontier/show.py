@@ -1,8 +1,8 @@
 """``scrapy frontier JOBDIR|STORAGE``: documents by state and host, the best documents, leases; ``--export FILE``.
 
 The frontier of a crawl by several workers is with them. Its storage has how many documents each partition has queued,
-and, in batch order, the best of them, which it has offered: as of the newest iteration that all have begun, or of the
-newest commits.
+as of its newest commit. In batch order that is as of the newest iteration that all have begun, and the storage has the
+best documents too, which each partition has offered.
 """
 
 from __future__ import annotations

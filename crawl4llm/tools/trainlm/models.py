@@ -1,4 +1,4 @@
-"""What a plan trains: the tokenizer, byte-level BPE or one that is given as a file, and the ladder of models."""
+"""The tokenizer of a plan, which is byte-level BPE or given as a file, and the ladder of models that it trains."""
 
 from __future__ import annotations
 
