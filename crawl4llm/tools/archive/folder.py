@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -248,6 +248,11 @@ class Changes:
             os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             shutil.copymode(like or path, new)
         return new
+
+    def write(self, path: Path, lines: Iterable[bytes]) -> None:
+        """Stage a file with this content."""
+        with writing(path), self.stage(path).open("wb") as out:
+            out.writelines(lines)
 
     def staged(self, path: Path) -> Path | None:
         """Return where the new content of a file lies; None if it was not staged."""

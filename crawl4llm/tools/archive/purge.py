@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,7 @@ def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain
     records = facts.column("""SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset
         ORDER BY g.file, g.offset""")
     note = {"date": now(), "domain": domain.name, "counts": counts, "records": records}
-    with writing(path), changes.stage(path).open("wb") as out:
-        out.writelines(read_lines(path))
-        out.write(f"{json.dumps(note)}\n".encode())
+    changes.write(path, chain(read_lines(path), [f"{json.dumps(note)}\n".encode()]))
 
 
 def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[Part]:
@@ -200,11 +199,8 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         manifest["purged"] = [*manifest.get("purged", []), {"date": now(), "domain": domain.name, "documents": gone}]
     except TypeError:
         raise damaged(folder / MANIFEST) from None
-    text = card(manifest, folder / MANIFEST)
-    with writing(folder / CARD):
-        changes.stage(folder / CARD).write_text(text, encoding="utf-8")
-    with writing(folder / MANIFEST):
-        changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
+    changes.write(folder / CARD, [card(manifest, folder / MANIFEST).encode()])
+    changes.write(folder / MANIFEST, [f"{json.dumps(manifest, indent=2)}\n".encode()])
 
 
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:

@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,9 +158,8 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     if not gone:
         return []
     date = now()
-    lines = [f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone]
-    with writing(path):
-        changes.stage(path).write_bytes(b"".join([*read_lines(path), *lines]))
+    lines = (f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone)
+    changes.write(path, chain(read_lines(path), lines))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
 
 

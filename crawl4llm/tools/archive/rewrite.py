@@ -207,8 +207,7 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
     new = changes.stage(dataset.index)
     told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
     if dataset.sorted_index.exists():
-        with changes.stage(dataset.sorted_index).open("wb") as out:
-            out.writelines(facts.in_order(read_lines(new)))
+        changes.write(dataset.sorted_index, facts.in_order(read_lines(new)))
     if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
         name = dataset.text_index.name
         told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
@@ -325,7 +324,7 @@ def _stage_lists(
             value = values.get(listed.file or "", (listed.value, listed.value))
             if value is not None:
                 left.append((listed.name.removeprefix("./"), value[path.suffix != ".md5"]))
-        changes.stage(path).write_bytes(list_content(path, left))
+        changes.write(path, [list_content(path, left)])
 
 
 def with_field(record: bytes, name: bytes, value: bytes) -> bytes:
