@@ -204,7 +204,7 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[s
     if not is_indexed:
         return [f"leads to a record of another kind ({kind})"]
     document = facts.first(_DOCUMENT, file, offset)
-    names = ["length"] * (length != there) + differences(line, *stated, document[0] if document else None)
+    names = ["length"] * (length != there) + differences(line, *stated, document=document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
 
 
