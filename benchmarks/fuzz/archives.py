@@ -92,7 +92,7 @@ def _archive(folder: Path) -> Reader:
         for offset, length, frame in reader.stretches():
             assert end <= offset < offset + length <= len(data), (end, offset, length)
             end = offset + length
-            if frame is None:
+            if frame is None or frame.record is None:
                 continue
             with suppress(PageError):
                 faults(frame, frame.record, reader.pieces(offset, length))

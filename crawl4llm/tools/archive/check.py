@@ -200,11 +200,12 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[s
     found = facts.first(query, file, offset)
     if found is None:
         return ["leads to no record"]
-    kind, is_indexed, there, *stated = found
+    kind, is_indexed, there, url, date, digest, status = found
     if not is_indexed:
         return [f"leads to a record of another kind ({kind})"]
     document = facts.first(_DOCUMENT, file, offset)
-    names = ["length"] * (length != there) + differences(line, *stated, document=document[0] if document else None)
+    names = ["length"] * (length != there)
+    names += differences(line, url, date, digest, status, document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
 
 

@@ -182,7 +182,7 @@ class Facts:
 
     def note(self, query: str) -> None:
         """Record the rows of a query as problems: number or name of a file, offset, fault."""
-        names: dict[int | str, str] = dict(self.names())
+        names = self.names()
         for file, offset, what in list(self.rows(query)):
             self.problem(names.get(file, str(file)), offset, what)
 
