@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, before_first, redirects_in
-from crawl4llm.cluster.objects import line_of, links_in, page_of
+from crawl4llm.cluster.journal import Commit, Head, Quotas, before_first
+from crawl4llm.cluster.objects import Sections, line_of, links_in, page_of, redirects_in
 from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import Working
@@ -216,7 +216,7 @@ class ContinuousPartition(OnePartition):
             return False
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
-        content = shapes.read(storage, called, section, shapes.MAIL)
+        content = shapes.read(storage, called, section, shapes.SECTION)
         pages, _, dropped = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
@@ -285,9 +285,8 @@ class ContinuousPartition(OnePartition):
         self._segments.number = self.commit_number + 1
         changes = self._store.take()
         self._since += sum(map(len, changes))
-        mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
-        head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None, mail)
+        head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None)
         commit = Commit(self.commit_number, head, sections, lines, *changes)
         snapshot = self._snapshot(commit) if self._since > _REPLAYED * self._whole else None
         self.prepared.append(Prepared(commit, segment, snapshot))
@@ -313,14 +312,13 @@ class ContinuousPartition(OnePartition):
         if self._since <= _REPLAYED * self._whole:
             return None
         self._since = 0
-        return journal.encode(Commit(commit.number, commit.head._replace(mail=[]), {}, b"", changes, fingerprints))
+        return journal.encode(Commit(commit.number, commit.head, {}, b"", changes, fingerprints))
 
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
 
-    def _new_mail(self) -> Mail:
-        anchors = getattr(self.crawl.policy, "partitioned", NO) == NO
-        return Mail(self.number, self._common.options.partitions, anchors=anchors)
+    def _new_mail(self) -> Sections:
+        return Sections(self.number, anchors=getattr(self.crawl.policy, "partitioned", NO) == NO)
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""

@@ -274,7 +274,7 @@ class Board:
         return await self._get(names, read) if set(names) <= await self._there(iteration) else None
 
     def _exchange(self, name: str, data: bytes) -> objects.Exchange:
-        return objects.read_exchange(self._storage, name, data, self._options.partitions)
+        return objects.read_exchange(self._storage, name, data)
 
     def _shaped(self, shape: Any) -> Callable[[str, bytes], Any]:
         return lambda name, data: shapes.read(self._storage, name, data, shape)

@@ -161,8 +161,7 @@ class History:
 
     def exchanges(self, iteration: int) -> list[Exchange]:
         """Return the results of a batch, by partition; nothing if one is missing."""
-        of = self.partitions
-        return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
+        return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data))
 
     def _of_all(self, iteration: int, kind: str, read: Callable[[str, bytes], T]) -> list[T]:
         found: list[T] = []

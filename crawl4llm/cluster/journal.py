@@ -9,19 +9,15 @@ has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at th
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from crawl4llm.cluster import shapes
-from crawl4llm.cluster.objects import LinksByTarget
-from crawl4llm.cluster.storage import Storage, pack
-from crawl4llm.frontier import Entry
+from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.storage import Storage
 
 LOG, ALL = "log", "all"
 QUOTA: Final = "quota"
-_SIZES: Final = struct.Struct("<III")
 
 
 def folder(partition: int, kind: str) -> str:
@@ -49,13 +45,11 @@ class Head(NamedTuple):
     """By partition, the last of its commits whose links are applied."""
     pages: str | None
     """Name of the WARC file."""
-    mail: list[list[int]]
-    """Partitions with documents to which there are links, and the bytes of each section."""
 
 
 def before_first(partitions: int) -> Head:
     """Return the head of a partition without commits."""
-    return Head(0, 0, 0, None, [0] * partitions, None, [])
+    return Head(0, 0, 0, None, [0] * partitions, None)
 
 
 class Commit(NamedTuple):
@@ -73,29 +67,14 @@ class Commit(NamedTuple):
 
 
 def encode(commit: Commit) -> bytes:
-    """Return a commit as bytes; its head's ``mail`` names the sections."""
-    head = pack(list(commit.head))
-    sizes = _SIZES.pack(len(head), len(commit.lines), len(commit.changes))
-    return b"".join([sizes, head, *commit.sections.values(), commit.lines, commit.changes, commit.fingerprints])
+    """Return a commit as bytes."""
+    return objects.encode(commit.head, (commit.lines, commit.changes, commit.fingerprints), commit.sections)
 
 
 def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit:
     """Return the commit that was encoded. Raises StorageError."""
-    called = name(partition, LOG, number)
-    if len(data) < _SIZES.size:
-        raise storage.damaged(called)
-    head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
-    place = _SIZES.size + head_bytes
-    head = Head(*shapes.read(storage, called, data[_SIZES.size : place], shapes.HEAD))
-    sections = {}
-    for target, size in head.mail:
-        sections[target] = data[place : place + size]
-        place += size
-    lines, place = data[place : place + line_bytes], place + line_bytes
-    changes, place = data[place : place + change_bytes], place + change_bytes
-    if place > len(data):
-        raise storage.damaged(called)
-    return Commit(number, head, sections, lines, changes, data[place:])
+    head, parts, sections = objects.decode(storage, name(partition, LOG, number), data, shapes.HEAD, 3)
+    return Commit(number, Head(*head), sections, *parts)
 
 
 def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
@@ -125,34 +104,6 @@ def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commi
     data = storage.get(name(partition, ALL, at)) if at else None
     snapshot = None if data is None else decode(storage, partition, at, data)
     return snapshot, [commit._replace(sections={}, lines=b"") for commit in commits(storage, partition, at)]
-
-
-class Mail(LinksByTarget):
-    """Links to documents of other partitions, since the last commit, and redirects that led there."""
-
-    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
-        super().__init__(own, partitions, anchors=anchors)
-        self._redirects: dict[int, list[list[Any]]] = {}
-
-    def redirected(self, partition: int, target: Entry) -> None:
-        """Add a document that is to take the place of one that led there."""
-        fields = [target.key, target.score, target.depth, target.parent, target.hops]
-        self._redirects.setdefault(partition, []).append(fields)
-
-    def packed(self) -> dict[int, bytes]:
-        """Return the sections by partition, without empty ones."""
-        return {
-            partition: pack({"targets": list(targets), "pages": pages, "redirects": self._redirects.get(partition, [])})
-            for partition, (targets, pages) in enumerate(zip(self._targets, self._pages, strict=True))
-            if pages or partition in self._redirects
-        }
-
-
-def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
-    """Return the documents of redirects in a section."""
-    return [
-        Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
-    ]
 
 
 class Quotas:

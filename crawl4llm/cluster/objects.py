@@ -17,7 +17,7 @@ in ``i/00000012/``; those of partition 3 bear its number:
 from __future__ import annotations
 
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,12 +34,13 @@ from crawl4llm.frontier import Entry
 from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Format version of a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
+_SIZE: Final = struct.Struct("<I")
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
@@ -112,10 +113,6 @@ def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[s
 class Exchange:
     """The results of a partition's documents of a batch."""
 
-    rows: list[list[Any]]
-    """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
-    another try); the page's facts for the archive. A page that was dropped after it was read has a line and a failure;
-    its line is not logged."""
     head: Mapping[str, Any]
     """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
     None."""
@@ -123,7 +120,15 @@ class Exchange:
     """Bytes of all of it."""
     _name: str
     _storage: Storage
-    _sections: Sequence[bytes]
+    _sections: Mapping[int, bytes]
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
+        another try); the page's facts for the archive. A page that was dropped after it was read has a line and a
+        failure; its line is not logged."""
+        rows: list[list[Any]] = self.head["rows"]
+        return rows
 
     @cached_property
     def lines(self) -> Mapping[int, Mapping[str, Any]]:
@@ -142,11 +147,8 @@ class Exchange:
 
     def links_to(self, partition: int) -> dict[int, Links]:
         """Return the links of pages to a partition's documents, by place of the page."""
-        data = self._sections[partition]
-        if not data:
-            return {}
-        shape = shapes.LINKS_WITH_ANCHORS if len(self._sections) == 1 else shapes.LINKS
-        return links_in(shapes.read(self._storage, self._name, data, shape))
+        section = self._sections.get(partition)
+        return {} if section is None else links_in(shapes.read(self._storage, self._name, section, shapes.SECTION))
 
 
 def is_counted(line: Mapping[str, Any]) -> bool:
@@ -196,15 +198,23 @@ def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
     return found
 
 
-class LinksByTarget:
-    """The links of a partition's pages, divided by the partition that they lead to."""
+def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
+    """Return the documents of redirects in a section."""
+    return [
+        Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
+    ]
 
-    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
+
+class Sections:
+    """What a partition's pages lead to, in a section for each partition: links, and targets of redirects."""
+
+    def __init__(self, own: int, *, anchors: bool) -> None:
         """``anchors``: whether the policy uses them."""
         self._own = own
         self._anchors = anchors
-        self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]
-        self._pages: list[list[Any]] = [[] for _ in range(partitions)]
+        self._targets: defaultdict[int, dict[tuple[str | bool, ...], int]] = defaultdict(dict)
+        self._pages: defaultdict[int, list[list[Any]]] = defaultdict(list)
+        self._redirects: defaultdict[int, list[list[Any]]] = defaultdict(list)
 
     def add(self, place: int, links: Iterable[tuple[int, Link]]) -> None:
         """Add the links of the page at a place, each with the partition it leads to."""
@@ -226,28 +236,44 @@ class LinksByTarget:
             without = keyless if partition == self._own else 0
             self._pages[partition].append([place, refs, None if all_here else numbers, without])
 
-    def sections(self) -> list[bytes]:
-        """Return the sections of an exchange."""
-        return [
-            pack({"targets": list(targets), "pages": pages}) if pages else b""
-            for targets, pages in zip(self._targets, self._pages, strict=True)
-        ]
+    def redirected(self, partition: int, target: Entry) -> None:
+        """Add a document that is to take the place of one that led there."""
+        self._redirects[partition].append([target.key, target.score, target.depth, target.parent, target.hops])
+
+    def packed(self) -> dict[int, bytes]:
+        """Return the sections by partition, without empty ones."""
+        found = {"targets": self._targets, "pages": self._pages, "redirects": self._redirects}
+        return {
+            partition: pack({name: list(parts[partition]) for name, parts in found.items()})
+            for partition in sorted(self._pages.keys() | self._redirects.keys())
+        }
 
 
-def encode_exchange(head: Mapping[str, Any], sections: Sequence[bytes]) -> bytes:
-    """Return an exchange as bytes: the sizes of its parts, then those."""
-    parts = [pack(head), *sections]
-    return struct.pack(f"<{len(parts)}I", *map(len, parts)) + b"".join(parts)
+def encode(facts: Any, parts: Sequence[bytes], sections: Mapping[int, bytes]) -> bytes:
+    """Return an object of several parts as bytes: the size of its head, the head with its facts and the sizes of all
+    that follows, its parts, and its sections for partitions."""
+    of_sections = [(partition, len(section)) for partition, section in sections.items()]
+    head = pack([facts, list(map(len, parts)), of_sections])
+    return b"".join([_SIZE.pack(len(head)), head, *parts, *sections.values()])
 
 
-def read_exchange(storage: Storage, name: str, data: bytes, partitions: int) -> Exchange:
-    """Return the exchange that was encoded. Raises StorageError."""
-    start = 4 * (partitions + 1)
-    parts: list[bytes] = []
-    for size in struct.unpack(f"<{partitions + 1}I", data[:start].ljust(start, b"\0")):
-        parts.append(data[start : start + size])
+def decode(
+    storage: Storage, name: str, data: bytes, shape: Any, parts: int
+) -> tuple[Any, list[bytes], dict[int, bytes]]:
+    """Return the facts, the parts and the sections of an object that was encoded. Raises StorageError."""
+    start = _SIZE.size + int.from_bytes(data[: _SIZE.size], "little")
+    facts, own, of_sections = shapes.read(storage, name, data[_SIZE.size : start], shapes.in_parts(shape, parts))
+    found: list[bytes] = []
+    for size in [*own, *(size for _, size in of_sections)]:
+        found.append(data[start : start + size])
         start += size
     if start != len(data):
         raise storage.damaged(name)
-    head = shapes.read(storage, name, parts[0], shapes.EXCHANGE)
-    return Exchange(head["rows"], head, len(data), name, storage, parts[1:])
+    partitions = (partition for partition, _ in of_sections)
+    return facts, found[:parts], dict(zip(partitions, found[parts:], strict=True))
+
+
+def read_exchange(storage: Storage, name: str, data: bytes) -> Exchange:
+    """Return the exchange that was encoded. Raises StorageError."""
+    head, _, sections = decode(storage, name, data, shapes.EXCHANGE, 0)
+    return Exchange(head, len(data), name, storage, sections)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects, shapes
-from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange, line_of, page_of
+from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, Plan, Sections, line_of, page_of
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
@@ -159,8 +159,8 @@ class Partition(OnePartition):
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        of = self._common.options.partitions
-        self._links = LinksByTarget(self.number, of, anchors=of == 1)  # policies that need them cannot be divided
+        is_alone = self._common.options.partitions == 1  # policies that need anchors cannot be divided
+        self._links = Sections(self.number, anchors=is_alone)
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
@@ -209,7 +209,7 @@ class Partition(OnePartition):
             "influence": [self._counters.influence_sum, self._counters.influence_pages],
         }
         self._counters.influence_sum, self._counters.influence_pages = 0.0, 0
-        return encode_exchange(head, self._links.sections())
+        return objects.encode(head, (), self._links.packed())
 
     def settle(self, exchange: Exchange) -> None:
         """End its leases as another worker's exchange says, which was first. Raises StorageError if that is of other

@@ -46,7 +46,7 @@ class Post:
     def add(self, partition: int, commit: Commit) -> None:
         """Note the next commit of a partition."""
         self._newest[partition], self.heads[partition] = commit.number, commit.head
-        for receiver, _ in commit.head.mail:
+        for receiver in commit.sections:
             self._mail[partition, receiver] = commit.number
         self._kept[partition, commit.number] = commit._replace(changes=b"", fingerprints=b"")
         if len(self._kept) > _KEPT:

@@ -15,7 +15,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
-from crawl4llm.cluster.objects import Exchange, is_counted, links_in
+from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.cluster.stores import each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
@@ -177,9 +177,9 @@ class CommitsSoundness(Soundness):
         for table, key, value in records(unpacked(commit.changes)):
             _note(waiting, table, key, value)
         for receiver, section in commit.sections.items():
-            mail = shapes.read(self._storage, called, section, shapes.MAIL)
+            mail = shapes.read(self._storage, called, section, shapes.SECTION)
             found = {link.key for links in links_in(mail).values() for link in links.links}
-            found |= {entry.key for entry in journal.redirects_in(mail)}
+            found |= {entry.key for entry in redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
         for sender, mark in enumerate(commit.head.marks):
             self._read[sender] = max(self._read[sender], mark)
