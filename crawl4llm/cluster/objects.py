@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -41,6 +42,8 @@ OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "p
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
 _SIZE: Final = struct.Struct("<I")
+_AT_ONCE: Final = 8
+"""Objects that are asked for at the same time."""
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
@@ -277,3 +280,78 @@ def read_exchange(storage: Storage, name: str, data: bytes) -> Exchange:
     """Return the exchange that was encoded. Raises StorageError."""
     head, _, sections = decode(storage, name, data, shapes.EXCHANGE, 0)
     return Exchange(head, len(data), name, storage, sections)
+
+
+class Iteration:
+    """The objects of an iteration, as far as they are seen. Those of a kind are read once, if all partitions have put
+    theirs. Methods raise StorageError."""
+
+    def __init__(self, storage: Storage, partitions: int, number: int) -> None:
+        self._storage, self._partitions, self.number = storage, partitions, number
+        self._seen: frozenset[str] = frozenset()
+        self._known: dict[str, Any] = {}
+        """What was read, by kind."""
+        self.short: list[int] = []
+        """Partitions that must offer more before the batch can be planned."""
+
+    def look(self) -> None:
+        """See which objects are there now."""
+        self._seen = frozenset(self._storage.names(folder(self.number)))
+
+    def plan(self) -> Plan | None:
+        """Return the batch; None if it is not planned yet."""
+        called = folder(self.number) + PLAN
+        if PLAN not in self._known and called in self._seen:
+            self._known[PLAN] = Plan(*self._get([called], shapes.PLAN)[0])
+        plan: Plan | None = self._known.get(PLAN)
+        return plan
+
+    def make_plan(self, size_of: Callable[[int], int]) -> None:
+        """Plan the batch if it is not planned and the offers are enough; ``size_of`` returns its size, by the number of
+        pages crawled before."""
+        if self.plan() is not None or not (offers := self.offers()):
+            return
+        plan = make_plan(offers, self._whole(), size_of(offers[0]["crawled"]))
+        if isinstance(plan, Plan):
+            self._storage.put_packed(folder(self.number) + PLAN, list(plan))
+            self._known = {PLAN: plan}
+        else:
+            self.short = plan
+
+    def offers(self) -> list[Mapping[str, Any]]:
+        """Return the offers of the partitions; nothing if one is missing."""
+        return self._of_all(OFFER, shapes.OFFER)
+
+    def exchanges(self) -> list[Exchange]:
+        """Return the results of the batch, by partition; nothing if one is missing."""
+        return self._of_all(EXCHANGE)
+
+    def exchange(self, partition: int) -> Exchange | None:
+        """Return the results of a partition's documents; None if they are missing."""
+        called = name(self.number, EXCHANGE, partition)
+        return self._get([called])[0] if called in self._seen else None
+
+    def found(self) -> list[list[list[int]]]:
+        """Return the places of the new documents, by partition, if they are counted; nothing if some are missing."""
+        return self._of_all(FOUND, shapes.FOUND)
+
+    def _whole(self) -> dict[int, Mapping[str, Any]]:
+        names = {number: name(self.number, WHOLE, number) for number in range(self._partitions)}
+        there = {number: called for number, called in names.items() if called in self._seen}
+        return dict(zip(there, self._get(there.values(), shapes.WHOLE), strict=True))
+
+    def _of_all(self, kind: str, shape: Any = None) -> list[Any]:
+        names = [name(self.number, kind, partition) for partition in range(self._partitions)]
+        if kind not in self._known and self._seen.issuperset(names):
+            self._known[kind] = self._get(names, shape)
+        found: list[Any] = self._known.get(kind, [])
+        return found
+
+    def _get(self, names: Collection[str], shape: Any = None) -> list[Any]:
+        """Return the content of objects of a shape, or, without one, exchanges."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            data = list(threads.map(self._storage.get, names))
+        pairs = zip(names, (one or b"" for one in data), strict=True)
+        if shape is None:
+            return [read_exchange(self._storage, called, one) for called, one in pairs]
+        return [shapes.read(self._storage, called, one, shape) for called, one in pairs]

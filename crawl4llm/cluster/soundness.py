@@ -225,7 +225,7 @@ class BatchesSoundness(Soundness):
     def batches(self) -> Iterator[CheckedBatch]:
         """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
         with self._storage.reading(objects.folder(0)):
-            self._find(self._history.offers(0))
+            self._find(self._history.iteration(0).offers())
         batches = 0
         for batch in self._history.batches():
             batches += 1
@@ -257,7 +257,8 @@ class BatchesSoundness(Soundness):
 
     def _is_exchanged(self, iteration: int) -> bool:
         """Return whether all partitions may have gone on to the next iteration."""
-        return self._history.plan(iteration) is not None and bool(self._history.exchanges(iteration))
+        of = self._history.iteration(iteration)
+        return of.plan() is not None and bool(of.exchanges())
 
     def _find(self, offers: Sequence[Mapping[str, Any]]) -> None:
         """Note the documents that were discovered, and those that ended then."""

@@ -59,7 +59,7 @@ def _of_batches(history: History) -> Iterator[str]:
     """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended."""
     last = history.pages.last()
     iteration = int(last.split("/")[1]) if last else 0
-    while exchanges := history.exchanges(iteration):
+    while exchanges := history.iteration(iteration).exchanges():
         yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > last)
         iteration += 1
 

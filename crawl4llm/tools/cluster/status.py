@@ -60,7 +60,7 @@ def _of_batches(history: History) -> Iterator[Part]:
     crawled, waits_for, missing = 0, "offers", list(range(history.partitions))
     if iteration is not None:
         waits_for, missing = _waits_for(history, iteration)
-        plans = map(history.plan, (iteration, iteration - 1))
+        plans = (history.iteration(number).plan() for number in (iteration, iteration - 1))
         crawled = next((plan.crawled for plan in plans if plan is not None), 0)
     if history.end is not None:
         iteration, crawled, missing = history.end["iteration"], history.end["crawled"], []
