@@ -45,8 +45,8 @@ def measure(partitions: int, workers: int, seconds: float) -> list[float]:
         ended, own = _now(client), time.process_time() - own
         beats = ended["beats"] - began["beats"]
         a_beat = (ended["cpu"] - began["cpu"]) / beats
-        for number in range(_ANNOUNCED):
-            joined[0].announce("exchange", number)
+        for _ in range(_ANNOUNCED):
+            joined[0].announce()
         after = _now(client)
         announced = after["cpu"] - ended["cpu"] - (after["beats"] - ended["beats"]) * a_beat
         for worker in joined:

@@ -32,7 +32,7 @@ from crawl4llm.policies import NO, CrawledPage
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
-    news, folder = "commit", "p"
+    folder = "p"
 
     def __init__(self, common: Common, liveness: Liveness) -> None:
         self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
@@ -48,7 +48,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Set when something may have happened elsewhere, and each second."""
         self._tasks: list[asyncio.Task[None]] = []
         """Tasks beside the crawl: the pulse, and orders of the operator."""
-        self._announced: set[int] = set()
+        self._announced = False
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """True if scores of different partitions can be compared."""
@@ -225,7 +225,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _pulse_on(self) -> None:
         with suppress(asyncio.CancelledError):
             while True:
-                self._announced |= await self._liveness.wait(self.news, POLL)
+                self._announced |= await self._liveness.wait(POLL)
                 self._pulse.set()
                 self._woken.set()
                 self.wake()
@@ -274,7 +274,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 self._release([partition.number])
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
-            self._announced.clear()
+            self._announced = False
             if self._quotas.left(self._post.returned) <= 0:
                 for partition in self._own.values():
                     partition.leave_pages()
@@ -315,7 +315,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 self._release([partition.number])
                 return
             self._post.add(partition.number, commit)
-            self._liveness.announce(self.news, partition.number)
+            self._liveness.announce()
 
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""

@@ -23,7 +23,7 @@ from crawl4llm.frontier import Lease
 class ClusterCrawl(WorkerCrawl[Partition]):
     """Takes the partitions of this worker from batch to batch."""
 
-    news, folder = "step", "i"
+    folder = "i"
 
     def __init__(self, common: Common, liveness: Liveness) -> None:
         super().__init__(common, liveness)
@@ -69,7 +69,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                     await self._put_exchange(partition)
         self.counters.errors_in_row = max((p.crawl.counters.errors_in_row for p in self._own.values()), default=0)
         if not self._of:
-            self._liveness.announce(self.news, self.iteration)
+            self._liveness.announce()
             await self._go_on()
 
     def statistics(self) -> dict[str, float | None]:
@@ -87,11 +87,11 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                 if isinstance(result, BaseException):
                     raise result
             if any(moved):
-                self._liveness.announce(self.news, self.iteration)
+                self._liveness.announce()
             if self._ready or any(one.crawl.can_advance for one in self._own.values()):
                 return  # with documents to fetch, or known ones to merge
             if not any(moved):
-                await self._liveness.wait(self.news, POLL)
+                await self._liveness.wait(POLL)
 
     def _look(self) -> None:
         """Read what partitions have put for the iterations that this worker's are in, and plan the batches."""

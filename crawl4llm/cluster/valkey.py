@@ -219,8 +219,8 @@ class ValkeyLiveness(Liveness):
         """Partitions above the fair share, as of the last heartbeat; below 0: under it."""
         return len(self._held) + self._partitions // -self._live
 
-    def announce(self, what: str, number: int) -> None:
-        self._try(lambda: self._server.publish(self._said, f"{what} {number}"))
+    def announce(self) -> None:
+        self._try(lambda: self._server.publish(self._said, "new"))
 
     def workers(self) -> list[WorkerFacts]:
         """Return the workers that are known, by id."""
@@ -255,7 +255,7 @@ class ValkeyLiveness(Liveness):
         with self._lock:
             held, self._held = self._held, {}
             self._release(held, leaves=True)
-        self.announce("left", 0)  # wakes the thread
+        self.announce()  # wakes the thread
         self._server.connection_pool.disconnect(inuse_connections=False)
 
     def _run(self, listener: Any) -> None:
@@ -271,9 +271,8 @@ class ValkeyLiveness(Liveness):
             except (exceptions.ValkeyError, OSError):  # said by the heartbeat
                 self._ended.wait(min(due, self._lease / 10))
                 continue
-            what, _, number = str(heard["data"] if heard else "").rpartition(" ")
-            if what and number.removeprefix("-").isdecimal():
-                super().announce(what, int(number))
+            if heard:
+                super().announce()
         listener.close()
 
     def _beat(self) -> None:

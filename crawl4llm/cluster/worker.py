@@ -124,8 +124,6 @@ class WorkerCrawl(Driven, Generic[P]):
 
     lasting = True
     finished: str | None = None
-    news: str
-    """The name of the announcement that something was put."""
     folder: str
     """Of the storage, in which work is put."""
 
@@ -304,7 +302,7 @@ class WorkerCrawl(Driven, Generic[P]):
             return  # by another partition, meanwhile
         self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
         self.finished, self._pages = reason, pages
-        self._liveness.announce(self.news, iteration)
+        self._liveness.announce()
 
     def _drop(self, number: int) -> None:
         """Throw a partition away."""

@@ -79,17 +79,14 @@ def test_leases(one: Liveness) -> None:
 
 def test_announcements(one: Liveness) -> None:
     async def talk() -> None:
-        assert await one.wait("plan", 0.01) == frozenset()
-        waiting = asyncio.create_task(one.wait("plan", 60))
+        assert not await one.wait(0.01)
+        waiting = asyncio.create_task(one.wait(60))
         await asyncio.sleep(0.01)
-        one.announce("exchange", 1)
-        one.announce("plan", 7)
-        assert 7 in await waiting
-        one.announce("exchange", 2)
-        numbers: set[int] = set()
-        while numbers != {1, 2}:
-            numbers |= await one.wait("exchange", 60)
-        assert await one.wait("plan", 0.01) == frozenset()
+        one.announce()
+        assert await waiting
+        one.announce()
+        assert await one.wait(60)
+        assert not await one.wait(0.01)
 
     asyncio.run(talk())
 
@@ -186,15 +183,15 @@ def test_a_server_that_is_away_costs_time_only(caplog: pytest.LogCaptureFixture)
         with caplog.at_level(logging.WARNING):
             server.terminate()
             eventually(lambda: not one.held())
-            one.announce("plan", 1)
+            one.announce()
             one.give_up([0])
             assert (one.claim(), one.workers(), one.renew()) == ({}, [], frozenset())
             with pytest.raises(InputError, match="cannot be reached"):
                 one.request(STOP)
             server.start()
             eventually(lambda: (one.claim(floor=1), one.held() == ALL)[1])
-            assert asyncio.run(one.wait("plan", 0.01)) == frozenset()
-            assert eventually(lambda: (one.announce("plan", 2), asyncio.run(one.wait("plan", 0.1)))[1]) == {2}
+            assert not asyncio.run(one.wait(0.01))
+            assert eventually(lambda: (one.announce(), asyncio.run(one.wait(0.1)))[1])
         said = [record.getMessage() for record in caplog.records]
         assert all(line.startswith(f"CLUSTER {url_of(server)} cannot be reached: ") for line in said[::2])
         assert set(said[1::2]) == {f"CLUSTER {url_of(server)} answers again"}, "each is said once, in turn"
