@@ -43,7 +43,7 @@ _ANCHORED: Final = {"targets": [["k", "", "anchor", False]], "pages": [[0, [0], 
 
 def _commits(_: Path) -> Reader:
     from crawl4llm.cluster import journal, objects, shapes
-    from crawl4llm.cluster.changes import Edit, records
+    from crawl4llm.cluster.changes import Patch, records
     from crawl4llm.cluster.storage import Storage, StorageError, packed
 
     storage = Storage("file:///tmp")
@@ -68,10 +68,8 @@ def _commits(_: Path) -> Reader:
                     dropped[~place] if place < 0 else pages[place]
         with storage.reading("commit"):
             for _, _, value in records(changes):
-                if isinstance(value, Edit):
+                if isinstance(value, Patch):
                     value.applied_to(b"a,b,c")
-                elif value is not None and not isinstance(value, bytes):
-                    value.applied_to(b"abcdef")
 
     return Reader(read, (StorageError,))
 

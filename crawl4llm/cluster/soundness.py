@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import Delta, Edit, records
+from crawl4llm.cluster.changes import Patch, records
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
 from crawl4llm.cluster.storage import unpacked
@@ -200,12 +200,12 @@ class CommitsSoundness(Soundness):
         return fingerprint(key).hex() in self._discovered
 
 
-def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | Edit | None) -> None:
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Patch | None) -> None:
     """Record a change of documents that have not ended."""
     place = table.encode() + key
     if value is None:
         waiting.pop(place, None)
-    elif isinstance(value, Delta | Edit):
+    elif isinstance(value, Patch):
         return
     elif table == CURRENT and is_document(value):
         waiting[place] = decode_stored(value).key

@@ -9,9 +9,7 @@ the frontier is. A fingerprint of the visited set is told once, when it is new.
 
 from __future__ import annotations
 
-import heapq
 import json
-import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.cluster.changes import Values, encoded, records
+from crawl4llm.cluster.changes import Values, encoded, restore
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl import Balance, Clock, CrawlStore, patience_of
 from crawl4llm.frontier import (
@@ -49,7 +47,6 @@ FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
-_HEAD: Final = struct.Struct("<BHI")
 _LEAST_FRESH: Final = 1024
 """Records of a partition's frontier in memory, however many partitions there are."""
 
@@ -62,8 +59,8 @@ class Scratch(CrawlStore):
         other kinds if the snapshot is invalid."""
         folder.mkdir(parents=True)
         tables = Store(folder / NAME, fsync=False)
-        for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
-            tables.put(table, key, value)
+        if snapshot is not None:
+            restore(tables, unpacked(snapshot))
         most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
         frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
         super().__init__(tables, frontier, folder / "visited.filter", options)
@@ -73,20 +70,17 @@ class Scratch(CrawlStore):
 
     def snapshot(self) -> bytes:
         """Return all of it; nothing may have changed since the last commit."""
-        records: list[bytes] = []
-        for number, table in enumerate(TABLES):
-            for key, value in self.tables.items(table):
-                records += [_HEAD.pack(number, len(key), len(value)), key, value]
-        return packed(b"".join(records))
+        items = ((table, key, value, None) for table in TABLES for key, value in self.tables.items(table))
+        return packed(encoded(items))
 
 
 class LoggedStore(Store):
-    """A store that collects the changes of the reported tables until they are taken."""
+    """A store that collects the changes of the reported tables, from one :meth:`take` to the next."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, fsync=False)
-        self._before: dict[tuple[int, bytes], bytes | None] = {}
-        """The old values of changed entries."""
+        self._before: dict[tuple[int, bytes], bytes | None] | None = None
+        """The old values of changed entries; None before the first :meth:`take`."""
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         self._remember(table, key)
@@ -96,18 +90,9 @@ class LoggedStore(Store):
         self._remember(table, key)
         return super().delete(table, key)
 
-    def restore(self, changes: bytes) -> None:
-        """Apply changes of earlier commits. Raises ValueError if they are invalid."""
-        for table, key, value in records(changes):
-            if value is None:
-                super().delete(table, key)
-            else:
-                new = value if isinstance(value, bytes) else value.applied_to(self.get(table, key) or b"")
-                super().put(table, key, new)
-
     def take(self) -> bytes:
-        """Return the changes, and forget them."""
-        before, self._before = self._before, {}
+        """Return the changes since the last call, of which there are none at the first."""
+        before, self._before = self._before or {}, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
         return encoded(_told(change for change in values if change[2] != change[3]))
@@ -117,7 +102,9 @@ class LoggedStore(Store):
         return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
-        if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
+        if self._before is None or table not in _TOLD:
+            return
+        if (place := (TABLES.index(table), key)) not in self._before:
             self._before[place] = self.get(table, key)
 
 
@@ -129,7 +116,8 @@ class StoredHolds:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
         self._store, self._longest = store, longest
         self._holds: dict[str, Hold] = {}
-        self._ends: list[tuple[float, str]] = []
+        self._ends: dict[str, float] = {}
+        """When the waits of owners end, by the monotonic clock."""
         self.is_urgent = False
         """True if there is a new wait that a worker that takes over would not observe by itself."""
         for key, value in store.items("state", _HOLD):
@@ -155,17 +143,15 @@ class StoredHolds:
     def pass_by(self) -> None:
         """Forget waits that are over; before a commit."""
         now = time.monotonic()
-        while self._ends and self._ends[0][0] <= now:
-            _, owner = heapq.heappop(self._ends)
-            hold = self.get(owner)
-            if hold.wait and hold.until <= time.time():
-                self._write(owner, hold._replace(until=0.0, wait=0.0))
+        for owner in [owner for owner, end in self._ends.items() if end <= now]:
+            self._write(owner, self.get(owner)._replace(until=0.0, wait=0.0))
         self.is_urgent = False
 
     def _note(self, owner: str, hold: Hold) -> None:
         self._holds[owner] = hold
+        self._ends.pop(owner, None)
         if hold.wait:
-            heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
+            self._ends[owner] = time.monotonic() + hold.wait
 
     def _write(self, owner: str, hold: Hold) -> None:
         self._note(owner, hold)
@@ -192,7 +178,7 @@ class Working(CrawlStore):
         tables = LoggedStore(folder / NAME)
         runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
-            tables.restore(unpacked(changes))
+            restore(tables, unpacked(changes))
             runs.add(sorted(each_fingerprint(fingerprints)))
         if len(runs):
             tables.put("state", VISITED_STATE, json.dumps({"runs": runs.state(), "filter": None}).encode())
@@ -210,7 +196,7 @@ class Working(CrawlStore):
             )
         super().__init__(tables, frontier, folder / "visited.filter", options)
         self._fill()
-        tables.take()  # nothing has changed of what is told
+        tables.take()  # what changes from now on is told
         self._fingerprints = b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
@@ -248,13 +234,3 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
     """Yield the fingerprints of a commit."""
     return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))
-
-
-def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield table, key and value of each record of a snapshot."""
-    place = 0
-    while place < len(data):
-        number, key_bytes, value_bytes = _HEAD.unpack_from(data, place)
-        place += _HEAD.size
-        yield TABLES[number], data[place : place + key_bytes], data[place + key_bytes : place + key_bytes + value_bytes]
-        place += key_bytes + value_bytes
