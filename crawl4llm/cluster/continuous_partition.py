@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.archive import Segment
 from crawl4llm.cluster.journal import Commit, Head, Quotas, before_first
 from crawl4llm.cluster.objects import Sections, line_of, links_in, page_of, redirects_in
-from crawl4llm.cluster.segments import Segment
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import Working
 from crawl4llm.cluster.worker import Common, OnePartition
@@ -112,6 +112,10 @@ class ContinuousPartition(OnePartition):
         self.grant(0)
         self.is_dirty = False
         """True if anything is not in the last commit."""
+        self.is_touched = True
+        """True if it has answers, or links that were read."""
+        self.is_leaving = False
+        """True if it asks for nothing more, and is let go once all is answered."""
         self.committed_at = time.monotonic()
         self._committed_pages = 0
         self._dropped: list[dict[str, Any]] = []
@@ -205,15 +209,15 @@ class ContinuousPartition(OnePartition):
     async def advance(self) -> None:
         """Merge fetched documents. Raises InputError."""
         self._best = None
-        self.is_dirty = True
+        self.is_dirty, self.is_touched = True, False
         await self.crawl.advance()
 
-    def receive(self, partition: int, commit: Commit) -> bool:
-        """Take links to its documents from a commit of another partition, to be followed with the next advance();
-        return whether there are any. Raises StorageError."""
+    def receive(self, partition: int, commit: Commit) -> None:
+        """Take links to its documents from a commit of another partition, to be followed with the next advance().
+        Raises StorageError."""
         self.marks[partition] = commit.number
         if (section := commit.sections.get(self.number)) is None:
-            return False
+            return
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
         content = shapes.read(storage, called, section, shapes.SECTION)
@@ -226,7 +230,7 @@ class ContinuousPartition(OnePartition):
             for target in redirects_in(content):
                 if self.crawl.visited.add([target.key]):
                     self.crawl.algorithm.targets.append(target)
-        return True
+        self.is_touched = True
 
     # -- as its crawl's neighbours ----------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import records
-from crawl4llm.cluster.compacted import Pages
+from crawl4llm.cluster.archive import Pages
+from crawl4llm.cluster.changes import Change, records
 from crawl4llm.cluster.objects import Exchange, Iteration, Plan
 from crawl4llm.cluster.storage import Storage, unpacked
 from crawl4llm.crawl import CRAWL
@@ -27,13 +27,16 @@ class Figures:
         self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
         self._stored: dict[tuple[int, bytes], bytes] = {}
 
-    def take(self, partition: int, commit: journal.Commit) -> None:
-        """Note the state in a partition's next commit. Raises ValueError if that does not go with those before."""
-        for table, key, value in records(unpacked(commit.changes)):
+    def take(self, partition: int, commit: journal.Commit) -> list[Change]:
+        """Note the state in a partition's next commit, and return its changes. Raises ValueError if they do not go with
+        those before."""
+        changes = list(records(unpacked(commit.changes)))
+        for table, key, value in changes:
             if table == "state" and key in (CRAWL, FRONTIER_STATE) and value is not None:
                 before = self._stored.get((partition, key), b"")
                 self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
                 self._states[partition][key] = json.loads(new)
+        return changes
 
     def counts(self, partition: int) -> dict[str, int]:
         """Return the figures of a partition that are counted."""

@@ -1,4 +1,4 @@
-"""The journal of a partition in continuous order: its commits, each an object that is put once.
+"""The journals of partitions in continuous order: their commits, each an object that is put once, and who reads them.
 
 ``p/0003/log/00000042`` is commit 42 of partition 3: a head, links to documents of other partitions apart for each, the
 lines of both logs, and the changes of its store. The newest one is its state; a worker that finds the next number taken
@@ -9,15 +9,18 @@ has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
 
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.storage import Storage
 
 LOG, ALL = "log", "all"
 QUOTA: Final = "quota"
+_KEPT: Final = 256
+"""Commits in memory."""
 
 
 def folder(partition: int, kind: str) -> str:
@@ -142,3 +145,103 @@ class Quotas:
         self._read += 1
         self.dealt += pages
         self.of[partition] += pages
+
+
+class Receiver(Protocol):
+    """A partition that reads the commits of others."""
+
+    number: int
+    marks: list[int]
+    """By partition, the last of its commits that was read."""
+
+    def receive(self, partition: int, commit: Commit) -> None:
+        """Take from the next commit of another partition what is for this one."""
+
+
+class Post:
+    """The journals of all partitions, each commit of which is read once while this worker's partitions keep up. Methods
+    raise StorageError."""
+
+    def __init__(self, storage: Storage, partitions: int) -> None:
+        self._storage = storage
+        self.heads = [before_first(partitions)] * partitions
+        """Of the newest commits, by partition."""
+        self._newest = [0] * partitions
+        self._kept: OrderedDict[tuple[int, int], Commit] = OrderedDict()
+        self._mail: Counter[tuple[int, int]] = Counter()
+        """By sender and receiver, the newest commit that has something for it."""
+        self._is_new = True
+        """True if some links may not have been delivered."""
+
+    async def begin(self) -> None:
+        """Read the newest commits, and those before them that a partition has not read."""
+        await asyncio.gather(*(asyncio.to_thread(self._begin_with, one) for one in range(len(self._newest))))
+        for sender, newest in enumerate(self._newest):
+            marks = (head.marks[sender] for receiver, head in enumerate(self.heads) if receiver != sender)
+            self._newest[sender] = min(min(marks, default=0), newest)
+        await self.look(range(len(self._newest)))
+
+    async def look(self, partitions: Iterable[int]) -> None:
+        """Read the new commits of some partitions."""
+        await asyncio.gather(*(asyncio.to_thread(self._look_at, partition) for partition in partitions))
+
+    def add(self, partition: int, commit: Commit) -> None:
+        """Note the next commit of a partition."""
+        self._newest[partition], self.heads[partition] = commit.number, commit.head
+        for receiver in commit.sections:
+            self._mail[partition, receiver] = commit.number
+        self._kept[partition, commit.number] = commit._replace(changes=b"", fingerprints=b"")
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        self._is_new = True
+
+    async def deliver(self, own: Iterable[Receiver]) -> None:
+        """Give partitions the links to their documents, in the order of each sender's commits."""
+        some, self._is_new = list(own) if self._is_new else [], False
+        for partition in some:
+            for sender, newest in enumerate(self._newest):
+                while sender != partition.number and partition.marks[sender] < newest:
+                    partition.receive(sender, await self._commit(sender, partition.marks[sender] + 1))
+
+    def look_again(self) -> None:
+        """Deliver to a partition that was opened, too."""
+        self._is_new = True
+
+    @property
+    def turn(self) -> int:
+        """The last turn of all that is known."""
+        return max(head.turn for head in self.heads)
+
+    @property
+    def crawled(self) -> int:
+        """Pages of all partitions."""
+        return sum(head.crawled for head in self.heads)
+
+    @property
+    def returned(self) -> int:
+        """Pages that partitions have left to others."""
+        return sum(head.returned for head in self.heads)
+
+    def rests(self) -> set[str]:
+        """Return why the partitions have nothing more to do; nothing if one has work, or has not read what others have
+        for it."""
+        rests = {head.rest for head in self.heads}
+        if any(self.heads[receiver].marks[sender] < number for (sender, receiver), number in self._mail.items()):
+            return set()
+        return set() if None in rests else {rest for rest in rests if rest is not None}
+
+    def _begin_with(self, partition: int) -> None:
+        if commit := read_commit(self._storage, partition, newest(self._storage, partition)):
+            self._newest[partition], self.heads[partition] = commit.number, commit.head
+
+    def _look_at(self, partition: int) -> None:
+        for commit in commits(self._storage, partition, self._newest[partition]):
+            self.add(partition, commit)
+
+    async def _commit(self, partition: int, number: int) -> Commit:
+        if (kept := self._kept.get((partition, number))) is not None:
+            return kept
+        commit = await asyncio.to_thread(read_commit, self._storage, partition, number)
+        if commit is None:
+            raise self._storage.damaged(name(partition, LOG, number), "it is missing")
+        return commit

@@ -13,10 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import Patch, records
+from crawl4llm.cluster.changes import Patch
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
-from crawl4llm.cluster.storage import unpacked
 from crawl4llm.cluster.stores import each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
 from crawl4llm.frontier import (
@@ -172,10 +171,9 @@ class CommitsSoundness(Soundness):
         if self._crawled[partition] != commit.head.crawled:
             raise self.wrong(f"{called} says {commit.head.crawled:,} pages, and {self._crawled[partition]:,} are there")
         self._others += len(failures)
-        self.figures.take(partition, commit)
         waiting = self._waiting[partition]
-        for table, key, value in records(unpacked(commit.changes)):
-            _note(waiting, table, key, value)
+        for change in self.figures.take(partition, commit):
+            _note(waiting, *change)
         for receiver, section in commit.sections.items():
             mail = shapes.read(self._storage, called, section, shapes.SECTION)
             found = {link.key for links in links_in(mail).values() for link in links.links}

@@ -16,9 +16,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.archive import Lines, Segments
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.partitions import Partitions
-from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.crawl import (
     Balance,
