@@ -43,8 +43,8 @@ _ANCHORED: Final = {"targets": [["k", "", "anchor", False]], "pages": [[0, [0], 
 
 def _commits(_: Path) -> Reader:
     from crawl4llm.cluster import journal, objects, shapes
-    from crawl4llm.cluster.changes import Patch, records
     from crawl4llm.cluster.storage import Storage, StorageError, packed
+    from crawl4llm.cluster.stores import Patch, records
 
     storage = Storage("file:///tmp")
 
@@ -75,7 +75,7 @@ def _commits(_: Path) -> Reader:
 
 
 def _commit_seeds() -> list[bytes]:
-    from crawl4llm.cluster.changes import encoded
+    from crawl4llm.cluster.stores import encoded
     from crawl4llm.frontier.store import TABLES
 
     table = next(iter(TABLES))
@@ -149,7 +149,7 @@ def _object_seeds() -> list[bytes]:
 
 
 def _orders(folder: Path) -> Reader:
-    from crawl4llm.cluster.controls import FOLDER, Controls
+    from crawl4llm.cluster.complaints import FOLDER, Controls
     from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed
 
     (folder / FOLDER).mkdir()
@@ -184,7 +184,7 @@ def _sealed_seeds() -> list[bytes]:
 
 
 def _request_parts(folder: Path) -> Reader:
-    from crawl4llm.cluster.request_spool import lines_of
+    from crawl4llm.cluster.complaints import lines_of
     from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed
     from crawl4llm.crawl.jobdir import REQUESTS
 

@@ -16,11 +16,10 @@ from contextlib import suppress
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
+from crawl4llm.cluster.complaints import Controls, Heeding, RequestSpool
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
-from crawl4llm.cluster.controls import Controls, Heeding
 from crawl4llm.cluster.journal import Post, Quotas, told_of
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED, SitedFrontier

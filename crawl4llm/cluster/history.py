@@ -13,9 +13,9 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.archive import Pages
-from crawl4llm.cluster.changes import Change, records
 from crawl4llm.cluster.objects import Exchange, Iteration, Plan
 from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.cluster.stores import Change, records
 from crawl4llm.crawl import CRAWL
 from crawl4llm.frontier import FRONTIER_STATE
 

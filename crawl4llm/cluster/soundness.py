@@ -13,10 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import Patch
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
-from crawl4llm.cluster.stores import each_fingerprint
+from crawl4llm.cluster.stores import Patch, each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
 from crawl4llm.frontier import (
     CURRENT,

@@ -8,7 +8,7 @@ import struct
 import orjson
 import pytest
 
-from crawl4llm.cluster.changes import Patch, encoded, records
+from crawl4llm.cluster.stores import Patch, encoded, records
 
 
 def test_pieces_that_change_here_and_there_are_told_in_few_bytes() -> None:

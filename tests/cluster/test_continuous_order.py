@@ -16,10 +16,9 @@ from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.cluster.changes import restore
 from crawl4llm.cluster.journal import Quotas
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.stores import LoggedStore
+from crawl4llm.cluster.stores import LoggedStore, restore
 from crawl4llm.frontier import Store
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from tests.testweb import DemoPages, LocalWeb, read_log, running, waits

@@ -22,9 +22,9 @@ from live_helpers import live_args, text_page
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.changes import records
-from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.cluster.stores import records
+from crawl4llm.cluster.worker import Partitions
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 from tests.testweb.server import Answer, Asked
 
