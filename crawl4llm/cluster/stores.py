@@ -64,7 +64,7 @@ _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
-_HOLD: Final = b"hold/"
+_HOLDS: Final = b"holds"
 _LEAST_FRESH: Final = 1024
 """Records of a partition's frontier in memory, however many partitions there are."""
 
@@ -239,51 +239,35 @@ class StoredHolds:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
         self._store, self._longest = store, longest
         self._holds: dict[str, Hold] = {}
-        self._ends: dict[str, float] = {}
-        """When the waits of owners end, by the monotonic clock."""
         self.is_urgent = False
         """True if there is a new wait that a worker that takes over would not observe by itself."""
-        for key, value in store.items("state", _HOLD):
-            if not key.startswith(_HOLD):
-                break
-            hold = hold_of(parse_json(value))
-            self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
+        now = time.time()
+        for owner, said in parse_json(store.get("state", _HOLDS) or b"{}").items():
+            hold = hold_of(said)
+            self._holds[owner] = hold._replace(until=now + hold.wait)
 
     def items(self) -> Iterator[tuple[str, Hold]]:
         """Yield owners with the waits in force."""
         now = time.time()
-        return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
+        return ((owner, hold) for owner, hold in list(self._holds.items()) if hold.in_force(now))
 
     def get(self, owner: str) -> Hold:
         """Return the stored wait of an owner, which may be over."""
         return self._holds.get(owner, Hold())
 
     def set(self, owner: str, hold: Hold) -> None:
-        """Write down that this holds for an owner, and nothing else."""
-        self._write(owner, hold)
+        """Note that this holds for an owner, and nothing else; it is stored with the next commit."""
+        self._holds[owner] = hold
         self.is_urgent |= hold.wait > self._longest
 
-    def pass_by(self) -> None:
-        """Forget waits that are over; before a commit."""
-        now = time.monotonic()
-        for owner in [owner for owner, end in self._ends.items() if end <= now]:
-            self._write(owner, self.get(owner)._replace(until=0.0, wait=0.0))
+    def save(self) -> None:
+        """Store what is in force; before a commit."""
+        now = time.time()
+        self._holds = {
+            owner: hold if hold.until > now else hold._replace(until=0.0, wait=0.0) for owner, hold in self.items()
+        }
+        self._store.put("state", _HOLDS, json.dumps(self._holds).encode())
         self.is_urgent = False
-
-    def _note(self, owner: str, hold: Hold) -> None:
-        self._holds[owner] = hold
-        self._ends.pop(owner, None)
-        if hold.wait:
-            self._ends[owner] = time.monotonic() + hold.wait
-
-    def _write(self, owner: str, hold: Hold) -> None:
-        self._note(owner, hold)
-        key = _HOLD + owner.encode()
-        if hold == Hold():
-            del self._holds[owner]
-            self._store.delete("state", key)
-        else:
-            self._store.put("state", key, json.dumps(hold).encode())
 
 
 class Working(CrawlStore):
@@ -324,7 +308,7 @@ class Working(CrawlStore):
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
         if self.holds is not None:
-            self.holds.pass_by()
+            self.holds.save()
         self._fingerprints += b"".join(self.visited.fresh())
         super().commit(balance, state)
 
