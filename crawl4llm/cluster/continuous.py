@@ -233,7 +233,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def _advance_touched(self) -> set[int]:
         """Let partitions take their answers, and the links that others have for them; return which."""
-        await self._post.deliver(self._own.values())
+        some, self._post.is_new = list(self._own.values()) if self._post.is_new else [], False
+        for partition in some:
+            async for sender, commit in self._post.unread(partition.number, partition.marks):
+                partition.receive(sender, commit)
         touched = {number for number, partition in self._own.items() if partition.is_touched}
         for number in sorted(touched):
             partition = self._own[number]
@@ -355,7 +358,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         await partition.crawl.begin(partition.seeds())
         if not is_new:
             partition.crawl.commit_now()
-        self._post.look_again()
+        self._post.is_new = True
 
     async def _hand_over(self, numbers: Sequence[int]) -> None:
         """Ask nothing more of the owners of partitions; they are let go when all was answered."""

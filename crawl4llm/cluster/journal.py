@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.storage import Storage
@@ -147,17 +147,6 @@ class Quotas:
         self.of[partition] += pages
 
 
-class Receiver(Protocol):
-    """A partition that reads the commits of others."""
-
-    number: int
-    marks: list[int]
-    """By partition, the last of its commits that was read."""
-
-    def receive(self, partition: int, commit: Commit) -> None:
-        """Take from the next commit of another partition what is for this one."""
-
-
 class Post:
     """The journals of all partitions, each commit of which is read once while this worker's partitions keep up. Methods
     raise StorageError."""
@@ -170,8 +159,8 @@ class Post:
         self._kept: OrderedDict[tuple[int, int], Commit] = OrderedDict()
         self._mail: Counter[tuple[int, int]] = Counter()
         """By sender and receiver, the newest commit that has something for it."""
-        self._is_new = True
-        """True if some links may not have been delivered."""
+        self.is_new = True
+        """True if a partition may have something unread."""
 
     async def begin(self) -> None:
         """Read the newest commits, and those before them that a partition has not read."""
@@ -193,19 +182,14 @@ class Post:
         self._kept[partition, commit.number] = commit._replace(changes=b"", fingerprints=b"")
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        self._is_new = True
+        self.is_new = True
 
-    async def deliver(self, own: Iterable[Receiver]) -> None:
-        """Give partitions the links to their documents, in the order of each sender's commits."""
-        some, self._is_new = list(own) if self._is_new else [], False
-        for partition in some:
-            for sender, newest in enumerate(self._newest):
-                while sender != partition.number and partition.marks[sender] < newest:
-                    partition.receive(sender, await self._commit(sender, partition.marks[sender] + 1))
-
-    def look_again(self) -> None:
-        """Deliver to a partition that was opened, too."""
-        self._is_new = True
+    async def unread(self, receiver: int, marks: Sequence[int]) -> AsyncIterator[tuple[int, Commit]]:
+        """Yield senders and commits that a partition has not read, in the order of each sender's. ``marks``: by
+        partition, the last one that it has read, as it goes on."""
+        for sender, newest in enumerate(self._newest):
+            while sender != receiver and marks[sender] < newest:
+                yield sender, await self._commit(sender, marks[sender] + 1)
 
     @property
     def turn(self) -> int:

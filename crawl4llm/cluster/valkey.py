@@ -116,24 +116,13 @@ return taken
 that they ascend after it has forgotten all."""
 
 _RELEASE: Final = f"""{_TOOLS}
-for at = 4, #ARGV, 2 do
+for at = 3, #ARGV, 2 do
   local owner, epoch = read(ARGV[at])
   if owner == me and epoch == tonumber(ARGV[at + 1]) then write(ARGV[at], '-', epoch, 0) end
 end
 store()
-if ARGV[3] == '1' then
-  redis.call('ZREM', workers, me)
-  redis.call('HDEL', facts, me)
-  redis.call('HDEL', asked, me)
-end
 """
-"""ARGV: whether the worker leaves; then partition and epoch of each to release."""
-
-_ASK: Final = f"""{_TOOLS}
-redis.call('HSET', asked, ARGV[3], ARGV[4] .. ' ' .. now)
-redis.call('EXPIRE', asked, 86400)
-"""
-"""ARGV: the worker and the request."""
+"""ARGV: partition and epoch of each to release."""
 
 
 class _Lease(NamedTuple):
@@ -170,7 +159,7 @@ class ValkeyLiveness(Liveness):
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise InputError(f"CLUSTER {self._shown} is version {version}; use Valkey, or Redis from 6.2 on")
         self._said = f"crawl4llm:{{{crawl}}}:said"
-        self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE, _ASK)}
+        self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE)}
         self._lock = RLock()
         self._held: dict[int, _Lease] = {}
         self._lost: set[int] = set()
@@ -246,7 +235,9 @@ class ValkeyLiveness(Liveness):
         """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError if that cannot be
         told."""
         try:
-            self._call(_ASK, worker or _ALL, action)
+            seconds, micros = self._server.time()
+            self._server.hset(self._keys[3], worker or _ALL, f"{action} {seconds * 1000 + micros // 1000}")
+            self._server.expire(self._keys[3], 86400)
         except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
 
@@ -254,7 +245,10 @@ class ValkeyLiveness(Liveness):
         self._ended.set()
         with self._lock:
             held, self._held = self._held, {}
-            self._release(held, leaves=True)
+            self._release(held)
+            workers, facts, asked = self._keys[1:]
+            leaving = self._server.pipeline().zrem(workers, self.worker)
+            self._try(leaving.hdel(facts, self.worker).hdel(asked, self.worker).execute)
         self.announce()  # wakes the thread
         self._server.connection_pool.disconnect(inuse_connections=False)
 
@@ -298,9 +292,9 @@ class ValkeyLiveness(Liveness):
             self._held = {partition: _Lease(lease.epoch, since) for partition, lease in self._held.items()}
             self._next_beat = since + self._lease / 3
 
-    def _release(self, leases: Mapping[int, _Lease], *, leaves: bool = False) -> None:
+    def _release(self, leases: Mapping[int, _Lease]) -> None:
         pairs = [value for partition, lease in leases.items() for value in (partition, lease.epoch)]
-        self._try(lambda: self._call(_RELEASE, int(leaves), *pairs))
+        self._try(lambda: self._call(_RELEASE, *pairs))
 
     def _call(self, script: str, *arguments: Any) -> Any:
         return self._scripts[script](self._keys, [self.worker, int(self._lease * 1000), *arguments])
