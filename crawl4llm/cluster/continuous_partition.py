@@ -268,7 +268,7 @@ class ContinuousPartition(OnePartition):
     @property
     def is_urgent(self) -> bool:
         """True if an owner must be left alone for longer than a worker that takes over would wait anyway."""
-        return self._store.holds is not None and self._store.holds.is_urgent
+        return self._store.holds.is_urgent
 
     def _prepare(self) -> None:
         """Prepare the commit that was just made to be put: before anything else changes."""

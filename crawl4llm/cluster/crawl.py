@@ -120,14 +120,14 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     async def _move(self, partition: Partition, of: Iteration) -> bool:
         """Take a partition to its next stage in an iteration, if the objects for it exist."""
-        if partition.stage in (Stage.BEGUN, Stage.OFFERED):
+        if partition.stage < Stage.TAKEN:
             if (plan := of.plan()) is not None:
                 return await self._take(partition, of, plan)
             n = self._size_of(of.number, partition.pages_before)
             if partition.stage is Stage.BEGUN:
                 await self._put(partition, objects.OFFER, partition.offer(n))
                 return True
-            if partition.number in of.short and not partition.has_offered_whole:
+            if partition.stage is Stage.OFFERED and partition.number in of.short:
                 await self._put(partition, objects.WHOLE, partition.offer_whole(n))
                 return True
         elif partition.stage is Stage.EXCHANGED and (exchanges := of.exchanges()):

@@ -33,10 +33,12 @@ class Stage(enum.IntEnum):
 
     BEGUN = 0
     OFFERED = 1
-    TAKEN = 2
+    OFFERED_WHOLE = 2
+    """It has offered as many of its documents as the batch has."""
+    TAKEN = 3
     """Its documents of the batch are on lease."""
-    EXCHANGED = 3
-    FOUND = 4
+    EXCHANGED = 4
+    FOUND = 5
     """The links to its documents are followed, the new ones not scored."""
 
 
@@ -77,16 +79,14 @@ class Partition(OnePartition):
         """Figures that were reported already."""
         self._hand: list[Lease] = []
         """The offered documents, on lease."""
-        self.has_offered_whole = False
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
         self._rows: list[list[Any]] = []
         self._refused_at: dict[str, tuple[int, int]] = {}
-        self._ours: set[tuple[int, int]] = set()
         self._found: list[tuple[int, int, Candidate]] = []
         """New documents, with the place of the page and the number of the link."""
-        self._others: list[tuple[int, int]] | None = None
-        """COUNTED: the same for all found links, without the documents, while they are scored."""
+        self._is_own: list[bool] | None = None
+        """COUNTED: which of the documents that all partitions have found are its own, while they are scored."""
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self._counters.counts.update(state.get("counts", {}))
@@ -132,7 +132,7 @@ class Partition(OnePartition):
     def offer_whole(self, n: int) -> dict[str, Any]:
         """Return its best documents, as many as the batch has."""
         self._hand += self._frontier.lease(n - len(self._hand))
-        self.has_offered_whole = True
+        self.stage = Stage.OFFERED_WHOLE
         return self._shown()
 
     def _shown(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Partition(OnePartition):
         share, rest = self._hand[: len(places)], self._hand[len(places) :]
         for lease in rest:
             self._frontier.give_back(lease, attempted=False)
-        self._hand, self.has_offered_whole = [], False
+        self._hand = []
         if [lease.entry.key for lease in share] != [plan.keys[place] for place in places]:
             raise InputError(
                 f"STORAGE {self._common.storage.url}: iteration {self.iteration} was planned of other documents than "
@@ -259,16 +259,16 @@ class Partition(OnePartition):
         """Score and queue the found documents; ``found``: those of all partitions, if they are counted. Raises
         StorageError if the own is not there once."""
         new, self._found = self._found, []
-        self._ours = {(place, number) for place, number, _ in new}
+        places = {candidate.key: (place, number) for place, number, candidate in new}
         if found is not None:
-            self._others = sorted((place, number) for one in found for place, number in one)
-            if sum(place in self._ours for place in self._others) != len(new):
+            own, all_of_them = set(places.values()), sorted((place, number) for one in found for place, number in one)
+            self._is_own = [place in own for place in all_of_them]
+            if sum(self._is_own) != len(new):
                 raise self._damaged(objects.FOUND)
         refused = len(self._algorithm.refused)
         await self._algorithm.enqueue([candidate for _, _, candidate in new])
-        self._others = None
+        self._is_own = None
         _, failures = self._lines.take()
-        places = {candidate.key: (place, number) for place, number, candidate in new}
         for index, line in enumerate(failures):
             place, number = places.get(line["id"]) or self._refused_at[line["id"]]
             self._failures.append([place // self.crawl.pages_at_once, index >= refused, place, number, line])
@@ -314,12 +314,11 @@ class Partition(OnePartition):
 
     async def _score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         """Score documents; those of others in their places, if they are counted."""
-        if self._others is None:
+        if self._is_own is None:
             return await self._policy.score(candidates)
         own = iter(candidates)
-        is_own = [place in self._ours for place in self._others]
-        ratings = await self._policy.score([next(own) if ours else NOT_OURS for ours in is_own])
-        return [rating for rating, ours in zip(ratings, is_own, strict=True) if ours]
+        ratings = await self._policy.score([next(own) if ours else NOT_OURS for ours in self._is_own])
+        return [rating for rating, ours in zip(ratings, self._is_own, strict=True) if ours]
 
     def _damaged(self, kind: str) -> StorageError:
         name = objects.name(self.iteration, kind, self.number)

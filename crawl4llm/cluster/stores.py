@@ -291,24 +291,20 @@ class Working(CrawlStore):
             tables.put("state", VISITED_STATE, json.dumps({"runs": runs.state(), "filter": None}).encode())
         if (stored := tables.get("state", FRONTIER_STATE)) is not None:
             tables.put("state", FRONTIER_STATE, json.dumps({**json.loads(stored), "queued": 0}).encode())
-        self.holds: StoredHolds | None = None
-        self.owned: StoredFrontier | None = None
+        self.holds = StoredHolds(tables, longest)
+        times: dict[str, Any] = {}
+        if clock is not None:
+            times = {"patience": patience_of(options, clock), "clock": clock.now, "holds": self.holds}
+        frontier = open_frontier(tables, reranks=True, by_owners=clock is not None, **times)
+        self.owned: StoredFrontier | None = None if clock is None else frontier
         """The frontier, if it is ordered by owners. The store itself has their waits."""
-        if clock is None:
-            frontier = open_frontier(tables, reranks=True)
-        else:
-            self.holds, patience = StoredHolds(tables, longest), patience_of(options, clock)
-            frontier = self.owned = open_frontier(
-                tables, by_owners=True, patience=patience, clock=clock.now, holds=self.holds
-            )
         super().__init__(tables, frontier, folder / "visited.filter", options)
         self._fill()
         tables.take()  # what changes from now on is told
         self._fingerprints = b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
-        if self.holds is not None:
-            self.holds.save()
+        self.holds.save()
         self._fingerprints += b"".join(self.visited.fresh())
         super().commit(balance, state)
 
