@@ -120,14 +120,8 @@ class Partition(OnePartition):
         most = n if not self.iteration else min(n, 2 * self._share + n // self._common.options.partitions + _AT_LEAST)
         queued = len(self._frontier)
         self._hand = self._frontier.lease(most)
-        about = {
-            "crawled": self.pages_before,
-            "seeds": self.crawl.seeds,
-            "news": self._news,
-            "failures": self._failures,
-        }
         self.stage = Stage.OFFERED
-        return {"queued": queued, **self._shown(), **about, "counts": self._counts()}
+        return {"queued": queued, **self._shown(), **self._results()}
 
     def offer_whole(self, n: int) -> dict[str, Any]:
         """Return its best documents, as many as the batch has."""
@@ -283,12 +277,10 @@ class Partition(OnePartition):
         if self._since // self._common.options.partitions <= self._snapshot_bytes:
             return None
         self._since = 0
-        counts = self._counts()
-        self._counted.subtract(counts)  # they are told in the offer
-        about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
+        results = self._results()
+        self._counted.subtract(results["counts"])  # they are told in the offer
         ended = sorted(item for item in (self._ended_before + self._counted).items() if item[0].startswith(_ENDED))
-        about |= {"news": self._news, "failures": self._failures, "ended": dict(ended)}
-        self._store.commit(self.balance, about)
+        self._store.commit(self.balance, {**results, "share": self._share, "ended": dict(ended)})
         data = self._store.snapshot()
         self._snapshot_bytes = len(data)
         return data
@@ -323,6 +315,11 @@ class Partition(OnePartition):
     def _damaged(self, kind: str) -> StorageError:
         name = objects.name(self.iteration, kind, self.number)
         return self._common.storage.damaged(name, "it is of other documents than this partition has")
+
+    def _results(self) -> dict[str, Any]:
+        """Return the results of the iteration before."""
+        results = {"crawled": self.pages_before, "news": self._news, "failures": self._failures}
+        return {**results, "counts": self._counts()}
 
     def _counts(self) -> dict[str, int]:
         """Return the growth of its figures since the last call."""
