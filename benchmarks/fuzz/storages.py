@@ -125,7 +125,7 @@ def _object_seeds() -> list[bytes]:
         "SEGMENTS": [[segment, 0, 10, 0, 5]],
         "SECTION": _MAIL,
         "EXCHANGE": {"rows": [[0, _PAGE, None, {"date": None, "language": "en", "opt_outs": ""}]], "pages": segment}
-        | {"counts": {}, "influence": [0.5, 1]},
+        | {"counts": {}},
         "QUOTA": [0, 5],
         "END": {"reason": "frontier_empty", "iteration": 1, "crawled": 2},
         "CRAWL": {

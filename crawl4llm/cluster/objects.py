@@ -117,8 +117,7 @@ class Exchange:
     """The results of a partition's documents of a batch."""
 
     head: Mapping[str, Any]
-    """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
-    None."""
+    """``rows``; ``counts``, to be added to the crawl's figures; ``pages``: name of the WARC file, or None."""
     size: int
     """Bytes of all of it."""
     _name: str

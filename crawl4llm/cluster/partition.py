@@ -200,7 +200,6 @@ class Partition(OnePartition):
             "rows": self._rows,
             "pages": None if segment is None else segment.put(self._common.storage, base),
             "counts": self._counts(),
-            "influence": [self._counters.influence_sum, self._counters.influence_pages],
         }
         self._counters.influence_sum, self._counters.influence_pages = 0.0, 0
         return objects.encode(head, (), self._links.packed())

@@ -99,7 +99,6 @@ _EXCHANGE: Final = {
     ],
     "pages": base.Maybe(_SEGMENT),
     "counts": _COUNTS,
-    "influence": (_NUMBER, _WHOLE),
 }
 EXCHANGE: Final = base.Where(_EXCHANGE, lambda told: all(map(_is_row, told["rows"])))
 _MOST_KEYLESS: Final = 1 << 24
