@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 DRAIN: Final = "drain"
 """The request to a worker that it hands its partitions over and ends."""
@@ -30,8 +30,6 @@ class WorkerFacts(NamedTuple):
     silent: float
     """Seconds since its last heartbeat."""
     partitions: tuple[int, ...]
-    facts: Mapping[str, str]
-    """The facts it gave when it joined."""
     figures: Mapping[str, float]
     """Its last figures."""
 
@@ -52,16 +50,15 @@ class Liveness:
         self._partitions = partitions
         self._epochs = dict.fromkeys(range(partitions), 0)
         self._mine: set[int] = set()
-        self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
+        self._figures: Mapping[str, float] = {}
         self._requested: str | None = None
         self._is_new = False
         """True if something was announced and not yet waited for. Any thread may set it."""
         self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
         self._hearing = Lock()
 
-    def join(self, facts: Mapping[str, str]) -> None:
-        """Join as a worker, with heartbeats from now on; ``facts``: its facts for others."""
-        self._facts["facts"] = dict(facts)
+    def join(self) -> None:
+        """Join as a worker, with heartbeats from now on."""
 
     def claim(self, *, floor: int = 0) -> dict[int, int]:
         """Claim free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
@@ -119,7 +116,7 @@ class Liveness:
 
     def figures(self, figures: Mapping[str, float]) -> None:
         """Record figures for the next heartbeat."""
-        self._facts["figures"] = dict(figures)
+        self._figures = figures
 
     def requested(self) -> str | None:
         """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""

@@ -34,8 +34,6 @@ T = TypeVar("T")
 _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
-_SAID: Final = {"facts": {...: {str}}, "figures": {...: NUMBER}}
-"""The shape of the facts of workers."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -85,7 +83,7 @@ store()
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
 return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
 """
-"""ARGV: facts; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
+"""ARGV: figures; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
 this worker's clock. If it lasts, a line that the server lost is restored, even over the line of the partition's
 previous worker."""
 
@@ -167,8 +165,7 @@ class ValkeyLiveness(Liveness):
         self._next_beat = self._retry_at = self._pause = 0.0
         self._ended = Event()
 
-    def join(self, facts: Mapping[str, str]) -> None:
-        super().join(facts)
+    def join(self) -> None:
         listener = self._server.pubsub(ignore_subscribe_messages=True)
         self._try(lambda: listener.subscribe(self._said))
         self._beat()
@@ -226,7 +223,7 @@ class ValkeyLiveness(Liveness):
                 owned.setdefault(line.split(" ")[0], []).append(int(partition))
         now = seconds + micros / 1e6
         return [
-            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), *_told(said[name]))
+            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), _told(said[name]))
             for name, beat in sorted(beats)
             if name in said and name.isprintable() and isfinite(beat)
         ]
@@ -279,7 +276,7 @@ class ValkeyLiveness(Liveness):
                 for partition, lease in self._held.items()
                 for value in (partition, lease.epoch, int(since < lease.since + self._lease))
             ]
-            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._facts), *lines))
+            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._figures), *lines))
             if answer is None:
                 return
             now, self._live, asked, lost = answer
@@ -318,10 +315,10 @@ class ValkeyLiveness(Liveness):
             return answer
 
 
-def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
-    """Return a worker's facts and figures by its last words; none of odd ones."""
+def _told(said: str) -> dict[str, float]:
+    """Return a worker's figures by its last words; none of odd ones."""
     content = json_or_none(said)
-    return (content["facts"], content["figures"]) if fits([content], _SAID) else ({}, {})
+    return content if fits([content], {...: NUMBER}) else {}
 
 
 def _problem(error: Exception) -> str:

@@ -201,7 +201,7 @@ class WorkerCrawl(Driven, Generic[P]):
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
         """Join the workers, and go on to the first documents to fetch."""
-        self._liveness.join({"crawl_id": str(self._common.info.crawl_id)})
+        self._liveness.join()
         await self._go_on()
 
     def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
@@ -285,7 +285,7 @@ class WorkerCrawl(Driven, Generic[P]):
         crawls = [one.crawl for one in self._own.values()]
         counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
         queued = sum(len(crawl.frontier) for crawl in crawls)
-        self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
+        self._liveness.figures({"pages": counts["pages/crawled"]})
         return {
             **counts,
             "pages/visited": sum(len(crawl.visited) for crawl in crawls),
