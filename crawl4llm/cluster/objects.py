@@ -244,10 +244,10 @@ class Sections:
 
     def packed(self) -> dict[int, bytes]:
         """Return the sections by partition, without empty ones."""
-        found = {"targets": self._targets, "pages": self._pages, "redirects": self._redirects}
+        targets, pages, redirects = self._targets, self._pages, self._redirects
         return {
-            partition: pack({name: list(parts[partition]) for name, parts in found.items()})
-            for partition in sorted(self._pages.keys() | self._redirects.keys())
+            one: pack({"targets": list(targets[one]), "pages": pages[one], "redirects": redirects[one]})
+            for one in sorted(pages.keys() | redirects.keys())
         }
 
 
