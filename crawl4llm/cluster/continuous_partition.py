@@ -18,7 +18,7 @@ from crawl4llm.cluster.archive import Segment
 from crawl4llm.cluster.journal import Commit, Head, Quotas, before_first
 from crawl4llm.cluster.objects import Sections, line_of, links_in, page_of, redirects_in
 from crawl4llm.cluster.storage import pack
-from crawl4llm.cluster.stores import Working
+from crawl4llm.cluster.stores import LoggedStore, Working
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl import Commits
 from crawl4llm.frontier import Entry, Lease, StoredAside, score_of
@@ -86,8 +86,9 @@ class ContinuousPartition(OnePartition):
         told = [commit for commit in (snapshot, *commits) if commit is not None]
         last = told[-1] if told else Commit(0, before_first(options.partitions), {}, b"", b"", b"")
         changes = [commit[-2:] for commit in told]
-        with common.storage.reading(journal.name(number, journal.LOG, last.number)):
-            self._store = working = Working(self._folder / "store", options, clock, changes, self.longest)
+        self._tables = tables = LoggedStore(self._path)
+        with self._reading(journal.name(number, journal.LOG, last.number)):
+            self._store = working = Working(tables, options, clock, changes, self.longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
@@ -97,7 +98,7 @@ class ContinuousPartition(OnePartition):
             commits=Commits(working, log, self._segments, options),
             by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
-            aside=StoredAside(working.tables),
+            aside=StoredAside(tables),
             clock=clock,
             tells_sites_apart=common.tells_sites_apart,
             sends=common.info.host is not None,
@@ -117,14 +118,13 @@ class ContinuousPartition(OnePartition):
         self.is_leaving = False
         """True if it asks for nothing more, and is let go once all is answered."""
         self.committed_at = time.monotonic()
-        self._committed_pages = 0
         self._dropped: list[dict[str, Any]] = []
         """Of the next commit, pages that were dropped and have links to documents of other partitions."""
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
         self._since = sum(len(part) for commit in commits for part in commit[-2:])
         self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
-        self._low = 0
-        """Pages left with which it claims more."""
+        self._committed_pages = self._low = 0
+        """``_low``: pages left with which it claims more."""
         self.prepared: list[Prepared] = []
         """Commits that are to be put."""
         self.next_turn: Callable[[], int] = lambda: 0
@@ -135,7 +135,7 @@ class ContinuousPartition(OnePartition):
         self._leaves = False
         self._mail = self._new_mail()
         if told:
-            with common.storage.reading(journal.name(number, journal.LOG, last.number)):
+            with self._reading(journal.name(number, journal.LOG, last.number)):
                 self._take_up()
         self._counted_before = self.crawl.counters.counts.copy()
 

@@ -20,7 +20,7 @@ from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl import Balance, balance
-from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.frontier import Entry, Lease, Outcome, Store
 from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Rating
 
 _AT_LEAST: Final = 16
@@ -52,11 +52,11 @@ class Partition(OnePartition):
         """Begin, or go on from a snapshot before an iteration. Raises InputError."""
         super().__init__(number, common)
         policy = common.make_policy()
-        with common.storage.reading(objects.snapshot_name(number, iteration)):
-            self._store = Scratch(self._folder / "store", common.options, policy, data)
-        if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
-            self.close()
-            raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
+        self._tables = Store(self._path, fsync=False)
+        with self._reading(objects.snapshot_name(number, iteration)):
+            self._store = Scratch(self._tables, common.options, policy, data)
+            if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
+                raise ValueError("it is no snapshot")
         self.crawl = self._open(common.options, policy)
         self._store.keep_others(self.crawl.parts)
         self.crawl.start_batch(iteration)

@@ -32,7 +32,6 @@ from crawl4llm.frontier import (
     FRONTIER_STATE,
     LEASES,
     MOST_FRESH,
-    NAME,
     TABLES,
     VISITED_STATE,
     FingerprintRuns,
@@ -65,6 +64,7 @@ FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLDS: Final = b"holds"
+_FILTER: Final = "visited.filter"
 _LEAST_FRESH: Final = 1024
 """Records of a partition's frontier in memory, however many partitions there are."""
 
@@ -177,16 +177,14 @@ def _same(one: bytes, other: bytes) -> int:
 class Scratch(CrawlStore):
     """The store of a partition: its snapshot is the durable form of a commit."""
 
-    def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
-        """Begin in a new folder, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
+    def __init__(self, tables: Store, options: Options, policy: Policy, snapshot: bytes | None) -> None:
+        """Begin with empty tables, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
         other kinds if the snapshot is invalid."""
-        folder.mkdir(parents=True)
-        tables = Store(folder / NAME, fsync=False)
         if snapshot is not None:
             restore(tables, unpacked(snapshot))
         most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
         frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
-        super().__init__(tables, frontier, folder / "visited.filter", options)
+        super().__init__(tables, frontier, tables.path.with_name(_FILTER), options)
         self.keep(policy)
         if snapshot is not None:
             policy.load(self.policy_state())
@@ -276,13 +274,16 @@ class Working(CrawlStore):
     tables: LoggedStore
 
     def __init__(
-        self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
+        self,
+        tables: LoggedStore,
+        options: Options,
+        clock: Clock | None,
+        told: Iterable[tuple[bytes, bytes]],
+        longest: float,
     ) -> None:
-        """Begin in a new folder. ``told``: changes and fingerprints, packed, since the first commit or a snapshot. With
-        a clock the frontier is ordered by owners. ``longest``: see StoredHolds. Raises InputError, and ValueError if
-        ``told`` is invalid."""
-        folder.mkdir(parents=True)
-        tables = LoggedStore(folder / NAME)
+        """Begin with empty tables. ``told``: changes and fingerprints, packed, since the first commit or a snapshot.
+        With a clock the frontier is ordered by owners. ``longest``: see StoredHolds. Raises InputError, and ValueError
+        if ``told`` is invalid."""
         runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
             restore(tables, unpacked(changes))
@@ -298,7 +299,7 @@ class Working(CrawlStore):
         frontier = open_frontier(tables, reranks=True, by_owners=clock is not None, **times)
         self.owned: StoredFrontier | None = None if clock is None else frontier
         """The frontier, if it is ordered by owners. The store itself has their waits."""
-        super().__init__(tables, frontier, folder / "visited.filter", options)
+        super().__init__(tables, frontier, tables.path.with_name(_FILTER), options)
         self._fill()
         tables.take()  # what changes from now on is told
         self._fingerprints = b""

@@ -10,7 +10,8 @@ import time
 from abc import abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -35,7 +36,7 @@ from crawl4llm.crawl import (
     Scope,
     open_crawl,
 )
-from crawl4llm.frontier import Lease, MemoryVisited, Owners, VisitedSet
+from crawl4llm.frontier import NAME, Lease, MemoryVisited, Owners, Store, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import CrawledPage, Policy
@@ -117,11 +118,14 @@ class OnePartition:
 
     crawl: Crawl
     _store: CrawlStore
+    _tables: Store
 
     def __init__(self, number: int, common: Common) -> None:
         self.number = number
         self._common = common
         self._folder = common.folder / f"{number:04}"
+        self._path = self._folder / "store" / NAME
+        self._path.parent.mkdir(parents=True)
         self._segments = Segments(self._folder / "warc", common.options, common.info, number)
         self._lines = Lines()
 
@@ -142,6 +146,17 @@ class OnePartition:
             **{"parts": common.parts, **more},
         )
 
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Treat errors with the content of an object as damage. The partition is closed then, because LMDB can crash
+        when an open store is collected as garbage."""
+        try:
+            with self._common.storage.reading(name):
+                yield
+        except InputError:
+            self.close()
+            raise
+
     def counted(self) -> Counter[str]:
         """Return the counts of this worker."""
         return self.crawl.counters.counts
@@ -157,7 +172,7 @@ class OnePartition:
 
     def close(self) -> None:
         """Discard everything that the storage does not have."""
-        self._store.tables.close()
+        self._tables.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
