@@ -6,8 +6,8 @@
   iteration for the others.
 - Continuous order: ``continuous`` drives them; ``continuous_partition``: one of them; ``journal``: its commits, and
   their reader; ``routes``: owners, each asked of its partition.
-- ``stores``: those of partitions, in either order, and what has changed of one, as bytes.
-- ``complaints``: which domains are blocked, told to all workers, and what those have sent to whom.
+- ``stores``: those of partitions, in either order, and their changes as bytes.
+- ``complaints``: blocked domains, told to all workers, and the log of their requests.
 - ``storage``: objects that are put once, in a bucket or a directory. ``shapes``: what an object must look like.
   ``archive``: pages, as they are put, and many of them in one.
 - ``history``: how a crawl went, read back from its storage; ``soundness``: what must hold of all that a storage has.

@@ -147,7 +147,7 @@ class Segments(NullArchive):
 
 
 class Place(NamedTuple):
-    """Where a segment lies in a compacted object, and its index in the object with the indexes."""
+    """The place of a segment in a compacted object, and of its index in the object with the indexes."""
 
     name: str
     start: int
@@ -266,7 +266,7 @@ class Pages:
         return self._ask(name, read, of_index=of_index)
 
     def _ask(self, name: str, ask: Callable[[str, int, int | None], T | None], *, of_index: bool = False) -> T:
-        """Return the answer about a segment, or its index, by where it lies."""
+        """Return the answer about a segment, or its index, by its place."""
         for look_again in (False, True):  # it may have been compacted since
             if look_again:
                 self.look_again()
@@ -275,7 +275,7 @@ class Pages:
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
     def _where(self, name: str, *, of_index: bool = False) -> tuple[str, int, int | None]:
-        """Return the object that holds a segment or its index, where that begins there, and its bytes; None if it is
+        """Return the object that holds a segment or its index, the place of its first byte, and its size; None if it is
         all of the object."""
         if (found := self._find(name)) is None:
             return index_name(name) if of_index else name, 0, None

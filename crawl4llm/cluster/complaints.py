@@ -1,4 +1,4 @@
-"""What answers complaints in a crawl by several workers: orders to all of them, and the log of their requests.
+"""Answers to complaints in a crawl by several workers: orders to all of them, and the log of their requests.
 
 ``control/00000003`` is the third order of the operator, which replaces those before it; it says which domains are
 ``blocked`` as control.json does. Each worker looks for the next one every second. It sends nothing if it could not look

@@ -1,4 +1,4 @@
-"""The journals of partitions in continuous order: their commits, each an object that is put once, and who reads them.
+"""The journals of partitions in continuous order: commits, each an object that is put once, and their reader.
 
 ``p/0003/log/00000042`` is commit 42 of partition 3: a head, links to documents of other partitions apart for each, the
 lines of both logs, and the changes of its store. The newest one is its state; a worker that finds the next number taken

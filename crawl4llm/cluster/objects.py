@@ -208,7 +208,7 @@ def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
 
 
 class Sections:
-    """What a partition's pages lead to, in a section for each partition: links, and targets of redirects."""
+    """Links of a partition's pages, and targets of their redirects, in a section for each partition."""
 
     def __init__(self, own: int, *, anchors: bool) -> None:
         """``anchors``: whether the policy uses them."""
@@ -252,8 +252,8 @@ class Sections:
 
 
 def encode(facts: Any, parts: Sequence[bytes], sections: Mapping[int, bytes]) -> bytes:
-    """Return an object of several parts as bytes: the size of its head, the head with its facts and the sizes of all
-    that follows, its parts, and its sections for partitions."""
+    """Return an object of parts, and of sections for partitions, as bytes. The size of its head comes first, then the
+    head: the facts, and the sizes of all that follows."""
     of_sections = [(partition, len(section)) for partition, section in sections.items()]
     head = pack([facts, list(map(len, parts)), of_sections])
     return b"".join([_SIZE.pack(len(head)), head, *parts, *sections.values()])
@@ -289,7 +289,7 @@ class Iteration:
         self._storage, self._partitions, self.number = storage, partitions, number
         self._seen: frozenset[str] = frozenset()
         self._known: dict[str, Any] = {}
-        """What was read, by kind."""
+        """Content that was read, by kind."""
         self.short: list[int] = []
         """Partitions that must offer more before the batch can be planned."""
 

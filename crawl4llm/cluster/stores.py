@@ -133,7 +133,7 @@ def records(data: bytes) -> Iterator[Change]:
 
 
 def restore(store: Store, data: bytes) -> None:
-    """Make changes in a store. Raises ValueError if the data are none, or of another store."""
+    """Make changes in a store. Raises ValueError if the data are no changes, or those of another store."""
     for table, key, value in records(data):
         if value is None:
             store.delete(table, key)
@@ -212,7 +212,7 @@ class LoggedStore(Store):
         return super().delete(table, key)
 
     def take(self) -> bytes:
-        """Return the changes since the last call, of which there are none at the first."""
+        """Return the changes since the last call; at the first call there are none."""
         before, self._before = self._before or {}, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
