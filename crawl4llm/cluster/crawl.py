@@ -8,8 +8,10 @@ to its own documents. No worker leads: the first object under a name stays, and 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.liveness import Liveness
@@ -18,6 +20,9 @@ from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
+
+_AT_ONCE: Final = 8
+"""Objects that are asked for at the same time."""
 
 
 class ClusterCrawl(WorkerCrawl[Partition]):
@@ -29,6 +34,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         super().__init__(common, liveness)
         self._iterations: dict[int, Iteration] = {}
         """Those that this worker's partitions are in."""
+        self._threads = ThreadPoolExecutor(_AT_ONCE)
         self._ready: list[Lease] = []
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -81,7 +87,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         """Work and wait for other workers, until there are documents to fetch, or nothing is left to do."""
         while not (self._leaving or self.finished or self.stopped or self.failure):
             await self._look_after_leases(floor=self.iteration + 1)
-            await asyncio.to_thread(self._look)
+            self._iterations = {one.iteration: self._of_number(one.iteration) for one in self._own.values()}
+            await asyncio.to_thread(self._look, list(self._iterations.values()))
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)
             for result in moved:
                 if isinstance(result, BaseException):
@@ -93,18 +100,17 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             if not any(moved):
                 await self._liveness.wait(POLL)
 
-    def _look(self) -> None:
-        """Read what partitions have put for the iterations that this worker's are in, and plan the batches."""
-        numbers = {one.iteration for one in self._own.values()}
-        self._iterations = {number: self._of_number(number) for number in numbers}
-        for number, iteration in self._iterations.items():
-            iteration.look()
-            iteration.make_plan(partial(self._size_of, number))
-            iteration.exchanges()
-            iteration.found()
+    def _look(self, iterations: Iterable[Iteration]) -> None:
+        """Read what partitions have put for iterations, and plan the batches: a thread."""
+        for one in iterations:
+            one.look()
+            one.make_plan(partial(self._size_of, one.number))
+            one.exchanges()
+            one.found()
 
     def _of_number(self, number: int) -> Iteration:
-        return self._iterations.get(number) or Iteration(self._storage, self.options.partitions, number)
+        known = self._iterations.get(number)
+        return known or Iteration(self._storage, self.options.partitions, number, self._threads.map)
 
     def _size_of(self, iteration: int, crawled: int) -> int:
         """Return how many documents a batch has, at most; the seeds are all of the first."""
@@ -194,6 +200,10 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         self._own[number] = partition
         if data is None:
             await partition.queue_seeds()
+
+    def close(self) -> None:
+        super().close()
+        self._threads.shutdown(wait=False)
 
     def _drop(self, number: int) -> None:
         super()._drop(number)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -42,8 +41,7 @@ OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "p
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
 _SIZE: Final = struct.Struct("<I")
-_AT_ONCE: Final = 8
-"""Objects that are asked for at the same time."""
+Map = Callable[[Callable[[str], bytes | None], Iterable[str]], Iterable[bytes | None]]
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
@@ -285,8 +283,9 @@ class Iteration:
     """The objects of an iteration, as far as they are seen. Those of a kind are read once, if all partitions have put
     theirs. Methods raise StorageError."""
 
-    def __init__(self, storage: Storage, partitions: int, number: int) -> None:
-        self._storage, self._partitions, self.number = storage, partitions, number
+    def __init__(self, storage: Storage, partitions: int, number: int, get_all: Map = map) -> None:
+        """``get_all`` calls a function for each of some names, perhaps for several at once."""
+        self._storage, self._partitions, self.number, self._get_all = storage, partitions, number, get_all
         self._seen: frozenset[str] = frozenset()
         self._known: dict[str, Any] = {}
         """Content that was read, by kind."""
@@ -348,9 +347,7 @@ class Iteration:
 
     def _get(self, names: Collection[str], shape: Any = None) -> list[Any]:
         """Return the content of objects of a shape, or, without one, exchanges."""
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            data = list(threads.map(self._storage.get, names))
-        pairs = zip(names, (one or b"" for one in data), strict=True)
+        pairs = zip(names, (data or b"" for data in self._get_all(self._storage.get, names)), strict=True)
         if shape is None:
             return [read_exchange(self._storage, called, one) for called, one in pairs]
         return [shapes.read(self._storage, called, one, shape) for called, one in pairs]
