@@ -115,7 +115,7 @@ class _Batches:
         """Write logs and archive; return the figures."""
         with closing(self._archive), closing(CrawlLog(self._folder)) as self._log:
             self._counters.counts.update(self._history.crawl["seeds"])
-            news = news_of(self._history.offers(0))
+            news = news_of(self._history.iteration(0).offers())
             self._log_ended(news.failures.get(objects.SEEDS_PLACE, []))
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)

@@ -67,7 +67,7 @@ def _of_batches(history: History) -> Iterator[Part]:
     crawled, waits_for, missing = 0, "offers", list(range(history.partitions))
     if iteration is not None:
         waits_for, missing = _waits_for(history, iteration)
-        plans = map(history.plan, (iteration, iteration - 1))
+        plans = (history.iteration(number).plan() for number in (iteration, iteration - 1))
         crawled = next((plan.crawled for plan in plans if plan is not None), 0)
     if history.end is not None:
         iteration, crawled, missing = history.end["iteration"], history.end["crawled"], []
@@ -198,7 +198,7 @@ def _segments_of_batches(history: History) -> Iterator[str]:
     """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended."""
     last = history.pages.last()
     iteration = int(last.split("/")[1]) if last else 0
-    while exchanges := history.exchanges(iteration):
+    while exchanges := history.iteration(iteration).exchanges():
         yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > last)
         iteration += 1
 

@@ -17,9 +17,8 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.cluster import opening
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.worker import Common
+from crawl4llm.cluster.worker import Common, Partitions
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.scope import NO_LIMITS
 from crawl4llm.options import Options

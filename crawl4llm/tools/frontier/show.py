@@ -206,11 +206,12 @@ def _newest(history: History) -> tuple[Sequence[Mapping[str, Any]], frozenset[st
     last = history.last_iteration()
     if last is None:
         return [], frozenset()
-    if not (offers := history.offers(last)):
-        return (history.offers(last - 1) if last else []), frozenset()
-    if history.end is None or (plan := history.plan(last)) is None:
+    of = history.iteration(last)
+    if not (offers := of.offers()):
+        return (history.iteration(last - 1).offers() if last else []), frozenset()
+    if history.end is None or (plan := of.plan()) is None:
         return offers, frozenset()
-    ended = [row for one in history.exchanges(last) for row in one.rows if row[1] is not None or row[2] is not None]
+    ended = [row for one in of.exchanges() for row in one.rows if row[1] is not None or row[2] is not None]
     return offers, frozenset(plan.keys[row[0]] for row in ended)
 
 
