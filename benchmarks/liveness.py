@@ -34,7 +34,7 @@ def measure(partitions: int, workers: int, seconds: float) -> list[float]:
         before = client.info("memory")["used_memory_dataset"]
         joined = [ValkeyLiveness(f"unix://{folder}/s", "crawl", partitions, _LEASE) for _ in range(workers)]
         for worker in joined:
-            worker.join({"host": "here", "pid": "4711"})
+            worker.join()
             worker.figures({"pages": 123_456.0, "queued": 1e7})
         for worker in joined:
             worker.claim()
@@ -45,8 +45,8 @@ def measure(partitions: int, workers: int, seconds: float) -> list[float]:
         ended, own = _now(client), time.process_time() - own
         beats = ended["beats"] - began["beats"]
         a_beat = (ended["cpu"] - began["cpu"]) / beats
-        for number in range(_ANNOUNCED):
-            joined[0].announce("exchange", number)
+        for _ in range(_ANNOUNCED):
+            joined[0].announce()
         after = _now(client)
         announced = after["cpu"] - ended["cpu"] - (after["beats"] - ended["beats"]) * a_beat
         for worker in joined:

@@ -153,10 +153,11 @@ class Mutator:
             target = self._draw.choice(sorted(sections))
             content, said = self._changed(storage.unpack(path.name, sections[target]))
             sections[target] = packed_json(content)
-            head[-1] = [[number, len(section)] for number, section in sections.items()]
-        parts = [packed_json(head), lines, commit.changes]
-        sizes = b"".join(len(one).to_bytes(4, "little") for one in parts)
-        path.write_bytes(b"".join([sizes, parts[0], *sections.values(), *parts[1:], commit.fingerprints]))
+        parts = [lines, commit.changes, commit.fingerprints]
+        sizes = list(map(len, parts)), [(number, len(section)) for number, section in sections.items()]
+        packed_head = packed_json([head, *sizes])
+        size = len(packed_head).to_bytes(4, "little")
+        path.write_bytes(b"".join([size, packed_head, *parts, *sections.values()]))
         return f"commit, {part}: {said}"
 
     def _stored(self, path: Path) -> str:

@@ -38,7 +38,7 @@ MOST_MB: Final = 300
 _CPU_SECONDS, _SECONDS, _ADDRESSES = 60, 150, 3 << 30
 _LONGEST_LINE: Final = 3_000
 _TOOLS: Final = [
-    f"crawl4llm.tools.{name}" for name in ("archive", "cluster", "corpus", "dashboard", "export", "frontier", "report")
+    f"crawl4llm.tools.{name}" for name in ("archive", "corpus", "dashboard", "export", "frontier", "report")
 ]
 _STATUSES: Final = range(5)
 """Of commands that say what was wrong."""
@@ -239,7 +239,7 @@ def warm() -> None:
 
     names = ["scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "scrapy.core.scraper", "lmdb", "tldextract"]
     names += ["scrapy.core.downloader.handlers.http11", "crawl4llm.engine.run", "crawl4llm.engine.summary"]
-    names += ["crawl4llm.spiders.influence", "crawl4llm.tools._merging", "crawl4llm.tools._merging_journals"]
+    names += ["crawl4llm.spiders.influence", "crawl4llm.tools.cluster"]
     names += ["simulate.middleware", "simulate.clueweb22", "twisted.internet.asyncioreactor", "trafilatura", "pebble"]
     for package in ("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies", *_TOOLS):
         paths = import_module(package).__path__

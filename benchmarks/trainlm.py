@@ -28,10 +28,9 @@ from benchmarks.corpora import kept
 from benchmarks.policy_webs import RememberedScores
 from benchmarks.results import PROJECT, machine
 from benchmarks.trainlm_report import MEASURED, report
+from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
 from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
 from crawl4llm.tools.trainlm.results import collect
-from crawl4llm.tools.trainlm.sizes import SIZES
-from crawl4llm.tools.trainlm.tokens import Tokenizer
 
 PLANS: Final = {"1m": 1_000_000, "5m": 2_000_000}
 """Models, and the tokens on which each is trained. The first takes some 5 CPU hours, the second is for a GPU."""

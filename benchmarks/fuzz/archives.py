@@ -92,10 +92,10 @@ def _archive(folder: Path) -> Reader:
         for offset, length, frame in reader.stretches():
             assert end <= offset < offset + length <= len(data), (end, offset, length)
             end = offset + length
-            if frame is None:
+            if frame is None or frame.record is None:
                 continue
             with suppress(PageError):
-                faults(frame, reader.pieces(offset, length))
+                faults(frame, frame.record, reader.pieces(offset, length))
             with suppress(PageError, ValueError):
                 stored = parse_stored(reader.read(offset, length, 1 << 20), "at")
                 html_of_record(stored, 1 << 20).data.decode()

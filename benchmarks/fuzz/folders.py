@@ -85,7 +85,7 @@ def _run_json(folder: Path) -> Reader:
 def _crawl_log(folder: Path) -> Reader:
     from crawl4llm.base.crawl_log import CrawlLine, FailureLine, is_whole, read_log
     from crawl4llm.base.errors import InputError
-    from crawl4llm.tools.archive.lines import parse_log_line, read_lines
+    from crawl4llm.tools.archive.facts import parse_log_line, read_lines
 
     path = folder / "crawl.jsonl"
 
@@ -288,7 +288,7 @@ def _trainlm_seeds() -> list[bytes]:
 
 def _changes(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
-    from crawl4llm.tools.archive.changes import JOURNAL, complete
+    from crawl4llm.tools.archive.folder import JOURNAL, complete
 
     def read(data: bytes) -> None:
         (folder / JOURNAL).write_bytes(data)

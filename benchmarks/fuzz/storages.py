@@ -38,52 +38,49 @@ _MAIL: Final = {
     "pages": [[0, [0, 1], None, 1]],
     "redirects": [["http://e.example/", 0.5, 1, None, 2]],
 }
+_ANCHORED: Final = {"targets": [["k", "", "anchor", False]], "pages": [[0, [0], [0], 0]], "redirects": []}
 
 
 def _commits(_: Path) -> Reader:
-    from crawl4llm.cluster import journal, shapes
-    from crawl4llm.cluster.changes import Edit, records
-    from crawl4llm.cluster.objects import links_in
+    from crawl4llm.cluster import journal, objects, shapes
     from crawl4llm.cluster.storage import Storage, StorageError, packed
+    from crawl4llm.cluster.stores import Patch, records
 
     storage = Storage("file:///tmp")
-    sizes = struct.Struct("<III")
 
     def read(data: bytes) -> None:
         head, _, other = data.partition(b"\n")
         lines, *rest = other.split(b"\n")
         mail, changes = packed(rest[0] if rest else b""), b"\n".join(rest[1:])
-        parts = [packed(head), packed(lines)]
-        with suppress(ValueError, TypeError, LookupError, RecursionError):
-            told = json.loads(head)
-            told[-1] = [[number, len(mail)] for number, _ in told[-1]]
-            parts[0] = packed(json.dumps(told).encode())
-        object_ = sizes.pack(len(parts[0]), len(parts[1]), len(changes)) + parts[0] + mail + parts[1] + changes
+        facts: Any = head
+        with suppress(ValueError, RecursionError):
+            facts = json.loads(head)
+        object_ = data  # as it is, if it has no head
+        with suppress(TypeError, ValueError):
+            object_ = objects.encode(facts, (packed(lines), packed(changes), b""), {1: mail})
         commit = journal.decode(storage, 0, 1, object_)
         pages, _, dropped = shapes.read(storage, "commit", commit.lines, shapes.LINES)
         for section in commit.sections.values():
-            content = shapes.read(storage, "commit", section, shapes.MAIL)
+            content = shapes.read(storage, "commit", section, shapes.SECTION)
             with storage.reading("commit"):
-                journal.redirects_in(content)
-                for place in links_in(content):
+                objects.redirects_in(content)
+                for place in objects.links_in(content):
                     dropped[~place] if place < 0 else pages[place]
         with storage.reading("commit"):
-            for _, _, value in records(commit.changes):
-                if isinstance(value, Edit):
+            for _, _, value in records(changes):
+                if isinstance(value, Patch):
                     value.applied_to(b"a,b,c")
-                elif value is not None and not isinstance(value, bytes):
-                    value.applied_to(b"abcdef")
 
     return Reader(read, (StorageError,))
 
 
 def _commit_seeds() -> list[bytes]:
-    from crawl4llm.cluster.changes import encoded
+    from crawl4llm.cluster.stores import encoded
     from crawl4llm.frontier.store import TABLES
 
     table = next(iter(TABLES))
     changes = encoded([(table, b"key", b"value", None), (table, b"kez", None, None), ("state", b"s", b"a,b", b"a,c")])
-    head = [1, 2, 0, None, [1, 0], None, [[1, 5]]]
+    head = [1, 2, 0, None, [1, 0], None]
     parts = [json.dumps(one).encode() for one in (head, [[_PAGE], [_FAILURE], []], _MAIL)]
     return [b"\n".join([*parts, changes])]
 
@@ -106,7 +103,7 @@ def _objects(_: Path) -> Reader:
             make_plan([found, found], {}, 3)
         elif shape == "PLAN":
             Plan(*found).places(0)
-        elif shape.startswith("LINKS"):
+        elif shape == "SECTION":
             links_in(found)
 
     return Reader(read, (StorageError,))
@@ -126,10 +123,9 @@ def _object_seeds() -> list[bytes]:
         "OFFER": {**offer, "failures": [[0, True, 1, 2, _FAILURE]]},
         "PLAN": [3, [0, 1], ["a", "b"], 0.5],
         "SEGMENTS": [[segment, 0, 10, 0, 5]],
-        "LINKS": {name: _MAIL[name] for name in ("targets", "pages")},
-        "LINKS_WITH_ANCHORS": {"targets": [["k", "", "anchor", False]], "pages": [[0, [0], [0], 0]]},
+        "SECTION": _MAIL,
         "EXCHANGE": {"rows": [[0, _PAGE, None, {"date": None, "language": "en", "opt_outs": ""}]], "pages": segment}
-        | {"counts": {}, "influence": [0.5, 1]},
+        | {"counts": {}},
         "QUOTA": [0, 5],
         "END": {"reason": "frontier_empty", "iteration": 1, "crawled": 2},
         "CRAWL": {
@@ -148,11 +144,12 @@ def _object_seeds() -> list[bytes]:
             "seeds": {"seeds/given": 1},
         },
     }
-    return [f"{name}\n{json.dumps(content)}".encode() for name, content in named.items()]
+    pairs = [*named.items(), ("SECTION", _ANCHORED)]
+    return [f"{name}\n{json.dumps(content)}".encode() for name, content in pairs]
 
 
 def _orders(folder: Path) -> Reader:
-    from crawl4llm.cluster.controls import FOLDER, Controls
+    from crawl4llm.cluster.complaints import FOLDER, Controls
     from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed
 
     (folder / FOLDER).mkdir()
@@ -187,7 +184,7 @@ def _sealed_seeds() -> list[bytes]:
 
 
 def _request_parts(folder: Path) -> Reader:
-    from crawl4llm.cluster.request_spool import lines_of
+    from crawl4llm.cluster.complaints import lines_of
     from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed
     from crawl4llm.crawl.jobdir import REQUESTS
 
@@ -259,8 +256,7 @@ def _last_words(_: Path) -> Reader:
     from crawl4llm.cluster.valkey import _told
 
     def read(data: bytes) -> None:
-        facts, figures = _told(data.decode("utf-8", "surrogateescape"))
-        assert all(isinstance(value, str) for value in facts.values())
+        figures = _told(data.decode("utf-8", "surrogateescape"))
         assert all(abs(value) < 1e300 for value in figures.values())
 
     return Reader(read)
@@ -277,7 +273,5 @@ TARGETS: Final = (
         weight=0.5,
     ),
     Target("answers", _spool, _spool_seeds, of_json_lines),
-    Target(
-        "last-words", _last_words, lambda: [b'{"facts": {"host": "a"}, "figures": {"pages": 1}}'], of_json, weight=0.5
-    ),
+    Target("last-words", _last_words, lambda: [b'{"pages": 1}'], of_json, weight=0.5),
 )

@@ -1,17 +1,16 @@
 from . import (
-    controls as controls,
+    complaints as complaints,
     journal as journal,
     objects as objects,
     opening as opening,
     storage as storage,
     worker as worker,
 )
-from .compacted import index_name as index_name
-from .controls import Controls as Controls
+from .archive import index_name as index_name
+from .complaints import Controls as Controls, write_log as write_log
 from .history import Batch as Batch, Ended as Ended, History as History, News as News, news_of as news_of
 from .liveness import DRAIN as DRAIN, STOP as STOP
 from .opening import check_lease as check_lease, divided as divided, refuse_settings as refuse_settings
-from .request_spool import write_log as write_log
 from .soundness import (
     BatchesSoundness as BatchesSoundness,
     CheckedCommit as CheckedCommit,

@@ -16,12 +16,10 @@ from contextlib import suppress
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
+from crawl4llm.cluster.complaints import Controls, Heeding, RequestSpool
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
-from crawl4llm.cluster.controls import Controls, Heeding
-from crawl4llm.cluster.journal import Quotas, told_of
+from crawl4llm.cluster.journal import Post, Quotas, told_of
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.post import Post
-from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED, SitedFrontier
@@ -32,7 +30,7 @@ from crawl4llm.policies import NO, CrawledPage
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
-    news, folder = "commit", "p"
+    folder = "p"
 
     def __init__(self, common: Common, liveness: Liveness) -> None:
         self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
@@ -41,14 +39,11 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)
-        self._touched: set[int] = set()
-        """Partitions with answers, or with links that were read."""
-        self._handing_over: set[int] = set()
         self._pulse = asyncio.Event()
         """Set when something may have happened elsewhere, and each second."""
         self._tasks: list[asyncio.Task[None]] = []
         """Tasks beside the crawl: the pulse, and orders of the operator."""
-        self._announced: set[int] = set()
+        self._announced = False
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """True if scores of different partitions can be compared."""
@@ -82,8 +77,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 break
             partition = waiting[self._next_of(ready)]
             some = partition.lease_one()
-            if partition.crawl.answered:  # known documents
-                self._touched.add(partition.number)
+            partition.is_touched = partition.is_touched or bool(partition.crawl.answered)  # known documents
             if not some or partition.crawl.missing <= 0:  # a budget is spent: it has set documents aside
                 del waiting[partition.number]
             self._of.update((id(lease.entry), (partition, lease)) for lease in some)
@@ -121,7 +115,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         partition = self._own.get(self._common.partitions.of(links.entry.key))
         if partition is not None:
             partition.crawl.follow(links)
-            self._touched.add(partition.number)
+            partition.is_touched = True
             self._woken.set()
 
     def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
@@ -141,7 +135,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def can_advance(self) -> bool:
         if self.finished is not None or self._leaving:
             return False
-        return bool(self._touched) or self._pulse.is_set() or not self._of
+        return self._pulse.is_set() or not self._of or any(one.is_touched for one in self._own.values())
 
     def sites_of(self, url: str) -> SitedFrontier | None:
         partition = self._own.get(self._common.partitions.of(url))
@@ -225,7 +219,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _pulse_on(self) -> None:
         with suppress(asyncio.CancelledError):
             while True:
-                self._announced |= await self._liveness.wait(self.news, POLL)
+                self._announced |= await self._liveness.wait(POLL)
                 self._pulse.set()
                 self._woken.set()
                 self.wake()
@@ -239,8 +233,11 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def _advance_touched(self) -> set[int]:
         """Let partitions take their answers, and the links that others have for them; return which."""
-        self._touched |= await self._post.deliver(self._own.values())
-        touched, self._touched = self._touched & self._own.keys(), set()
+        some, self._post.is_new = list(self._own.values()) if self._post.is_new else [], False
+        for partition in some:
+            async for sender, commit in self._post.unread(partition.number, partition.marks):
+                partition.receive(sender, commit)
+        touched = {number for number, partition in self._own.items() if partition.is_touched}
         for number in sorted(touched):
             partition = self._own[number]
             await partition.advance()
@@ -266,15 +263,15 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
-        for partition in [self._own[number] for number in self._handing_over]:
-            if partition.is_quiet:
+        for partition in list(self._own.values()):
+            if partition.is_leaving and partition.is_quiet:
                 await partition.crawl.wind_up()
                 await self._put_requests()
                 await self._put_commits_of(partition)
                 self._release([partition.number])
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
-            self._announced.clear()
+            self._announced = False
             if self._quotas.left(self._post.returned) <= 0:
                 for partition in self._own.values():
                     partition.leave_pages()
@@ -315,7 +312,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 self._release([partition.number])
                 return
             self._post.add(partition.number, commit)
-            self._liveness.announce(self.news, partition.number)
+            self._liveness.announce()
 
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""
@@ -335,8 +332,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Return the partitions that may be worked on now."""
         if not self._hears:
             return []
-        workable = self._liveness.held() - self._handing_over
-        return [partition for number, partition in self._own.items() if number in workable]
+        held = self._liveness.held()
+        return [partition for number, partition in self._own.items() if number in held and not partition.is_leaving]
 
     @property
     def _hears(self) -> bool:
@@ -361,16 +358,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         await partition.crawl.begin(partition.seeds())
         if not is_new:
             partition.crawl.commit_now()
-        self._post.look_again()
-        self._touched.add(number)
+        self._post.is_new = True
 
     async def _hand_over(self, numbers: Sequence[int]) -> None:
         """Ask nothing more of the owners of partitions; they are let go when all was answered."""
-        self._handing_over.update(numbers)
+        for number in numbers:
+            self._own[number].is_leaving = True
 
     def _drop(self, number: int) -> None:
-        self._touched.discard(number)
-        self._handing_over.discard(number)
         if self.turns is not None:
             for partition, lease in self._of.values():
                 if partition.number == number:
@@ -381,6 +376,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         found = self._of.pop(id(lease.entry), None)
         if found is None or found[0].number not in self._own:
             return None
-        self._touched.add(found[0].number)
+        found[0].is_touched = True
         self._woken.set()
         return found[0]

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster import journal, shapes
-from crawl4llm.cluster.journal import Commit, Head, Mail, Quotas, before_first, redirects_in
-from crawl4llm.cluster.objects import line_of, links_in, page_of
-from crawl4llm.cluster.segments import Segment
+from crawl4llm.cluster.archive import Segment
+from crawl4llm.cluster.journal import Commit, Head, Quotas, before_first
+from crawl4llm.cluster.objects import Sections, line_of, links_in, page_of, redirects_in
 from crawl4llm.cluster.storage import pack
-from crawl4llm.cluster.stores import Working
+from crawl4llm.cluster.stores import LoggedStore, Working
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl import Commits
 from crawl4llm.frontier import Entry, Lease, StoredAside, score_of
@@ -86,8 +86,9 @@ class ContinuousPartition(OnePartition):
         told = [commit for commit in (snapshot, *commits) if commit is not None]
         last = told[-1] if told else Commit(0, before_first(options.partitions), {}, b"", b"", b"")
         changes = [commit[-2:] for commit in told]
-        with common.storage.reading(journal.name(number, journal.LOG, last.number)):
-            self._store = working = Working(self._folder / "store", options, clock, changes, self.longest)
+        self._tables = tables = LoggedStore(self._path)
+        with self._reading(journal.name(number, journal.LOG, last.number)):
+            self._store = working = Working(tables, options, clock, changes, self.longest)
         log: Any = self._lines
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
@@ -97,7 +98,7 @@ class ContinuousPartition(OnePartition):
             commits=Commits(working, log, self._segments, options),
             by_owners=working.owned,
             parts=Parts([*common.parts, _Lately(options)]),
-            aside=StoredAside(working.tables),
+            aside=StoredAside(tables),
             clock=clock,
             tells_sites_apart=common.tells_sites_apart,
             sends=common.info.host is not None,
@@ -112,15 +113,18 @@ class ContinuousPartition(OnePartition):
         self.grant(0)
         self.is_dirty = False
         """True if anything is not in the last commit."""
+        self.is_touched = True
+        """True if it has answers, or links that were read."""
+        self.is_leaving = False
+        """True if it asks for nothing more, and is let go once all is answered."""
         self.committed_at = time.monotonic()
-        self._committed_pages = 0
         self._dropped: list[dict[str, Any]] = []
         """Of the next commit, pages that were dropped and have links to documents of other partitions."""
         # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
         self._since = sum(len(part) for commit in commits for part in commit[-2:])
         self._whole = sum(map(len, snapshot[-2:])) if snapshot else 0
-        self._low = 0
-        """Pages left with which it claims more."""
+        self._committed_pages = self._low = 0
+        """``_low``: pages left with which it claims more."""
         self.prepared: list[Prepared] = []
         """Commits that are to be put."""
         self.next_turn: Callable[[], int] = lambda: 0
@@ -131,7 +135,7 @@ class ContinuousPartition(OnePartition):
         self._leaves = False
         self._mail = self._new_mail()
         if told:
-            with common.storage.reading(journal.name(number, journal.LOG, last.number)):
+            with self._reading(journal.name(number, journal.LOG, last.number)):
                 self._take_up()
         self._counted_before = self.crawl.counters.counts.copy()
 
@@ -205,18 +209,18 @@ class ContinuousPartition(OnePartition):
     async def advance(self) -> None:
         """Merge fetched documents. Raises InputError."""
         self._best = None
-        self.is_dirty = True
+        self.is_dirty, self.is_touched = True, False
         await self.crawl.advance()
 
-    def receive(self, partition: int, commit: Commit) -> bool:
-        """Take links to its documents from a commit of another partition, to be followed with the next advance();
-        return whether there are any. Raises StorageError."""
+    def receive(self, partition: int, commit: Commit) -> None:
+        """Take links to its documents from a commit of another partition, to be followed with the next advance().
+        Raises StorageError."""
         self.marks[partition] = commit.number
         if (section := commit.sections.get(self.number)) is None:
-            return False
+            return
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
-        content = shapes.read(storage, called, section, shapes.MAIL)
+        content = shapes.read(storage, called, section, shapes.SECTION)
         pages, _, dropped = shapes.read(storage, called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
@@ -226,7 +230,7 @@ class ContinuousPartition(OnePartition):
             for target in redirects_in(content):
                 if self.crawl.visited.add([target.key]):
                     self.crawl.algorithm.targets.append(target)
-        return True
+        self.is_touched = True
 
     # -- as its crawl's neighbours ----------------------------------------------------------------------------------
 
@@ -264,7 +268,7 @@ class ContinuousPartition(OnePartition):
     @property
     def is_urgent(self) -> bool:
         """True if an owner must be left alone for longer than a worker that takes over would wait anyway."""
-        return self._store.holds is not None and self._store.holds.is_urgent
+        return self._store.holds.is_urgent
 
     def _prepare(self) -> None:
         """Prepare the commit that was just made to be put: before anything else changes."""
@@ -285,9 +289,8 @@ class ContinuousPartition(OnePartition):
         self._segments.number = self.commit_number + 1
         changes = self._store.take()
         self._since += sum(map(len, changes))
-        mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
-        head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None, mail)
+        head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None)
         commit = Commit(self.commit_number, head, sections, lines, *changes)
         snapshot = self._snapshot(commit) if self._since > _REPLAYED * self._whole else None
         self.prepared.append(Prepared(commit, segment, snapshot))
@@ -313,14 +316,13 @@ class ContinuousPartition(OnePartition):
         if self._since <= _REPLAYED * self._whole:
             return None
         self._since = 0
-        return journal.encode(Commit(commit.number, commit.head._replace(mail=[]), {}, b"", changes, fingerprints))
+        return journal.encode(Commit(commit.number, commit.head, {}, b"", changes, fingerprints))
 
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
 
-    def _new_mail(self) -> Mail:
-        anchors = getattr(self.crawl.policy, "partitioned", NO) == NO
-        return Mail(self.number, self._common.options.partitions, anchors=anchors)
+    def _new_mail(self) -> Sections:
+        return Sections(self.number, anchors=getattr(self.crawl.policy, "partitioned", NO) == NO)
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""

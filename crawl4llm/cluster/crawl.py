@@ -8,19 +8,19 @@ to its own documents. No worker leads: the first object under a name stays, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
 
-from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster import objects
 from crawl4llm.cluster.liveness import Liveness
+from crawl4llm.cluster.objects import Iteration, Plan
 from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
 
-T = TypeVar("T")
-_KEPT: Final = 2
-"""Iterations in memory: partitions of a worker may be at two of them."""
 _AT_ONCE: Final = 8
 """Objects that are asked for at the same time."""
 
@@ -28,11 +28,13 @@ _AT_ONCE: Final = 8
 class ClusterCrawl(WorkerCrawl[Partition]):
     """Takes the partitions of this worker from batch to batch."""
 
-    news, folder = "step", "i"
+    folder = "i"
 
     def __init__(self, common: Common, liveness: Liveness) -> None:
         super().__init__(common, liveness)
-        self._board = Board(common)
+        self._iterations: dict[int, Iteration] = {}
+        """Those that this worker's partitions are in."""
+        self._threads = ThreadPoolExecutor(_AT_ONCE)
         self._ready: list[Lease] = []
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -73,7 +75,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
                     await self._put_exchange(partition)
         self.counters.errors_in_row = max((p.crawl.counters.errors_in_row for p in self._own.values()), default=0)
         if not self._of:
-            self._liveness.announce(self.news, self.iteration)
+            self._liveness.announce()
             await self._go_on()
 
     def statistics(self) -> dict[str, float | None]:
@@ -85,47 +87,59 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         """Work and wait for other workers, until there are documents to fetch, or nothing is left to do."""
         while not (self._leaving or self.finished or self.stopped or self.failure):
             await self._look_after_leases(floor=self.iteration + 1)
-            self._board.look_again()
+            self._iterations = {one.iteration: self._of_number(one.iteration) for one in self._own.values()}
+            await asyncio.to_thread(self._look, list(self._iterations.values()))
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)
             for result in moved:
                 if isinstance(result, BaseException):
                     raise result
             if any(moved):
-                self._liveness.announce(self.news, self.iteration)
+                self._liveness.announce()
             if self._ready or any(one.crawl.can_advance for one in self._own.values()):
                 return  # with documents to fetch, or known ones to merge
             if not any(moved):
-                await self._liveness.wait(self.news, POLL)
+                await self._liveness.wait(POLL)
+
+    def _look(self, iterations: Iterable[Iteration]) -> None:
+        """Read what partitions have put for iterations, and plan the batches: a thread."""
+        for one in iterations:
+            one.look()
+            one.make_plan(partial(self._size_of, one.number))
+            one.exchanges()
+            one.found()
+
+    def _of_number(self, number: int) -> Iteration:
+        known = self._iterations.get(number)
+        return known or Iteration(self._storage, self.options.partitions, number, self._threads.map)
+
+    def _size_of(self, iteration: int, crawled: int) -> int:
+        """Return how many documents a batch has, at most; the seeds are all of the first."""
+        places = self.options.crawl_batch_size if iteration else self.seeds
+        return min(places, self.options.crawl_max_pages - crawled)
 
     async def _step(self, partition: Partition) -> bool:
         """Take a partition through as many stages as can be; return whether it moved."""
         moved = False
-        while self.finished is None and await self._move(partition):
+        while self.finished is None and await self._move(partition, self._of_number(partition.iteration)):
             moved = True
         return moved
 
-    async def _move(self, partition: Partition) -> bool:
-        """Take a partition to its next stage, if the objects for it exist."""
-        iteration, board = partition.iteration, self._board
-        if partition.stage in (Stage.BEGUN, Stage.OFFERED):
-            plan = await board.plan(iteration)
-            if isinstance(plan, objects.Plan):
-                return await self._take(partition, plan)
-            n = board.size_of(iteration, partition.pages_before)
+    async def _move(self, partition: Partition, of: Iteration) -> bool:
+        """Take a partition to its next stage in an iteration, if the objects for it exist."""
+        if partition.stage < Stage.TAKEN:
+            if (plan := of.plan()) is not None:
+                return await self._take(partition, of, plan)
+            n = self._size_of(of.number, partition.pages_before)
             if partition.stage is Stage.BEGUN:
                 await self._put(partition, objects.OFFER, partition.offer(n))
                 return True
-            if plan is not None and partition.number in plan and not partition.has_offered_whole:
+            if partition.stage is Stage.OFFERED and partition.number in of.short:
                 await self._put(partition, objects.WHOLE, partition.offer_whole(n))
                 return True
-            return False
-        if partition.stage is Stage.EXCHANGED:
-            exchanges = await board.exchanges(iteration)
-            if exchanges is None:
-                return False
+        elif partition.stage is Stage.EXCHANGED and (exchanges := of.exchanges()):
             pages = partition.pages_before + sum(one.pages for one in exchanges)
             if pages >= self.options.crawl_max_pages:
-                self._note_end(MAX_PAGES, pages, iteration)
+                self._note_end(MAX_PAGES, pages, of.number)
                 return False
             await partition.follow_links(exchanges)
             if partition.is_counted:
@@ -133,20 +147,20 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             else:
                 await self._next_iteration(partition)
             return True
-        if partition.stage is Stage.FOUND and (found := await board.found(iteration)) is not None:
+        elif partition.stage is Stage.FOUND and (found := of.found()):
             await partition.queue_found(found)
             await self._next_iteration(partition)
             return True
         return False
 
-    async def _take(self, partition: Partition, plan: objects.Plan) -> bool:
+    async def _take(self, partition: Partition, of: Iteration, plan: Plan) -> bool:
         """Let a partition lease its documents of the batch."""
         if not plan.keys:
             self._note_end(FRONTIER_EMPTY, plan.crawled, partition.iteration)
             return False
         share = partition.take(plan)
         self._pages, self.iteration = max(self._pages, plan.crawled), max(self.iteration, partition.iteration)
-        exchange = await self._board.exchange(partition.iteration, partition.number)
+        exchange = await asyncio.to_thread(of.exchange, partition.number)
         if exchange is not None:
             partition.settle(exchange)
         elif not share:
@@ -187,117 +201,10 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         if data is None:
             await partition.queue_seeds()
 
+    def close(self) -> None:
+        super().close()
+        self._threads.shutdown(wait=False)
+
     def _drop(self, number: int) -> None:
         super()._drop(number)
         self._ready = [lease for lease in self._ready if id(lease.entry) in self._of]
-
-
-class Board:
-    """Reads the objects of all partitions for an iteration, once for all of a worker's own; None if some of them are
-    not there yet. Methods raise StorageError."""
-
-    def __init__(self, common: Common) -> None:
-        self._storage = common.storage
-        self._options = common.options
-        self._seeds = len(common.seeds)
-        self._names: dict[int, frozenset[str]] = {}
-        """Objects that were seen, by iteration."""
-        self._short: dict[int, list[int]] = {}
-        """Partitions that must offer more, by the last objects seen."""
-        self._kept: dict[tuple[int, str], Any] = {}
-        """Content that was read, by iteration and kind."""
-        self._lock = asyncio.Lock()
-
-    def look_again(self) -> None:
-        """List the objects again at the next use."""
-        self._names.clear()
-        self._short.clear()
-
-    async def plan(self, iteration: int) -> objects.Plan | list[int] | None:
-        """Return the batch of an iteration, or the partitions that must offer more first."""
-        async with self._lock:
-            if (known := self._kept.get((iteration, objects.PLAN)) or self._short.get(iteration)) is not None:
-                return known
-            plan = await self._plan(iteration)
-            if isinstance(plan, list):
-                self._short[iteration] = plan
-                return plan
-            return self._keep(iteration, objects.PLAN, plan)
-
-    async def exchanges(self, iteration: int) -> list[objects.Exchange] | None:
-        """Return the results of a batch, by partition."""
-        return await self._once(objects.EXCHANGE, iteration, self._exchange)
-
-    async def found(self, iteration: int) -> list[list[list[int]]] | None:
-        """Return the places of the new documents, by partition, if they are counted."""
-        return await self._once(objects.FOUND, iteration, self._shaped(shapes.FOUND))
-
-    async def exchange(self, iteration: int, partition: int) -> objects.Exchange | None:
-        """Return the results of a partition's documents of a batch."""
-        async with self._lock:
-            known: list[objects.Exchange] | None = self._kept.get((iteration, objects.EXCHANGE))
-            if known is not None:
-                return known[partition]
-            name = objects.name(iteration, objects.EXCHANGE, partition)
-            found = await self._get([name] if name in await self._there(iteration) else [], self._exchange)
-            return found[0] if found else None
-
-    def size_of(self, iteration: int, crawled: int) -> int:
-        """Return how many documents a batch has, at most; the seeds are all of the first."""
-        places = self._options.crawl_batch_size if iteration else self._seeds
-        return min(places, self._options.crawl_max_pages - crawled)
-
-    async def _plan(self, iteration: int) -> objects.Plan | list[int] | None:
-        name, there = objects.folder(iteration) + objects.PLAN, await self._there(iteration)
-        if name in there:
-            return objects.Plan(*(await self._get([name], self._shaped(shapes.PLAN)))[0])
-        offers = await self._all(objects.OFFER, iteration, self._shaped(shapes.OFFER))
-        if offers is None:
-            return None
-        names = (objects.name(iteration, objects.WHOLE, number) for number in range(self._options.partitions))
-        more = {number: name for number, name in enumerate(names) if name in there}
-        whole = dict(zip(more, await self._get(more.values(), self._shaped(shapes.WHOLE)), strict=True))
-        plan = objects.make_plan(offers, whole, self.size_of(iteration, offers[0]["crawled"]))
-        if isinstance(plan, objects.Plan):
-            await asyncio.to_thread(self._storage.put_packed, name, list(plan))
-        return plan
-
-    async def _once(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
-        """Return the objects of a kind of all partitions, and keep them."""
-        async with self._lock:
-            if (iteration, kind) not in self._kept:
-                self._keep(iteration, kind, await self._all(kind, iteration, read))
-            return self._kept.get((iteration, kind))
-
-    async def _all(self, kind: str, iteration: int, read: Callable[[str, bytes], T]) -> list[T] | None:
-        names = [objects.name(iteration, kind, number) for number in range(self._options.partitions)]
-        return await self._get(names, read) if set(names) <= await self._there(iteration) else None
-
-    def _exchange(self, name: str, data: bytes) -> objects.Exchange:
-        return objects.read_exchange(self._storage, name, data, self._options.partitions)
-
-    def _shaped(self, shape: Any) -> Callable[[str, bytes], Any]:
-        return lambda name, data: shapes.read(self._storage, name, data, shape)
-
-    def _keep(self, iteration: int, kind: str, value: T) -> T:
-        """Keep the objects read, if any, and forget much older ones."""
-        if value is not None:
-            self._kept[iteration, kind] = value
-            self._kept = {key: found for key, found in self._kept.items() if key[0] > iteration - _KEPT}
-        return value
-
-    async def _there(self, iteration: int) -> frozenset[str]:
-        if iteration not in self._names:
-            folder = objects.folder(iteration)
-            self._names[iteration] = frozenset(await asyncio.to_thread(list, self._storage.names(folder)))
-        return self._names[iteration]
-
-    async def _get(self, names: Collection[str], read: Callable[[str, bytes], T]) -> list[T]:
-        found: dict[str, bytes | None] = {}
-
-        def get(some: Iterable[str]) -> None:
-            found.update((name, self._storage.get(name)) for name in some)
-
-        rest = iter(names)  # each thread takes the next: to begin one costs more than to read a small object
-        await asyncio.gather(*(asyncio.to_thread(get, rest) for _ in range(min(len(names), _AT_ONCE))))
-        return [read(name, found[name] or b"") for name in names]

@@ -5,21 +5,19 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import records
-from crawl4llm.cluster.compacted import Pages
-from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
+from crawl4llm.cluster.archive import Pages
+from crawl4llm.cluster.objects import Exchange, Iteration, Plan
 from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.cluster.stores import Change, records
 from crawl4llm.crawl import CRAWL
 from crawl4llm.frontier import FRONTIER_STATE
-
-T = TypeVar("T")
 
 
 class Figures:
@@ -29,13 +27,16 @@ class Figures:
         self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
         self._stored: dict[tuple[int, bytes], bytes] = {}
 
-    def take(self, partition: int, commit: journal.Commit) -> None:
-        """Note the state in a partition's next commit. Raises ValueError if that does not go with those before."""
-        for table, key, value in records(unpacked(commit.changes)):
+    def take(self, partition: int, commit: journal.Commit) -> list[Change]:
+        """Note the state in a partition's next commit, and return its changes. Raises ValueError if they do not go with
+        those before."""
+        changes = list(records(unpacked(commit.changes)))
+        for table, key, value in changes:
             if table == "state" and key in (CRAWL, FRONTIER_STATE) and value is not None:
                 before = self._stored.get((partition, key), b"")
                 self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
                 self._states[partition][key] = json.loads(new)
+        return changes
 
     def counts(self, partition: int) -> dict[str, int]:
         """Return the figures of a partition that are counted."""
@@ -141,46 +142,27 @@ class History:
         if self.is_continuous:
             return [journal.newest(self.storage, partition) for partition in range(self.partitions)]
         last = self.last_iteration()
-        return [] if last is None else [last, bool(self.offers(last))]  # by all, so that the batch before has ended
+        if last is None:
+            return []
+        return [last, bool(self.iteration(last).offers())]  # by all, so that the batch before has ended
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""
         numbers = [name.strip("/").rpartition("/")[2] for name in self.storage.folders("i")]
         return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
-    def plan(self, iteration: int) -> Plan | None:
-        """Return a batch; None if it is not planned yet."""
-        plan = shapes.read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
-        return None if plan is None else Plan(*plan)
-
-    def offers(self, iteration: int) -> list[Mapping[str, Any]]:
-        """Return the offers of the partitions; nothing if one is missing."""
-        return self._of_all(
-            iteration, objects.OFFER, lambda name, data: shapes.read(self.storage, name, data, shapes.OFFER)
-        )
-
-    def exchanges(self, iteration: int) -> list[Exchange]:
-        """Return the results of a batch, by partition; nothing if one is missing."""
-        of = self.partitions
-        return self._of_all(iteration, objects.EXCHANGE, lambda name, data: read_exchange(self.storage, name, data, of))
-
-    def _of_all(self, iteration: int, kind: str, read: Callable[[str, bytes], T]) -> list[T]:
-        found: list[T] = []
-        for number in range(self.partitions):
-            name = objects.name(iteration, kind, number)
-            if (data := self.storage.get(name)) is None:
-                return []
-            found.append(read(name, data))
-        return found
+    def iteration(self, number: int) -> Iteration:
+        """Return the objects of an iteration."""
+        iteration = Iteration(self.storage, self.partitions, number)
+        iteration.look()
+        return iteration
 
     def batches(self) -> Iterator[Batch]:
         """Yield the iterations that all partitions have ended, with the results of their links."""
         number = 0
-        while (plan := self.plan(number)) is not None:
-            if not (exchanges := self.exchanges(number)):
-                return
+        while (exchanges := (of := self.iteration(number)).exchanges()) and (plan := of.plan()) is not None:
             is_last = self.end is not None and self.end["iteration"] == number
-            after = self.offers(number + 1)
+            after = self.iteration(number + 1).offers()
             if after or is_last:
                 yield Batch(number, plan, exchanges, after)
             number += 1

@@ -1,4 +1,4 @@
-"""The journal of a partition in continuous order: its commits, each an object that is put once.
+"""The journals of partitions in continuous order: commits, each an object that is put once, and their reader.
 
 ``p/0003/log/00000042`` is commit 42 of partition 3: a head, links to documents of other partitions apart for each, the
 lines of both logs, and the changes of its store. The newest one is its state; a worker that finds the next number taken
@@ -9,19 +9,18 @@ has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at th
 
 from __future__ import annotations
 
-import struct
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from crawl4llm.cluster import shapes
-from crawl4llm.cluster.objects import LinksByTarget
-from crawl4llm.cluster.storage import Storage, pack
-from crawl4llm.frontier import Entry
+from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.storage import Storage
 
 LOG, ALL = "log", "all"
 QUOTA: Final = "quota"
-_SIZES: Final = struct.Struct("<III")
+_KEPT: Final = 256
+"""Commits in memory."""
 
 
 def folder(partition: int, kind: str) -> str:
@@ -49,13 +48,11 @@ class Head(NamedTuple):
     """By partition, the last of its commits whose links are applied."""
     pages: str | None
     """Name of the WARC file."""
-    mail: list[list[int]]
-    """Partitions with documents to which there are links, and the bytes of each section."""
 
 
 def before_first(partitions: int) -> Head:
     """Return the head of a partition without commits."""
-    return Head(0, 0, 0, None, [0] * partitions, None, [])
+    return Head(0, 0, 0, None, [0] * partitions, None)
 
 
 class Commit(NamedTuple):
@@ -73,29 +70,14 @@ class Commit(NamedTuple):
 
 
 def encode(commit: Commit) -> bytes:
-    """Return a commit as bytes; its head's ``mail`` names the sections."""
-    head = pack(list(commit.head))
-    sizes = _SIZES.pack(len(head), len(commit.lines), len(commit.changes))
-    return b"".join([sizes, head, *commit.sections.values(), commit.lines, commit.changes, commit.fingerprints])
+    """Return a commit as bytes."""
+    return objects.encode(commit.head, (commit.lines, commit.changes, commit.fingerprints), commit.sections)
 
 
 def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit:
     """Return the commit that was encoded. Raises StorageError."""
-    called = name(partition, LOG, number)
-    if len(data) < _SIZES.size:
-        raise storage.damaged(called)
-    head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
-    place = _SIZES.size + head_bytes
-    head = Head(*shapes.read(storage, called, data[_SIZES.size : place], shapes.HEAD))
-    sections = {}
-    for target, size in head.mail:
-        sections[target] = data[place : place + size]
-        place += size
-    lines, place = data[place : place + line_bytes], place + line_bytes
-    changes, place = data[place : place + change_bytes], place + change_bytes
-    if place > len(data):
-        raise storage.damaged(called)
-    return Commit(number, head, sections, lines, changes, data[place:])
+    head, parts, sections = objects.decode(storage, name(partition, LOG, number), data, shapes.HEAD, 3)
+    return Commit(number, Head(*head), sections, *parts)
 
 
 def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
@@ -125,34 +107,6 @@ def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commi
     data = storage.get(name(partition, ALL, at)) if at else None
     snapshot = None if data is None else decode(storage, partition, at, data)
     return snapshot, [commit._replace(sections={}, lines=b"") for commit in commits(storage, partition, at)]
-
-
-class Mail(LinksByTarget):
-    """Links to documents of other partitions, since the last commit, and redirects that led there."""
-
-    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
-        super().__init__(own, partitions, anchors=anchors)
-        self._redirects: dict[int, list[list[Any]]] = {}
-
-    def redirected(self, partition: int, target: Entry) -> None:
-        """Add a document that is to take the place of one that led there."""
-        fields = [target.key, target.score, target.depth, target.parent, target.hops]
-        self._redirects.setdefault(partition, []).append(fields)
-
-    def packed(self) -> dict[int, bytes]:
-        """Return the sections by partition, without empty ones."""
-        return {
-            partition: pack({"targets": list(targets), "pages": pages, "redirects": self._redirects.get(partition, [])})
-            for partition, (targets, pages) in enumerate(zip(self._targets, self._pages, strict=True))
-            if pages or partition in self._redirects
-        }
-
-
-def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
-    """Return the documents of redirects in a section."""
-    return [
-        Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
-    ]
 
 
 class Quotas:
@@ -191,3 +145,87 @@ class Quotas:
         self._read += 1
         self.dealt += pages
         self.of[partition] += pages
+
+
+class Post:
+    """The journals of all partitions, each commit of which is read once while this worker's partitions keep up. Methods
+    raise StorageError."""
+
+    def __init__(self, storage: Storage, partitions: int) -> None:
+        self._storage = storage
+        self.heads = [before_first(partitions)] * partitions
+        """Of the newest commits, by partition."""
+        self._newest = [0] * partitions
+        self._kept: OrderedDict[tuple[int, int], Commit] = OrderedDict()
+        self._mail: Counter[tuple[int, int]] = Counter()
+        """By sender and receiver, the newest commit that has something for it."""
+        self.is_new = True
+        """True if a partition may have something unread."""
+
+    async def begin(self) -> None:
+        """Read the newest commits, and those before them that a partition has not read."""
+        await asyncio.gather(*(asyncio.to_thread(self._begin_with, one) for one in range(len(self._newest))))
+        for sender, newest in enumerate(self._newest):
+            marks = (head.marks[sender] for receiver, head in enumerate(self.heads) if receiver != sender)
+            self._newest[sender] = min(min(marks, default=0), newest)
+        await self.look(range(len(self._newest)))
+
+    async def look(self, partitions: Iterable[int]) -> None:
+        """Read the new commits of some partitions."""
+        await asyncio.gather(*(asyncio.to_thread(self._look_at, partition) for partition in partitions))
+
+    def add(self, partition: int, commit: Commit) -> None:
+        """Note the next commit of a partition."""
+        self._newest[partition], self.heads[partition] = commit.number, commit.head
+        for receiver in commit.sections:
+            self._mail[partition, receiver] = commit.number
+        self._kept[partition, commit.number] = commit._replace(changes=b"", fingerprints=b"")
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        self.is_new = True
+
+    async def unread(self, receiver: int, marks: Sequence[int]) -> AsyncIterator[tuple[int, Commit]]:
+        """Yield senders and commits that a partition has not read, in the order of each sender's. ``marks``: by
+        partition, the last one that it has read, as it goes on."""
+        for sender, newest in enumerate(self._newest):
+            while sender != receiver and marks[sender] < newest:
+                yield sender, await self._commit(sender, marks[sender] + 1)
+
+    @property
+    def turn(self) -> int:
+        """The last turn of all that is known."""
+        return max(head.turn for head in self.heads)
+
+    @property
+    def crawled(self) -> int:
+        """Pages of all partitions."""
+        return sum(head.crawled for head in self.heads)
+
+    @property
+    def returned(self) -> int:
+        """Pages that partitions have left to others."""
+        return sum(head.returned for head in self.heads)
+
+    def rests(self) -> set[str]:
+        """Return why the partitions have nothing more to do; nothing if one has work, or has not read what others have
+        for it."""
+        rests = {head.rest for head in self.heads}
+        if any(self.heads[receiver].marks[sender] < number for (sender, receiver), number in self._mail.items()):
+            return set()
+        return set() if None in rests else {rest for rest in rests if rest is not None}
+
+    def _begin_with(self, partition: int) -> None:
+        if commit := read_commit(self._storage, partition, newest(self._storage, partition)):
+            self._newest[partition], self.heads[partition] = commit.number, commit.head
+
+    def _look_at(self, partition: int) -> None:
+        for commit in commits(self._storage, partition, self._newest[partition]):
+            self.add(partition, commit)
+
+    async def _commit(self, partition: int, number: int) -> Commit:
+        if (kept := self._kept.get((partition, number))) is not None:
+            return kept
+        commit = await asyncio.to_thread(read_commit, self._storage, partition, number)
+        if commit is None:
+            raise self._storage.damaged(name(partition, LOG, number), "it is missing")
+        return commit

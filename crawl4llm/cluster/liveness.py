@@ -11,18 +11,15 @@ import os
 import socket
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 DRAIN: Final = "drain"
 """The request to a worker that it hands its partitions over and ends."""
 STOP: Final = "stop"
 """The request to all workers that they end."""
-_MOST_NUMBERS: Final = 65_536
-"""Announcements of one name that are remembered."""
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -33,8 +30,6 @@ class WorkerFacts(NamedTuple):
     silent: float
     """Seconds since its last heartbeat."""
     partitions: tuple[int, ...]
-    facts: Mapping[str, str]
-    """The facts it gave when it joined."""
     figures: Mapping[str, float]
     """Its last figures."""
 
@@ -55,16 +50,15 @@ class Liveness:
         self._partitions = partitions
         self._epochs = dict.fromkeys(range(partitions), 0)
         self._mine: set[int] = set()
-        self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
+        self._figures: Mapping[str, float] = {}
         self._requested: str | None = None
-        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        """Numbers that were announced and not yet waited for, by name. Any thread may add to them."""
-        self._waiting: defaultdict[str, dict[asyncio.Event, asyncio.AbstractEventLoop]] = defaultdict(dict)
+        self._is_new = False
+        """True if something was announced and not yet waited for. Any thread may set it."""
+        self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
         self._hearing = Lock()
 
-    def join(self, facts: Mapping[str, str]) -> None:
-        """Join as a worker, with heartbeats from now on; ``facts``: its facts for others."""
-        self._facts["facts"] = dict(facts)
+    def join(self) -> None:
+        """Join as a worker, with heartbeats from now on."""
 
     def claim(self, *, floor: int = 0) -> dict[int, int]:
         """Claim free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
@@ -95,36 +89,34 @@ class Liveness:
         """Return how many partitions to give up, because workers have joined."""
         return 0
 
-    def announce(self, what: str, number: int) -> None:
-        """Send all workers a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
-        names."""
+    def announce(self) -> None:
+        """Tell all workers that there are new objects in the storage: a hint that may be lost."""
         with self._hearing:
-            if len(self._numbers[what]) < _MOST_NUMBERS:
-                self._numbers[what].add(number)
-            waiting = self._waiting.pop(what, {})
+            self._is_new = True
+            waiting, self._waiting = self._waiting, {}
         for heard, loop in waiting.items():
             loop.call_soon_threadsafe(heard.set)
 
-    async def wait(self, what: str, timeout: float) -> frozenset[int]:
-        """Wait until something of that name is announced, or ``timeout`` seconds; return the numbers announced since
-        the last call. Needs an asyncio event loop."""
+    async def wait(self, timeout: float) -> bool:
+        """Wait until new objects are announced, or ``timeout`` seconds; return whether any were since the last call.
+        Needs an asyncio event loop."""
         heard = asyncio.Event()
         with self._hearing:
-            if self._numbers[what]:
+            if self._is_new:
                 heard.set()
-            self._waiting[what][heard] = asyncio.get_running_loop()
+            self._waiting[heard] = asyncio.get_running_loop()
         try:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(heard.wait(), timeout)
         finally:
             with self._hearing:
-                self._waiting[what].pop(heard, None)
-                numbers = frozenset(self._numbers.pop(what, ()))
-        return numbers
+                self._waiting.pop(heard, None)
+                is_new, self._is_new = self._is_new, False
+        return is_new
 
     def figures(self, figures: Mapping[str, float]) -> None:
         """Record figures for the next heartbeat."""
-        self._facts["figures"] = dict(figures)
+        self._figures = figures
 
     def requested(self) -> str | None:
         """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""

@@ -17,8 +17,8 @@ in ``i/00000012/``; those of partition 3 bear its number:
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -34,12 +34,14 @@ from crawl4llm.frontier import Entry
 from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Format version of a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
+_SIZE: Final = struct.Struct("<I")
+Map = Callable[[Callable[[str], bytes | None], Iterable[str]], Iterable[bytes | None]]
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
@@ -112,18 +114,21 @@ def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[s
 class Exchange:
     """The results of a partition's documents of a batch."""
 
-    rows: list[list[Any]]
-    """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
-    another try); the page's facts for the archive. A page that was dropped after it was read has a line and a failure;
-    its line is not logged."""
     head: Mapping[str, Any]
-    """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
-    None."""
+    """``rows``; ``counts``, to be added to the crawl's figures; ``pages``: name of the WARC file, or None."""
     size: int
     """Bytes of all of it."""
     _name: str
     _storage: Storage
-    _sections: Sequence[bytes]
+    _sections: Mapping[int, bytes]
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
+        another try); the page's facts for the archive. A page that was dropped after it was read has a line and a
+        failure; its line is not logged."""
+        rows: list[list[Any]] = self.head["rows"]
+        return rows
 
     @cached_property
     def lines(self) -> Mapping[int, Mapping[str, Any]]:
@@ -142,11 +147,8 @@ class Exchange:
 
     def links_to(self, partition: int) -> dict[int, Links]:
         """Return the links of pages to a partition's documents, by place of the page."""
-        data = self._sections[partition]
-        if not data:
-            return {}
-        shape = shapes.LINKS_WITH_ANCHORS if len(self._sections) == 1 else shapes.LINKS
-        return links_in(shapes.read(self._storage, self._name, data, shape))
+        section = self._sections.get(partition)
+        return {} if section is None else links_in(shapes.read(self._storage, self._name, section, shapes.SECTION))
 
 
 def is_counted(line: Mapping[str, Any]) -> bool:
@@ -196,15 +198,23 @@ def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
     return found
 
 
-class LinksByTarget:
-    """The links of a partition's pages, divided by the partition that they lead to."""
+def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
+    """Return the documents of redirects in a section."""
+    return [
+        Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
+    ]
 
-    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
+
+class Sections:
+    """Links of a partition's pages, and targets of their redirects, in a section for each partition."""
+
+    def __init__(self, own: int, *, anchors: bool) -> None:
         """``anchors``: whether the policy uses them."""
         self._own = own
         self._anchors = anchors
-        self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]
-        self._pages: list[list[Any]] = [[] for _ in range(partitions)]
+        self._targets: defaultdict[int, dict[tuple[str | bool, ...], int]] = defaultdict(dict)
+        self._pages: defaultdict[int, list[list[Any]]] = defaultdict(list)
+        self._redirects: defaultdict[int, list[list[Any]]] = defaultdict(list)
 
     def add(self, place: int, links: Iterable[tuple[int, Link]]) -> None:
         """Add the links of the page at a place, each with the partition it leads to."""
@@ -226,28 +236,118 @@ class LinksByTarget:
             without = keyless if partition == self._own else 0
             self._pages[partition].append([place, refs, None if all_here else numbers, without])
 
-    def sections(self) -> list[bytes]:
-        """Return the sections of an exchange."""
-        return [
-            pack({"targets": list(targets), "pages": pages}) if pages else b""
-            for targets, pages in zip(self._targets, self._pages, strict=True)
-        ]
+    def redirected(self, partition: int, target: Entry) -> None:
+        """Add a document that is to take the place of one that led there."""
+        self._redirects[partition].append([target.key, target.score, target.depth, target.parent, target.hops])
+
+    def packed(self) -> dict[int, bytes]:
+        """Return the sections by partition, without empty ones."""
+        targets, pages, redirects = self._targets, self._pages, self._redirects
+        return {
+            one: pack({"targets": list(targets[one]), "pages": pages[one], "redirects": redirects[one]})
+            for one in sorted(pages.keys() | redirects.keys())
+        }
 
 
-def encode_exchange(head: Mapping[str, Any], sections: Sequence[bytes]) -> bytes:
-    """Return an exchange as bytes: the sizes of its parts, then those."""
-    parts = [pack(head), *sections]
-    return struct.pack(f"<{len(parts)}I", *map(len, parts)) + b"".join(parts)
+def encode(facts: Any, parts: Sequence[bytes], sections: Mapping[int, bytes]) -> bytes:
+    """Return an object of parts, and of sections for partitions, as bytes. The size of its head comes first, then the
+    head: the facts, and the sizes of all that follows."""
+    of_sections = [(partition, len(section)) for partition, section in sections.items()]
+    head = pack([facts, list(map(len, parts)), of_sections])
+    return b"".join([_SIZE.pack(len(head)), head, *parts, *sections.values()])
 
 
-def read_exchange(storage: Storage, name: str, data: bytes, partitions: int) -> Exchange:
-    """Return the exchange that was encoded. Raises StorageError."""
-    start = 4 * (partitions + 1)
-    parts: list[bytes] = []
-    for size in struct.unpack(f"<{partitions + 1}I", data[:start].ljust(start, b"\0")):
-        parts.append(data[start : start + size])
+def decode(
+    storage: Storage, name: str, data: bytes, shape: Any, parts: int
+) -> tuple[Any, list[bytes], dict[int, bytes]]:
+    """Return the facts, the parts and the sections of an object that was encoded. Raises StorageError."""
+    start = _SIZE.size + int.from_bytes(data[: _SIZE.size], "little")
+    facts, own, of_sections = shapes.read(storage, name, data[_SIZE.size : start], shapes.in_parts(shape, parts))
+    found: list[bytes] = []
+    for size in [*own, *(size for _, size in of_sections)]:
+        found.append(data[start : start + size])
         start += size
     if start != len(data):
         raise storage.damaged(name)
-    head = shapes.read(storage, name, parts[0], shapes.EXCHANGE)
-    return Exchange(head["rows"], head, len(data), name, storage, parts[1:])
+    partitions = (partition for partition, _ in of_sections)
+    return facts, found[:parts], dict(zip(partitions, found[parts:], strict=True))
+
+
+def read_exchange(storage: Storage, name: str, data: bytes) -> Exchange:
+    """Return the exchange that was encoded. Raises StorageError."""
+    head, _, sections = decode(storage, name, data, shapes.EXCHANGE, 0)
+    return Exchange(head, len(data), name, storage, sections)
+
+
+class Iteration:
+    """The objects of an iteration, as far as they are seen. Those of a kind are read once, if all partitions have put
+    theirs. Methods raise StorageError."""
+
+    def __init__(self, storage: Storage, partitions: int, number: int, get_all: Map = map) -> None:
+        """``get_all`` calls a function for each of some names, perhaps for several at once."""
+        self._storage, self._partitions, self.number, self._get_all = storage, partitions, number, get_all
+        self._seen: frozenset[str] = frozenset()
+        self._known: dict[str, Any] = {}
+        """Content that was read, by kind."""
+        self.short: list[int] = []
+        """Partitions that must offer more before the batch can be planned."""
+
+    def look(self) -> None:
+        """See which objects are there now."""
+        self._seen = frozenset(self._storage.names(folder(self.number)))
+
+    def plan(self) -> Plan | None:
+        """Return the batch; None if it is not planned yet."""
+        called = folder(self.number) + PLAN
+        if PLAN not in self._known and called in self._seen:
+            self._known[PLAN] = Plan(*self._get([called], shapes.PLAN)[0])
+        plan: Plan | None = self._known.get(PLAN)
+        return plan
+
+    def make_plan(self, size_of: Callable[[int], int]) -> None:
+        """Plan the batch if it is not planned and the offers are enough; ``size_of`` returns its size, by the number of
+        pages crawled before."""
+        if self.plan() is not None or not (offers := self.offers()):
+            return
+        plan = make_plan(offers, self._whole(), size_of(offers[0]["crawled"]))
+        if isinstance(plan, Plan):
+            self._storage.put_packed(folder(self.number) + PLAN, list(plan))
+            self._known = {PLAN: plan}
+        else:
+            self.short = plan
+
+    def offers(self) -> list[Mapping[str, Any]]:
+        """Return the offers of the partitions; nothing if one is missing."""
+        return self._of_all(OFFER, shapes.OFFER)
+
+    def exchanges(self) -> list[Exchange]:
+        """Return the results of the batch, by partition; nothing if one is missing."""
+        return self._of_all(EXCHANGE)
+
+    def exchange(self, partition: int) -> Exchange | None:
+        """Return the results of a partition's documents; None if they are missing."""
+        called = name(self.number, EXCHANGE, partition)
+        return self._get([called])[0] if called in self._seen else None
+
+    def found(self) -> list[list[list[int]]]:
+        """Return the places of the new documents, by partition, if they are counted; nothing if some are missing."""
+        return self._of_all(FOUND, shapes.FOUND)
+
+    def _whole(self) -> dict[int, Mapping[str, Any]]:
+        names = {number: name(self.number, WHOLE, number) for number in range(self._partitions)}
+        there = {number: called for number, called in names.items() if called in self._seen}
+        return dict(zip(there, self._get(there.values(), shapes.WHOLE), strict=True))
+
+    def _of_all(self, kind: str, shape: Any = None) -> list[Any]:
+        names = [name(self.number, kind, partition) for partition in range(self._partitions)]
+        if kind not in self._known and self._seen.issuperset(names):
+            self._known[kind] = self._get(names, shape)
+        found: list[Any] = self._known.get(kind, [])
+        return found
+
+    def _get(self, names: Collection[str], shape: Any = None) -> list[Any]:
+        """Return the content of objects of a shape, or, without one, exchanges."""
+        pairs = zip(names, (data or b"" for data in self._get_all(self._storage.get, names)), strict=True)
+        if shape is None:
+            return [read_exchange(self._storage, called, one) for called, one in pairs]
+        return [shapes.read(self._storage, called, one, shape) for called, one in pairs]

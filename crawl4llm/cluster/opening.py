@@ -16,8 +16,7 @@ from crawl4llm.cluster import objects
 from crawl4llm.cluster.continuous import ContinuousCrawl
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partitions import Partitions
-from crawl4llm.cluster.worker import Common
+from crawl4llm.cluster.worker import Common, Partitions
 from crawl4llm.crawl import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.parts import ALONE, EVERYWHERE, ORDER, load_part

@@ -15,12 +15,12 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects, shapes
-from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange, line_of, page_of
+from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, Plan, Sections, line_of, page_of
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl import Balance, balance
-from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.frontier import Entry, Lease, Outcome, Store
 from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Rating
 
 _AT_LEAST: Final = 16
@@ -33,10 +33,12 @@ class Stage(enum.IntEnum):
 
     BEGUN = 0
     OFFERED = 1
-    TAKEN = 2
+    OFFERED_WHOLE = 2
+    """It has offered as many of its documents as the batch has."""
+    TAKEN = 3
     """Its documents of the batch are on lease."""
-    EXCHANGED = 3
-    FOUND = 4
+    EXCHANGED = 4
+    FOUND = 5
     """The links to its documents are followed, the new ones not scored."""
 
 
@@ -50,11 +52,11 @@ class Partition(OnePartition):
         """Begin, or go on from a snapshot before an iteration. Raises InputError."""
         super().__init__(number, common)
         policy = common.make_policy()
-        with common.storage.reading(objects.snapshot_name(number, iteration)):
-            self._store = Scratch(self._folder / "store", common.options, policy, data)
-        if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
-            self.close()
-            raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
+        self._tables = Store(self._path, fsync=False)
+        with self._reading(objects.snapshot_name(number, iteration)):
+            self._store = Scratch(self._tables, common.options, policy, data)
+            if data is not None and not fits([self._store.state()], shapes.SNAPSHOT):
+                raise ValueError("it is no snapshot")
         self.crawl = self._open(common.options, policy)
         self._store.keep_others(self.crawl.parts)
         self.crawl.start_batch(iteration)
@@ -77,16 +79,14 @@ class Partition(OnePartition):
         """Figures that were reported already."""
         self._hand: list[Lease] = []
         """The offered documents, on lease."""
-        self.has_offered_whole = False
         self._places: dict[str, int] = {}
         """Of its documents of the batch, by key."""
         self._rows: list[list[Any]] = []
         self._refused_at: dict[str, tuple[int, int]] = {}
-        self._ours: set[tuple[int, int]] = set()
         self._found: list[tuple[int, int, Candidate]] = []
         """New documents, with the place of the page and the number of the link."""
-        self._others: list[tuple[int, int]] | None = None
-        """COUNTED: the same for all found links, without the documents, while they are scored."""
+        self._is_own: list[bool] | None = None
+        """COUNTED: which of the documents that all partitions have found are its own, while they are scored."""
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self._counters.counts.update(state.get("counts", {}))
@@ -120,19 +120,13 @@ class Partition(OnePartition):
         most = n if not self.iteration else min(n, 2 * self._share + n // self._common.options.partitions + _AT_LEAST)
         queued = len(self._frontier)
         self._hand = self._frontier.lease(most)
-        about = {
-            "crawled": self.pages_before,
-            "seeds": self.crawl.seeds,
-            "news": self._news,
-            "failures": self._failures,
-        }
         self.stage = Stage.OFFERED
-        return {"queued": queued, **self._shown(), **about, "counts": self._counts()}
+        return {"queued": queued, **self._shown(), **self._results()}
 
     def offer_whole(self, n: int) -> dict[str, Any]:
         """Return its best documents, as many as the batch has."""
         self._hand += self._frontier.lease(n - len(self._hand))
-        self.has_offered_whole = True
+        self.stage = Stage.OFFERED_WHOLE
         return self._shown()
 
     def _shown(self) -> dict[str, Any]:
@@ -148,7 +142,7 @@ class Partition(OnePartition):
         share, rest = self._hand[: len(places)], self._hand[len(places) :]
         for lease in rest:
             self._frontier.give_back(lease, attempted=False)
-        self._hand, self.has_offered_whole = [], False
+        self._hand = []
         if [lease.entry.key for lease in share] != [plan.keys[place] for place in places]:
             raise InputError(
                 f"STORAGE {self._common.storage.url}: iteration {self.iteration} was planned of other documents than "
@@ -159,8 +153,8 @@ class Partition(OnePartition):
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        of = self._common.options.partitions
-        self._links = LinksByTarget(self.number, of, anchors=of == 1)  # policies that need them cannot be divided
+        is_alone = self._common.options.partitions == 1  # policies that need anchors cannot be divided
+        self._links = Sections(self.number, anchors=is_alone)
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
@@ -206,10 +200,9 @@ class Partition(OnePartition):
             "rows": self._rows,
             "pages": None if segment is None else segment.put(self._common.storage, base),
             "counts": self._counts(),
-            "influence": [self._counters.influence_sum, self._counters.influence_pages],
         }
         self._counters.influence_sum, self._counters.influence_pages = 0.0, 0
-        return encode_exchange(head, self._links.sections())
+        return objects.encode(head, (), self._links.packed())
 
     def settle(self, exchange: Exchange) -> None:
         """End its leases as another worker's exchange says, which was first. Raises StorageError if that is of other
@@ -259,16 +252,16 @@ class Partition(OnePartition):
         """Score and queue the found documents; ``found``: those of all partitions, if they are counted. Raises
         StorageError if the own is not there once."""
         new, self._found = self._found, []
-        self._ours = {(place, number) for place, number, _ in new}
+        places = {candidate.key: (place, number) for place, number, candidate in new}
         if found is not None:
-            self._others = sorted((place, number) for one in found for place, number in one)
-            if sum(place in self._ours for place in self._others) != len(new):
+            own, all_of_them = set(places.values()), sorted((place, number) for one in found for place, number in one)
+            self._is_own = [place in own for place in all_of_them]
+            if sum(self._is_own) != len(new):
                 raise self._damaged(objects.FOUND)
         refused = len(self._algorithm.refused)
         await self._algorithm.enqueue([candidate for _, _, candidate in new])
-        self._others = None
+        self._is_own = None
         _, failures = self._lines.take()
-        places = {candidate.key: (place, number) for place, number, candidate in new}
         for index, line in enumerate(failures):
             place, number = places.get(line["id"]) or self._refused_at[line["id"]]
             self._failures.append([place // self.crawl.pages_at_once, index >= refused, place, number, line])
@@ -283,12 +276,10 @@ class Partition(OnePartition):
         if self._since // self._common.options.partitions <= self._snapshot_bytes:
             return None
         self._since = 0
-        counts = self._counts()
-        self._counted.subtract(counts)  # they are told in the offer
-        about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
+        results = self._results()
+        self._counted.subtract(results["counts"])  # they are told in the offer
         ended = sorted(item for item in (self._ended_before + self._counted).items() if item[0].startswith(_ENDED))
-        about |= {"news": self._news, "failures": self._failures, "ended": dict(ended)}
-        self._store.commit(self.balance, about)
+        self._store.commit(self.balance, {**results, "share": self._share, "ended": dict(ended)})
         data = self._store.snapshot()
         self._snapshot_bytes = len(data)
         return data
@@ -314,16 +305,20 @@ class Partition(OnePartition):
 
     async def _score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         """Score documents; those of others in their places, if they are counted."""
-        if self._others is None:
+        if self._is_own is None:
             return await self._policy.score(candidates)
         own = iter(candidates)
-        is_own = [place in self._ours for place in self._others]
-        ratings = await self._policy.score([next(own) if ours else NOT_OURS for ours in is_own])
-        return [rating for rating, ours in zip(ratings, is_own, strict=True) if ours]
+        ratings = await self._policy.score([next(own) if ours else NOT_OURS for ours in self._is_own])
+        return [rating for rating, ours in zip(ratings, self._is_own, strict=True) if ours]
 
     def _damaged(self, kind: str) -> StorageError:
         name = objects.name(self.iteration, kind, self.number)
         return self._common.storage.damaged(name, "it is of other documents than this partition has")
+
+    def _results(self) -> dict[str, Any]:
+        """Return the results of the iteration before."""
+        results = {"crawled": self.pages_before, "news": self._news, "failures": self._failures}
+        return {**results, "counts": self._counts()}
 
     def _counts(self) -> dict[str, int]:
         """Return the growth of its figures since the last call."""

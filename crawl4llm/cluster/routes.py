@@ -80,12 +80,6 @@ class RoutedOwners:
     def park(self, owner: str, delay: float = 0.0) -> bool:
         return self._owners(owner).park(owner, delay)
 
-    def unpark(self, owner: str) -> bool:
-        return self._owners(owner).unpark(owner)
-
-    def is_parked(self, owner: str) -> bool:
-        return self._owners(owner).is_parked(owner)
-
     def ready_at(self, owner: str) -> float:
         url = _url(owner)
         at = self._owners(owner).ready_at(owner)
@@ -99,10 +93,6 @@ class RoutedOwners:
 
     def queued_of(self, owner: str) -> int:
         return self._owners(owner).queued_of(owner)
-
-    @property
-    def names(self) -> list[str]:
-        return [name for owners in self._all() for name in owners.names]
 
     @property
     def counts(self) -> OwnerCounts:

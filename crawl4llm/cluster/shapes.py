@@ -30,8 +30,18 @@ def read_if_there(storage: Storage, name: str, shape: Any) -> Any:
     return None if data is None else read(storage, name, data, shape)
 
 
+def in_parts(facts: Any, parts: int) -> Any:
+    """Return the shape of the head of an object with some parts and with sections for partitions."""
+    return facts, (base.whole(),) * parts, [(base.whole(), base.whole())]
+
+
 def _is_ranked(offered: Mapping[str, Any]) -> bool:
     return len(offered["keys"]) == len(offered["scores"])
+
+
+def _are_targets(targets: Any) -> bool:
+    """Return whether documents have key and URL, and perhaps anchor and boilerplate."""
+    return any(base.fits([targets], shape) for shape in ([(_TEXT, _TEXT)], [(_TEXT, _TEXT, _TEXT, _FLAG)]))
 
 
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
@@ -89,17 +99,20 @@ _EXCHANGE: Final = {
     ],
     "pages": base.Maybe(_SEGMENT),
     "counts": _COUNTS,
-    "influence": (_NUMBER, _WHOLE),
 }
 EXCHANGE: Final = base.Where(_EXCHANGE, lambda told: all(map(_is_row, told["rows"])))
-_LINKS: Final = [(_WHOLE, [_WHOLE], base.Maybe([_WHOLE]), base.whole())]
-_MAILED: Final = [(base.whole(-base.LARGEST_WHOLE), *_LINKS[0][1:])]
 _MOST_KEYLESS: Final = 1 << 24
 """Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""
-LINKS: Final = base.Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
-LINKS_WITH_ANCHORS: Final = base.Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
+SECTION: Final = base.Where(
+    {
+        "targets": base.Where(..., _are_targets),
+        "pages": [(base.whole(-base.LARGEST_WHOLE), [_WHOLE], base.Maybe([_WHOLE]), base.whole())],
+        "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)],
+    },
+    _leads_to_targets,
+)
 FOUND: Final = [(_WHOLE, _WHOLE)]
-HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, base.Maybe(_TEXT), [_WHOLE], base.Maybe(_SEGMENT), [(_WHOLE, _WHOLE)])
+HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, base.Maybe(_TEXT), [_WHOLE], base.Maybe(_SEGMENT))
 """Of a commit in continuous order."""
 _LINE_OF_PAGE: Final = {
     **_PAGE,
@@ -109,10 +122,6 @@ _LINE_OF_PAGE: Final = {
 }
 LINES: Final = ([_LINE_OF_PAGE], [_FAILURE], [_PAGE])
 """Pages, failures, and dropped pages with links to documents of other partitions."""
-MAIL: Final = base.Where(
-    {"targets": [[{str, bool}]], "pages": _MAILED, "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)]},
-    lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),
-)
 QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
 """The shape of the content beside its tables."""

@@ -13,11 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
-from crawl4llm.cluster.changes import Delta, Edit, records
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
-from crawl4llm.cluster.objects import Exchange, is_counted, links_in
-from crawl4llm.cluster.storage import unpacked
-from crawl4llm.cluster.stores import each_fingerprint
+from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
+from crawl4llm.cluster.stores import Patch, each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
 from crawl4llm.frontier import (
     CURRENT,
@@ -172,14 +170,13 @@ class CommitsSoundness(Soundness):
         if self._crawled[partition] != commit.head.crawled:
             raise self.wrong(f"{called} says {commit.head.crawled:,} pages, and {self._crawled[partition]:,} are there")
         self._others += len(failures)
-        self.figures.take(partition, commit)
         waiting = self._waiting[partition]
-        for table, key, value in records(unpacked(commit.changes)):
-            _note(waiting, table, key, value)
+        for change in self.figures.take(partition, commit):
+            _note(waiting, *change)
         for receiver, section in commit.sections.items():
-            mail = shapes.read(self._storage, called, section, shapes.MAIL)
+            mail = shapes.read(self._storage, called, section, shapes.SECTION)
             found = {link.key for links in links_in(mail).values() for link in links.links}
-            found |= {entry.key for entry in journal.redirects_in(mail)}
+            found |= {entry.key for entry in redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
         for sender, mark in enumerate(commit.head.marks):
             self._read[sender] = max(self._read[sender], mark)
@@ -200,12 +197,12 @@ class CommitsSoundness(Soundness):
         return fingerprint(key).hex() in self._discovered
 
 
-def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | Edit | None) -> None:
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Patch | None) -> None:
     """Record a change of documents that have not ended."""
     place = table.encode() + key
     if value is None:
         waiting.pop(place, None)
-    elif isinstance(value, Delta | Edit):
+    elif isinstance(value, Patch):
         return
     elif table == CURRENT and is_document(value):
         waiting[place] = decode_stored(value).key
@@ -225,7 +222,7 @@ class BatchesSoundness(Soundness):
     def batches(self) -> Iterator[CheckedBatch]:
         """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
         with self._storage.reading(objects.folder(0)):
-            self._find(self._history.offers(0))
+            self._find(self._history.iteration(0).offers())
         batches = 0
         for batch in self._history.batches():
             batches += 1
@@ -257,7 +254,8 @@ class BatchesSoundness(Soundness):
 
     def _is_exchanged(self, iteration: int) -> bool:
         """Return whether all partitions may have gone on to the next iteration."""
-        return self._history.plan(iteration) is not None and bool(self._history.exchanges(iteration))
+        of = self._history.iteration(iteration)
+        return of.plan() is not None and bool(of.exchanges())
 
     def _find(self, offers: Sequence[Mapping[str, Any]]) -> None:
         """Note the documents that were discovered, and those that ended then."""

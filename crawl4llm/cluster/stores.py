@@ -5,22 +5,26 @@ what lasts is a snapshot: all its tables, as keys and values. In continuous orde
 commit changes: of the tables in which a document, a piece of a policy or an owner's wait stands once. Indexes and
 queues are made of them again when the partition is taken over, so that what is uploaded does not depend on how large
 the frontier is. A fingerprint of the visited set is told once, when it is new.
+
+Changes are bytes: each has its table, key and value, or the changed parts of the value. Keys ascend within a table, so
+that of each one only what the one before does not begin with is told. Of a document, what changes is mostly its score,
+in the middle; of all else, which is JSON, a few numbers here and there.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
+import re
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl import Balance, Clock, CrawlStore, patience_of
 from crawl4llm.frontier import (
@@ -28,7 +32,6 @@ from crawl4llm.frontier import (
     FRONTIER_STATE,
     LEASES,
     MOST_FRESH,
-    NAME,
     TABLES,
     VISITED_STATE,
     FingerprintRuns,
@@ -43,50 +46,162 @@ from crawl4llm.frontier import (
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 
+_IN_PART: Final = ("state", CURRENT)
+"""Tables for whose values only the changed parts are written."""
+_HEAD: Final = struct.Struct("<BHHI")
+"""Kind; bytes of the key that are as before, and others; bytes of the value."""
+_HUNK: Final = struct.Struct("<IHH")
+"""Bytes that are as before, bytes that are there no more, and new bytes, which follow."""
+_IS_PATCH: Final = 0x80
+_GONE: Final = 0xFFFFFFFF
+"""Stands for the size of a value that was deleted."""
+_PARTS: Final = re.compile(rb"[^,]*,|[^,]+")
+_LOOK: Final = 64
+"""Parts of the value before among which is looked for one that was moved."""
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are reported."""
 FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
-_HOLD: Final = b"hold/"
-_HEAD: Final = struct.Struct("<BHI")
+_HOLDS: Final = b"holds"
+_FILTER: Final = "visited.filter"
 _LEAST_FRESH: Final = 1024
 """Records of a partition's frontier in memory, however many partitions there are."""
+
+
+class Patch(NamedTuple):
+    """A value of which some parts have changed."""
+
+    hunks: bytes
+
+    def applied_to(self, before: bytes) -> bytes:
+        """Return the new value. Raises ValueError if the hunks are invalid, or exceed the old value."""
+        parts, place, at = list[bytes](), 0, 0
+        while at < len(self.hunks):
+            start = at + _HUNK.size
+            kept, gone, size = _HUNK.unpack(self.hunks[at:start].ljust(_HUNK.size, b"\xff"))
+            at = start + size
+            if at > len(self.hunks) or place + kept + gone > len(before):
+                raise ValueError("it changes what is not there")
+            parts += [before[place : place + kept], self.hunks[start:at]]
+            place += kept + gone
+        return b"".join([*parts, before[place:]])
+
+
+Change = tuple[str, bytes, bytes | Patch | None]
+"""Table, key and new value; None for a deleted entry."""
+
+
+Values = tuple[str, bytes, bytes | None, bytes | None]
+"""Table, key, new value, and the one before, if whoever reads the changes has it."""
+
+
+def encoded(changes: Iterable[Values]) -> bytes:
+    """Return changes as bytes."""
+    parts: list[bytes] = []
+    last = b""
+    for table, key, value, before in changes:
+        kind, told = TABLES.index(table), value
+        if value is not None and before is not None and table in _IN_PART:
+            is_whole = is_document(value) or is_document(before)
+            hunks = _in_the_middle(before, value) if is_whole else _by_parts(before, value)
+            with suppress(struct.error):  # of a hunk that is too long: the value is told whole
+                told = b"".join(_HUNK.pack(kept, gone, len(new)) + new for kept, gone, new in hunks)
+                kind |= _IS_PATCH
+        same, size = _same(last, key), _GONE if told is None else len(told)
+        parts += [_HEAD.pack(kind, same, len(key) - same, size), key[same:], told or b""]
+        last = key
+    return b"".join(parts)
+
+
+def records(data: bytes) -> Iterator[Change]:
+    """Yield the changes. Raises ValueError if the data are no changes."""
+    place, key = 0, b""
+    while place < len(data):
+        if len(data) - place < _HEAD.size:
+            raise ValueError("it is cut short")
+        kind, same, others, size = _HEAD.unpack_from(data, place)
+        start = place + _HEAD.size
+        middle = start + others
+        place = middle + (0 if size == _GONE else size)
+        number = kind & ~_IS_PATCH
+        if place > len(data) or number >= len(TABLES) or same > len(key):
+            raise ValueError("it is cut short")
+        key = key[:same] + data[start:middle]
+        value = None if size == _GONE else data[middle:place]
+        yield TABLES[number], key, Patch(value) if kind & _IS_PATCH and value is not None else value
+
+
+def restore(store: Store, data: bytes) -> None:
+    """Make changes in a store. Raises ValueError if the data are no changes, or those of another store."""
+    for table, key, value in records(data):
+        if value is None:
+            store.delete(table, key)
+        else:
+            new = value if isinstance(value, bytes) else value.applied_to(store.get(table, key) or b"")
+            store.put(table, key, new)
+
+
+def _in_the_middle(before: bytes, value: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the hunk by which a document differs from the one before."""
+    start = _same(before, value)
+    end = _same(before[start:][::-1], value[start:][::-1])
+    yield start, len(before) - end - start, value[start : len(value) - end]
+
+
+def _by_parts(before: bytes, value: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the hunks from one value to another, by parts that end with commas."""
+    old, place, kept, new = _PARTS.findall(before), 0, 0, b""
+    for part in _PARTS.findall(value):
+        try:
+            found = old.index(part, place, place + _LOOK)
+        except ValueError:
+            new += part
+            continue
+        if new or found > place:
+            yield kept, sum(map(len, old[place:found])), new
+            kept, new = 0, b""
+        place = found + 1
+        kept += len(part)
+    if new or place < len(old):
+        yield kept, sum(map(len, old[place:])), new
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """Return with how many equal bytes two values begin."""
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size], "big") ^ int.from_bytes(other[:size], "big")
+    return size - (differing.bit_length() + 7) // 8
 
 
 class Scratch(CrawlStore):
     """The store of a partition: its snapshot is the durable form of a commit."""
 
-    def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
-        """Begin in a new folder, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
+    def __init__(self, tables: Store, options: Options, policy: Policy, snapshot: bytes | None) -> None:
+        """Begin with empty tables, from the result of :meth:`snapshot`, if any. Raises InputError, and errors of many
         other kinds if the snapshot is invalid."""
-        folder.mkdir(parents=True)
-        tables = Store(folder / NAME, fsync=False)
-        for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
-            tables.put(table, key, value)
+        if snapshot is not None:
+            restore(tables, unpacked(snapshot))
         most_fresh = max(MOST_FRESH // options.partitions, _LEAST_FRESH)
         frontier = open_frontier(tables, reranks=policy.reranks, most_fresh=most_fresh)
-        super().__init__(tables, frontier, folder / "visited.filter", options)
+        super().__init__(tables, frontier, tables.path.with_name(_FILTER), options)
         self.keep(policy)
         if snapshot is not None:
             policy.load(self.policy_state())
 
     def snapshot(self) -> bytes:
         """Return all of it; nothing may have changed since the last commit."""
-        records: list[bytes] = []
-        for number, table in enumerate(TABLES):
-            for key, value in self.tables.items(table):
-                records += [_HEAD.pack(number, len(key), len(value)), key, value]
-        return packed(b"".join(records))
+        items = ((table, key, value, None) for table in TABLES for key, value in self.tables.items(table))
+        return packed(encoded(items))
 
 
 class LoggedStore(Store):
-    """A store that collects the changes of the reported tables until they are taken."""
+    """A store that collects the changes of the reported tables, from one :meth:`take` to the next."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, fsync=False)
-        self._before: dict[tuple[int, bytes], bytes | None] = {}
-        """The old values of changed entries."""
+        self._before: dict[tuple[int, bytes], bytes | None] | None = None
+        """The old values of changed entries; None before the first :meth:`take`."""
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         self._remember(table, key)
@@ -96,18 +211,9 @@ class LoggedStore(Store):
         self._remember(table, key)
         return super().delete(table, key)
 
-    def restore(self, changes: bytes) -> None:
-        """Apply changes of earlier commits. Raises ValueError if they are invalid."""
-        for table, key, value in records(changes):
-            if value is None:
-                super().delete(table, key)
-            else:
-                new = value if isinstance(value, bytes) else value.applied_to(self.get(table, key) or b"")
-                super().put(table, key, new)
-
     def take(self) -> bytes:
-        """Return the changes, and forget them."""
-        before, self._before = self._before, {}
+        """Return the changes since the last call; at the first call there are none."""
+        before, self._before = self._before or {}, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
         return encoded(_told(change for change in values if change[2] != change[3]))
@@ -117,7 +223,9 @@ class LoggedStore(Store):
         return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
-        if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
+        if self._before is None or table not in _TOLD:
+            return
+        if (place := (TABLES.index(table), key)) not in self._before:
             self._before[place] = self.get(table, key)
 
 
@@ -129,52 +237,35 @@ class StoredHolds:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
         self._store, self._longest = store, longest
         self._holds: dict[str, Hold] = {}
-        self._ends: list[tuple[float, str]] = []
         self.is_urgent = False
         """True if there is a new wait that a worker that takes over would not observe by itself."""
-        for key, value in store.items("state", _HOLD):
-            if not key.startswith(_HOLD):
-                break
-            hold = hold_of(parse_json(value))
-            self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
+        now = time.time()
+        for owner, said in parse_json(store.get("state", _HOLDS) or b"{}").items():
+            hold = hold_of(said)
+            self._holds[owner] = hold._replace(until=now + hold.wait)
 
     def items(self) -> Iterator[tuple[str, Hold]]:
         """Yield owners with the waits in force."""
         now = time.time()
-        return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
+        return ((owner, hold) for owner, hold in list(self._holds.items()) if hold.in_force(now))
 
     def get(self, owner: str) -> Hold:
         """Return the stored wait of an owner, which may be over."""
         return self._holds.get(owner, Hold())
 
     def set(self, owner: str, hold: Hold) -> None:
-        """Write down that this holds for an owner, and nothing else."""
-        self._write(owner, hold)
+        """Note that this holds for an owner, and nothing else; it is stored with the next commit."""
+        self._holds[owner] = hold
         self.is_urgent |= hold.wait > self._longest
 
-    def pass_by(self) -> None:
-        """Forget waits that are over; before a commit."""
-        now = time.monotonic()
-        while self._ends and self._ends[0][0] <= now:
-            _, owner = heapq.heappop(self._ends)
-            hold = self.get(owner)
-            if hold.wait and hold.until <= time.time():
-                self._write(owner, hold._replace(until=0.0, wait=0.0))
+    def save(self) -> None:
+        """Store what is in force; before a commit."""
+        now = time.time()
+        self._holds = {
+            owner: hold if hold.until > now else hold._replace(until=0.0, wait=0.0) for owner, hold in self.items()
+        }
+        self._store.put("state", _HOLDS, json.dumps(self._holds).encode())
         self.is_urgent = False
-
-    def _note(self, owner: str, hold: Hold) -> None:
-        self._holds[owner] = hold
-        if hold.wait:
-            heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
-
-    def _write(self, owner: str, hold: Hold) -> None:
-        self._note(owner, hold)
-        key = _HOLD + owner.encode()
-        if hold == Hold():
-            del self._holds[owner]
-            self._store.delete("state", key)
-        else:
-            self._store.put("state", key, json.dumps(hold).encode())
 
 
 class Working(CrawlStore):
@@ -183,39 +274,38 @@ class Working(CrawlStore):
     tables: LoggedStore
 
     def __init__(
-        self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
+        self,
+        tables: LoggedStore,
+        options: Options,
+        clock: Clock | None,
+        told: Iterable[tuple[bytes, bytes]],
+        longest: float,
     ) -> None:
-        """Begin in a new folder. ``told``: changes and fingerprints, packed, since the first commit or a snapshot. With
-        a clock the frontier is ordered by owners. ``longest``: see StoredHolds. Raises InputError, and ValueError if
-        ``told`` is invalid."""
-        folder.mkdir(parents=True)
-        tables = LoggedStore(folder / NAME)
+        """Begin with empty tables. ``told``: changes and fingerprints, packed, since the first commit or a snapshot.
+        With a clock the frontier is ordered by owners. ``longest``: see StoredHolds. Raises InputError, and ValueError
+        if ``told`` is invalid."""
         runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
-            tables.restore(unpacked(changes))
+            restore(tables, unpacked(changes))
             runs.add(sorted(each_fingerprint(fingerprints)))
         if len(runs):
             tables.put("state", VISITED_STATE, json.dumps({"runs": runs.state(), "filter": None}).encode())
         if (stored := tables.get("state", FRONTIER_STATE)) is not None:
             tables.put("state", FRONTIER_STATE, json.dumps({**json.loads(stored), "queued": 0}).encode())
-        self.holds: StoredHolds | None = None
-        self.owned: StoredFrontier | None = None
+        self.holds = StoredHolds(tables, longest)
+        times: dict[str, Any] = {}
+        if clock is not None:
+            times = {"patience": patience_of(options, clock), "clock": clock.now, "holds": self.holds}
+        frontier = open_frontier(tables, reranks=True, by_owners=clock is not None, **times)
+        self.owned: StoredFrontier | None = None if clock is None else frontier
         """The frontier, if it is ordered by owners. The store itself has their waits."""
-        if clock is None:
-            frontier = open_frontier(tables, reranks=True)
-        else:
-            self.holds, patience = StoredHolds(tables, longest), patience_of(options, clock)
-            frontier = self.owned = open_frontier(
-                tables, by_owners=True, patience=patience, clock=clock.now, holds=self.holds
-            )
-        super().__init__(tables, frontier, folder / "visited.filter", options)
+        super().__init__(tables, frontier, tables.path.with_name(_FILTER), options)
         self._fill()
-        tables.take()  # nothing has changed of what is told
+        tables.take()  # what changes from now on is told
         self._fingerprints = b""
 
     def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
-        if self.holds is not None:
-            self.holds.pass_by()
+        self.holds.save()
         self._fingerprints += b"".join(self.visited.fresh())
         super().commit(balance, state)
 
@@ -248,13 +338,3 @@ def _told(changes: Iterable[Values]) -> Iterator[Values]:
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:
     """Yield the fingerprints of a commit."""
     return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))
-
-
-def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield table, key and value of each record of a snapshot."""
-    place = 0
-    while place < len(data):
-        number, key_bytes, value_bytes = _HEAD.unpack_from(data, place)
-        place += _HEAD.size
-        yield TABLES[number], data[place : place + key_bytes], data[place + key_bytes : place + key_bytes + value_bytes]
-        place += key_bytes + value_bytes

@@ -34,8 +34,6 @@ T = TypeVar("T")
 _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
-_SAID: Final = {"facts": {...: {str}}, "figures": {...: NUMBER}}
-"""The shape of the facts of workers."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -85,7 +83,7 @@ store()
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
 return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
 """
-"""ARGV: facts; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
+"""ARGV: figures; then, for each partition that it holds, the partition, its epoch, and whether the lease still lasts by
 this worker's clock. If it lasts, a line that the server lost is restored, even over the line of the partition's
 previous worker."""
 
@@ -116,24 +114,13 @@ return taken
 that they ascend after it has forgotten all."""
 
 _RELEASE: Final = f"""{_TOOLS}
-for at = 4, #ARGV, 2 do
+for at = 3, #ARGV, 2 do
   local owner, epoch = read(ARGV[at])
   if owner == me and epoch == tonumber(ARGV[at + 1]) then write(ARGV[at], '-', epoch, 0) end
 end
 store()
-if ARGV[3] == '1' then
-  redis.call('ZREM', workers, me)
-  redis.call('HDEL', facts, me)
-  redis.call('HDEL', asked, me)
-end
 """
-"""ARGV: whether the worker leaves; then partition and epoch of each to release."""
-
-_ASK: Final = f"""{_TOOLS}
-redis.call('HSET', asked, ARGV[3], ARGV[4] .. ' ' .. now)
-redis.call('EXPIRE', asked, 86400)
-"""
-"""ARGV: the worker and the request."""
+"""ARGV: partition and epoch of each to release."""
 
 
 class _Lease(NamedTuple):
@@ -170,7 +157,7 @@ class ValkeyLiveness(Liveness):
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise InputError(f"CLUSTER {self._shown} is version {version}; use Valkey, or Redis from 6.2 on")
         self._said = f"crawl4llm:{{{crawl}}}:said"
-        self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE, _ASK)}
+        self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE)}
         self._lock = RLock()
         self._held: dict[int, _Lease] = {}
         self._lost: set[int] = set()
@@ -178,8 +165,7 @@ class ValkeyLiveness(Liveness):
         self._next_beat = self._retry_at = self._pause = 0.0
         self._ended = Event()
 
-    def join(self, facts: Mapping[str, str]) -> None:
-        super().join(facts)
+    def join(self) -> None:
         listener = self._server.pubsub(ignore_subscribe_messages=True)
         self._try(lambda: listener.subscribe(self._said))
         self._beat()
@@ -219,8 +205,8 @@ class ValkeyLiveness(Liveness):
         """Partitions above the fair share, as of the last heartbeat; below 0: under it."""
         return len(self._held) + self._partitions // -self._live
 
-    def announce(self, what: str, number: int) -> None:
-        self._try(lambda: self._server.publish(self._said, f"{what} {number}"))
+    def announce(self) -> None:
+        self._try(lambda: self._server.publish(self._said, "new"))
 
     def workers(self) -> list[WorkerFacts]:
         """Return the workers that are known, by id."""
@@ -237,7 +223,7 @@ class ValkeyLiveness(Liveness):
                 owned.setdefault(line.split(" ")[0], []).append(int(partition))
         now = seconds + micros / 1e6
         return [
-            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), *_told(said[name]))
+            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), _told(said[name]))
             for name, beat in sorted(beats)
             if name in said and name.isprintable() and isfinite(beat)
         ]
@@ -246,7 +232,9 @@ class ValkeyLiveness(Liveness):
         """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError if that cannot be
         told."""
         try:
-            self._call(_ASK, worker or _ALL, action)
+            seconds, micros = self._server.time()
+            self._server.hset(self._keys[3], worker or _ALL, f"{action} {seconds * 1000 + micros // 1000}")
+            self._server.expire(self._keys[3], 86400)
         except (exceptions.ValkeyError, OSError) as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
 
@@ -254,8 +242,11 @@ class ValkeyLiveness(Liveness):
         self._ended.set()
         with self._lock:
             held, self._held = self._held, {}
-            self._release(held, leaves=True)
-        self.announce("left", 0)  # wakes the thread
+            self._release(held)
+            workers, facts, asked = self._keys[1:]
+            leaving = self._server.pipeline().zrem(workers, self.worker)
+            self._try(leaving.hdel(facts, self.worker).hdel(asked, self.worker).execute)
+        self.announce()  # wakes the thread
         self._server.connection_pool.disconnect(inuse_connections=False)
 
     def _run(self, listener: Any) -> None:
@@ -271,9 +262,8 @@ class ValkeyLiveness(Liveness):
             except (exceptions.ValkeyError, OSError):  # said by the heartbeat
                 self._ended.wait(min(due, self._lease / 10))
                 continue
-            what, _, number = str(heard["data"] if heard else "").rpartition(" ")
-            if what and number.removeprefix("-").isdecimal():
-                super().announce(what, int(number))
+            if heard:
+                super().announce()
         listener.close()
 
     def _beat(self) -> None:
@@ -286,7 +276,7 @@ class ValkeyLiveness(Liveness):
                 for partition, lease in self._held.items()
                 for value in (partition, lease.epoch, int(since < lease.since + self._lease))
             ]
-            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._facts), *lines))
+            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._figures), *lines))
             if answer is None:
                 return
             now, self._live, asked, lost = answer
@@ -299,9 +289,9 @@ class ValkeyLiveness(Liveness):
             self._held = {partition: _Lease(lease.epoch, since) for partition, lease in self._held.items()}
             self._next_beat = since + self._lease / 3
 
-    def _release(self, leases: Mapping[int, _Lease], *, leaves: bool = False) -> None:
+    def _release(self, leases: Mapping[int, _Lease]) -> None:
         pairs = [value for partition, lease in leases.items() for value in (partition, lease.epoch)]
-        self._try(lambda: self._call(_RELEASE, int(leaves), *pairs))
+        self._try(lambda: self._call(_RELEASE, *pairs))
 
     def _call(self, script: str, *arguments: Any) -> Any:
         return self._scripts[script](self._keys, [self.worker, int(self._lease * 1000), *arguments])
@@ -325,10 +315,10 @@ class ValkeyLiveness(Liveness):
             return answer
 
 
-def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
-    """Return a worker's facts and figures by its last words; none of odd ones."""
+def _told(said: str) -> dict[str, float]:
+    """Return a worker's figures by its last words; none of odd ones."""
     content = json_or_none(said)
-    return (content["facts"], content["figures"]) if fits([content], _SAID) else ({}, {})
+    return content if fits([content], {...: NUMBER}) else {}
 
 
 def _problem(error: Exception) -> str:

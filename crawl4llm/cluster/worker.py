@@ -8,17 +8,20 @@ from __future__ import annotations
 import shutil
 import time
 from abc import abstractmethod
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from crawl4llm.base.errors import InputError, Why
-from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.errors import InputError, PageError, Why
+from crawl4llm.base.pages import Capture, Corpus, PageRecord
 from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.archive import Lines, Segments
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
-from crawl4llm.cluster.partitions import Partitions
-from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.crawl import (
     Balance,
@@ -33,14 +36,57 @@ from crawl4llm.crawl import (
     Scope,
     open_crawl,
 )
-from crawl4llm.frontier import Lease, MemoryVisited, Owners, VisitedSet
+from crawl4llm.frontier import NAME, Lease, MemoryVisited, Owners, Store, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
 from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import ArchiveInfo
 
+_PLACES: Final = 1 << 20
+"""For keys whose partition is remembered, by their hashes, which nobody can choose; 12 MB."""
+_UNKNOWN: Final = -1
 POLL: Final = 1.0
 """Seconds between two looks for objects of other workers, announced or not."""
+
+
+class Partitions:
+    """Divides documents by the owner of their URL: of the key if that is one, else of the one that the corpus has for
+    it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
+
+    def __init__(self, count: int, corpus: Corpus) -> None:
+        """Raise InputError if there are several partitions and the corpus does not know URLs."""
+        self.count = count
+        self._hashes = array("q", bytes(8 * _PLACES))
+        self._numbers = array("i", [_UNKNOWN]) * _PLACES
+        self._url: Callable[[str], str] | None = getattr(corpus, "site", None) or getattr(corpus, "url", None)
+        example = next(iter(corpus.keys()), "")
+        if count > 1 and self._url is None and "://" not in example:
+            raise InputError(
+                f"CRAWL_PARTITIONS = {count} needs a corpus that knows the URL of a key ({corpus.name} does not, and "
+                f"its keys are like {example}); set CRAWL_PARTITIONS=1"
+            )
+
+    def of(self, key: str) -> int:
+        """Return the partition of a document."""
+        if self.count == 1:
+            return 0
+        hashed = hash(key)
+        place = hashed % _PLACES
+        if self._hashes[place] == hashed and (number := self._numbers[place]) != _UNKNOWN:
+            return number
+        name = owner_of(self._url_of(key)) or key
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        number = int.from_bytes(digest, "big") % self.count
+        self._hashes[place], self._numbers[place] = hashed, number
+        return number
+
+    def _url_of(self, key: str) -> str:
+        if "://" in key or self._url is None:
+            return key
+        try:
+            return self._url(key)
+        except PageError:
+            return ""
 
 
 class Common(NamedTuple):
@@ -72,11 +118,14 @@ class OnePartition:
 
     crawl: Crawl
     _store: CrawlStore
+    _tables: Store
 
     def __init__(self, number: int, common: Common) -> None:
         self.number = number
         self._common = common
         self._folder = common.folder / f"{number:04}"
+        self._path = self._folder / "store" / NAME
+        self._path.parent.mkdir(parents=True)
         self._segments = Segments(self._folder / "warc", common.options, common.info, number)
         self._lines = Lines()
 
@@ -97,6 +146,17 @@ class OnePartition:
             **{"parts": common.parts, **more},
         )
 
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Treat errors with the content of an object as damage. The partition is closed then, because LMDB can crash
+        when an open store is collected as garbage."""
+        try:
+            with self._common.storage.reading(name):
+                yield
+        except InputError:
+            self.close()
+            raise
+
     def counted(self) -> Counter[str]:
         """Return the counts of this worker."""
         return self.crawl.counters.counts
@@ -112,7 +172,7 @@ class OnePartition:
 
     def close(self) -> None:
         """Discard everything that the storage does not have."""
-        self._store.tables.close()
+        self._tables.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -124,8 +184,6 @@ class WorkerCrawl(Driven, Generic[P]):
 
     lasting = True
     finished: str | None = None
-    news: str
-    """The name of the announcement that something was put."""
     folder: str
     """Of the storage, in which work is put."""
 
@@ -158,7 +216,7 @@ class WorkerCrawl(Driven, Generic[P]):
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
         """Join the workers, and go on to the first documents to fetch."""
-        self._liveness.join({"crawl_id": str(self._common.info.crawl_id)})
+        self._liveness.join()
         await self._go_on()
 
     def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
@@ -242,7 +300,7 @@ class WorkerCrawl(Driven, Generic[P]):
         crawls = [one.crawl for one in self._own.values()]
         counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
         queued = sum(len(crawl.frontier) for crawl in crawls)
-        self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
+        self._liveness.figures({"pages": counts["pages/crawled"]})
         return {
             **counts,
             "pages/visited": sum(len(crawl.visited) for crawl in crawls),
@@ -304,7 +362,7 @@ class WorkerCrawl(Driven, Generic[P]):
             return  # by another partition, meanwhile
         self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
         self.finished, self._pages = reason, pages
-        self._liveness.announce(self.news, iteration)
+        self._liveness.announce()
 
     def _drop(self, number: int) -> None:
         """Throw a partition away."""

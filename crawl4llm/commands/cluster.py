@@ -12,12 +12,12 @@ class Command(ActionCommand):
 
     name = "cluster"
     actions: ClassVar = {
-        "status": "crawl4llm.tools.cluster.status.STATUS",
-        "drain": "crawl4llm.tools.cluster.status.DRAIN_WORKER",
-        "stop": "crawl4llm.tools.cluster.status.STOP_ALL",
-        "verify": "crawl4llm.tools.cluster.verify.VERIFY",
-        "compact": "crawl4llm.tools.cluster.compact.COMPACT",
-        "merge": "crawl4llm.tools.cluster.merge.MERGE",
+        "status": "crawl4llm.tools.cluster.STATUS",
+        "drain": "crawl4llm.tools.cluster.DRAIN_WORKER",
+        "stop": "crawl4llm.tools.cluster.STOP_ALL",
+        "verify": "crawl4llm.tools.cluster.VERIFY",
+        "compact": "crawl4llm.tools.cluster.COMPACT",
+        "merge": "crawl4llm.tools.cluster.MERGE",
     }
 
     def short_desc(self) -> str:

@@ -26,12 +26,12 @@ class Command(ActionCommand):
     actions: ClassVar = {
         _SHOW: "crawl4llm.tools.frontier.show.SHOW",
         "verify": "crawl4llm.tools.frontier.verify.VERIFY",
-        "export": "crawl4llm.tools.frontier.export.EXPORT",
+        "export": "crawl4llm.tools.frontier.show.EXPORT",
         "compact": "crawl4llm.tools.frontier.change.COMPACT",
         "inject": "crawl4llm.tools.frontier.change.INJECT",
         "purge": "crawl4llm.tools.frontier.purge.PURGE",
-        "block": "crawl4llm.tools.frontier.block.BLOCK",
-        "unblock": "crawl4llm.tools.frontier.block.UNBLOCK",
+        "block": "crawl4llm.tools.frontier.change.BLOCK",
+        "unblock": "crawl4llm.tools.frontier.change.UNBLOCK",
     }
 
     def syntax(self) -> str:

@@ -10,7 +10,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
 from crawl4llm.crawl.layer import Layer
 from crawl4llm.crawl.sited_frontier import SitedFrontier
-from crawl4llm.frontier import Aside, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
+from crawl4llm.frontier import Aside, Entry, Evicted, Frontier, FrontierOwners, Lease, Outcome, OwnerFrontier
 from crawl4llm.parts import Part, Parts, Refusal
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
@@ -103,7 +103,7 @@ class Gate(Layer):
         return self._within.withdraw(lease)
 
     @property
-    def owners(self) -> Owners:
+    def owners(self) -> FrontierOwners:
         assert self._owned is not None
         return self._owned.owners
 

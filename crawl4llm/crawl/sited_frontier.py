@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.layer import Layer
-from crawl4llm.frontier import Aside, Entry, Evicted, Lease, Outcome, OwnerFrontier, Owners, place_of
+from crawl4llm.frontier import Aside, Entry, Evicted, FrontierOwners, Lease, Outcome, OwnerFrontier, place_of
 from crawl4llm.parts import Part
 from crawl4llm.policies import Pieces
 
@@ -42,7 +42,7 @@ _MOST_NAMES: Final = 65_536
 """Most owners that owe turns, and sites that are given up, that this process remembers."""
 
 
-class Index(Owners, Protocol):
+class Index(FrontierOwners, Protocol):
     """The owners of a frontier, with calls to wake them."""
 
     alarm: float

@@ -16,6 +16,7 @@ from .frontier import (
     Entry as Entry,
     Evicted as Evicted,
     Frontier as Frontier,
+    FrontierOwners as FrontierOwners,
     Lease as Lease,
     Outcome as Outcome,
     OwnerCounts as OwnerCounts,

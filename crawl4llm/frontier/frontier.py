@@ -182,12 +182,6 @@ class Owners(Protocol):
         """Do not ask an owner until it is unparked. Kept like a hold, with the ``delay`` in seconds that it asks for,
         if that is why it is parked. False if it was parked."""
 
-    def unpark(self, owner: str) -> bool:
-        """Allow a parked owner to be asked again, once its wait has ended. False if it was not parked."""
-
-    def is_parked(self, owner: str) -> bool:
-        """Return whether an owner is parked."""
-
     def ready_at(self, owner: str) -> float:
         """Return the time from which an owner may be asked, which may be past; infinity while it is busy or parked."""
 
@@ -199,16 +193,26 @@ class Owners(Protocol):
         """Return the number of queued documents of an owner, without those on lease."""
 
     @property
-    def names(self) -> list[str]:
-        """The names of all owners with documents in the frontier, and perhaps of others."""
-
-    @property
     def counts(self) -> OwnerCounts:
         """Numbers of owners by state; ready and waiting ones count if they have queued documents."""
 
     @property
     def documents(self) -> OwnerCounts:
         """Numbers of queued documents, by the state of their owners."""
+
+
+class FrontierOwners(Owners, Protocol):
+    """Owners as the frontier has them that queues their documents."""
+
+    def unpark(self, owner: str) -> bool:
+        """Allow a parked owner to be asked again, once its wait has ended. False if it was not parked."""
+
+    def is_parked(self, owner: str) -> bool:
+        """Return whether an owner is parked."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all owners with documents in the frontier, and perhaps of others."""
 
 
 class OwnerFrontier(Frontier, Protocol):
@@ -222,7 +226,7 @@ class OwnerFrontier(Frontier, Protocol):
     """
 
     @property
-    def owners(self) -> Owners:
+    def owners(self) -> FrontierOwners:
         """The owners, and whether they may be asked now."""
 
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.input_files import json_or_none, read_input
 
 NAME: Final = "trainlm.json"
 FORMAT: Final = 1
@@ -72,12 +72,8 @@ def results_json(results: Results) -> str:
 def read_results(path: Path) -> Results:
     """Read a ``trainlm.json``, or that in a folder of results. Raises InputError."""
     path = path / NAME if path.is_dir() else path
-    try:
-        content = read_json(path, LARGEST)
-    except OSError as error:
-        raise InputError(f"--trained {path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        content = None
+    with as_input_error(f"--trained {path} cannot be read"):
+        content = json_or_none(read_input(path, LARGEST))
     if not isinstance(content, dict) or content.get("kind") != "crawl4llm trainlm":
         raise InputError(f"--trained {path}: is no {NAME}; make one: {_AGAIN}")
     require_format(f"--trained {path}", content.get("format"), FORMAT, _AGAIN)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
@@ -19,47 +20,72 @@ from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.cluster import Batch, BatchesSoundness, Controls, Ended, History, News, news_of, objects, write_log
+from crawl4llm.cluster import (
+    FINGERPRINT,
+    Batch,
+    BatchesSoundness,
+    CheckedCommit,
+    CommitsSoundness,
+    Controls,
+    Ended,
+    History,
+    News,
+    index_name,
+    journal,
+    news_of,
+    objects,
+    write_log,
+)
 from crawl4llm.crawl import REDIRECTS, UNCOUNTED, Counters, Crawl, CrawlLog, PageWriter, write_blocked
 from crawl4llm.frontier import Entry, MemoryVisited
 from crawl4llm.parts import Rated
 from crawl4llm.policies import load_policy
-from crawl4llm.tools._merging_journals import Merge
-from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj, read_record
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, FileNames, NullArchive, cdxj, read_record
+
+if TYPE_CHECKING:
+    from crawl4llm.policies import Policy
 
 
 def merge(history: History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False) -> int:
     """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
     :func:`crawl4llm.base.object_store.flat_name` in the index. A policy of somebody else's runs only if ``settings``
     name it too. Raises InputError."""
-    with TemporaryDirectory(prefix="crawl4llm-") as segments:
-        writer = _Merge(history, folder, out, Path(segments), settings, index_only=index_only, flat=flat)
-        return writer.run_journals() if history.is_continuous else writer.run()
+    facts: dict[str, Any] = history.crawl["facts"]
+    facts["settings"]["OUTPUT_DIR"] = str(out)
+    policy = load_policy(_trusted(history, settings))
+    index_only = index_only or not facts["settings"]["WARC_ENABLED"]
+    write_settings(folder, facts)
+    (folder / SEEDS).write_bytes(history.storage.get(objects.SEEDS) or b"")
+    write_log(history.storage, folder)
+    (controls := Controls(history.storage)).look()
+    if controls.number:
+        write_blocked(folder, controls.control.blocked)
+    if history.is_continuous:
+        commits = _Commits(history, folder, index_only=index_only, flat=flat)
+        figures, pages = commits.write(), commits.pages
+    else:
+        with TemporaryDirectory(prefix="crawl4llm-") as segments:
+            batches = _Batches(history, folder, Path(segments), policy, index_only=index_only, flat=flat)
+            figures, pages = batches.write(), batches.pages
+    reason = {"finish_reason": history.end["reason"]} if history.end else {}
+    write_json(folder / STATS, dict(sorted(figures.items())) | reason)
+    return pages
 
+
+# -- batch order -------------------------------------------------------------------------------------------------------
 
 _PAGES: Final = {"pages/crawled", UNCOUNTED}
 """Figures that are counted line by line, before those of exchanges are added."""
 
 
-class _Merge:
+class _Batches:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.crawl.Crawl` would have gone through it."""
 
     def __init__(
-        self,
-        history: History,
-        folder: Path,
-        out: Path,
-        segments: Path,
-        settings: Given,
-        *,
-        index_only: bool,
-        flat: bool,
+        self, history: History, folder: Path, segments: Path, policy: type[Policy], *, index_only: bool, flat: bool
     ) -> None:
         self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
         self._facts: dict[str, Any] = history.crawl["facts"]
-        self._facts["settings"]["OUTPUT_DIR"] = str(out)
-        self._policy = str(self._facts["policy"])
-        policy = load_policy(_trusted(history, settings))
         self._looks_ahead, self._rates = policy.looks_ahead, not policy.scores_influence
         self._counters = Counters()
         self._visited = self._fetched = 0
@@ -69,8 +95,8 @@ class _Merge:
         """Those of them that ended at once."""
         self._ended: Counter[str] = Counter()
         self._iterations = 0
-        self._index_only = index_only or not self._facts["settings"]["WARC_ENABLED"]
-        self._archive = NullArchive() if self._index_only or history.is_continuous else self._open_archive()
+        self._index_only = index_only
+        self._archive = NullArchive() if index_only else self._open_archive()
         names = ("model_digest", "extractor", "corpus")
         self._writer = PageWriter(
             self._archive,
@@ -80,47 +106,29 @@ class _Merge:
             provenance={name.replace("_", "-"): self._facts[name] for name in names},
         )
 
-    def run(self) -> int:
-        """Write everything; return the number of pages."""
+    @property
+    def pages(self) -> int:
+        """The number of pages so far."""
+        return self._counters.crawled
+
+    def write(self) -> dict[str, Any]:
+        """Write logs and archive; return the figures."""
         with closing(self._archive), closing(CrawlLog(self._folder)) as self._log:
-            self._write_facts()
             self._counters.counts.update(self._history.crawl["seeds"])
-            news = news_of(self._history.offers(0))
+            news = news_of(self._history.iteration(0).offers())
             self._log_ended(news.failures.get(objects.SEEDS_PLACE, []))
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
             for batch, indexes in BatchesSoundness(self._history).batches():
                 with self._history.storage.reading(objects.folder(batch.number)):
                     self._merge(batch, indexes)
-        write_json(self._folder / STATS, self._stats() | self._reason())
-        return self._counters.crawled
-
-    def run_journals(self) -> int:
-        """Do the same of a crawl in continuous order."""
-        self._write_facts()
-        merge = Merge(self._history, self._folder, index_only=self._index_only, flat=self._flat)
-        figures = merge.run()
-        for key, count in self._history.crawl["seeds"].items():
-            figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
-        write_json(self._folder / STATS, dict(sorted(figures.items())) | self._reason())
-        return merge.pages
-
-    def _write_facts(self) -> None:
-        write_settings(self._folder, self._facts)
-        storage = self._history.storage
-        (self._folder / SEEDS).write_bytes(storage.get(objects.SEEDS) or b"")
-        write_log(storage, self._folder)
-        (controls := Controls(storage)).look()
-        if controls.number:
-            write_blocked(self._folder, controls.control.blocked)
-
-    def _reason(self) -> dict[str, Any]:
-        return {"finish_reason": self._history.end["reason"]} if self._history.end else {}
+        return self._stats()
 
     def _merge(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> None:
         news, rows = news_of(batch.after), batch.rows()
         at_once = Crawl.pages_at_once
-        with self._opened(batch, indexes) as contents:
+        warc, index_only = self._folder / WARC, self._index_only
+        with _Contents(self._history, batch, indexes, self._segments, warc, index_only=index_only) as contents:
             for start in range(0, len(rows), at_once):
                 may_be_last = self._counters.counted + len(rows) - start >= self._history.max_pages
                 if not may_be_last:
@@ -169,7 +177,7 @@ class _Merge:
             if not self._index_only:
                 page = contents.page(partition, entry, about)
                 rated = Rated(line["influence"], None)
-                self._writer.archive(page, entry, rated, policy=self._policy, iteration=batch.number)
+                self._writer.archive(page, entry, rated, policy=str(self._facts["policy"]), iteration=batch.number)
             elif contents.index is not None:
                 contents.index.write(contents.line(partition, entry.key, flat=self._flat))
             of_all = {"order": self._counters.crawled, "iteration": batch.number}
@@ -204,10 +212,6 @@ class _Merge:
         form = ArchiveFormat(compression=given["WARC_COMPRESSION"])
         return ArchiveWriter(self._folder / WARC, info, given["WARC_MAX_BYTES"], None, form)
 
-    def _opened(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> _Contents:
-        warc, index_only = self._folder / WARC, self._index_only
-        return _Contents(self._history, batch, indexes, self._segments, warc, index_only=index_only)
-
     def _stats(self) -> dict[str, Any]:
         counts: dict[str, Any] = dict(self._counters.counts)
         for key, count in self._ended.items():
@@ -224,7 +228,7 @@ class _Merge:
             "influence/mean": self._counters.mean_influence,
             "iterations": self._iterations,
         }
-        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
+        return {PREFIX + key: value for key, value in figures.items()}
 
 
 def _is_known(line: Mapping[str, Any] | None, failure: Mapping[str, Any] | None) -> bool:
@@ -303,6 +307,86 @@ class _Contents:
             return self._lines[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
+
+
+# -- continuous order --------------------------------------------------------------------------------------------------
+
+
+class _Commits:
+    """Writes a crawl in continuous order from its journals.
+
+    Commits are taken by turn and then by partition, so that the order depends on nothing but the storage. A turn is
+    above those of all commits that its worker knew of, so that it follows the time in which they were made.
+    """
+
+    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
+        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
+        self.pages = self._visited = 0
+        self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
+        self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
+        """By partition, the order in the crawl of each of its pages."""
+        self._file: IO[bytes] | None = None
+        self._names = FileNames(history.crawl["archive"]["prefix"], "")
+
+    def write(self) -> dict[str, Any]:
+        """Write logs and archive; return the figures."""
+        (self._folder / WARC).mkdir()
+        serial, most = -1, self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+        index_file, sound = self._folder / WARC / cdxj.INDEX_NAME, CommitsSoundness(self._history)
+        with closing(CrawlLog(self._folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
+            for one in sound.commits():
+                name = one.commit.head.pages
+                with self._history.storage.reading(journal.name(one.partition, journal.LOG, one.commit.number)):
+                    log.write(self._lines(one), one.failures)
+                if name is None:
+                    continue
+                data = b"" if self._index_only else self._history.pages.get(name)
+                if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
+                    serial += 1
+                    self._begin_file(serial, name)
+                with self._history.storage.reading(index_name(name)):
+                    self._put(index, name, one.listed, data)
+        figures = sound.figures.all(self._visited)
+        for key, count in self._history.crawl["seeds"].items():
+            figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
+        return figures
+
+    def _lines(self, checked: CheckedCommit) -> list[Any]:
+        partition, lines = checked.partition, checked.lines
+        for line in lines:
+            self._own_fetched[partition] = line["fetched"]
+            others = self._visited - self._own_visited[partition]
+            line |= {"order": self.pages, "visited": others + line["visited"], "fetched": self._own_fetched.total()}
+            if (like := line.get("near_duplicate_of")) is not None:
+                if like >= len(self._orders[partition]):
+                    name = journal.name(partition, journal.LOG, checked.commit.number)
+                    raise self._history.storage.damaged(name, f"a page is like page {like}, which is not before it")
+                line["near_duplicate_of"] = self._orders[partition][like]
+            if "near_duplicate_of" in line:
+                self._orders[partition].append(self.pages)
+            self.pages += 1
+        new = len(checked.commit.fingerprints) // FINGERPRINT
+        self._own_visited[partition] += new
+        self._visited += new
+        return lines
+
+    def _begin_file(self, serial: int, name: str) -> None:
+        self._files.close()
+        path = self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}"
+        self._file = self._files.enter_context(path.open("wb"))
+
+    def _put(self, index: IO[bytes], name: str, lines: list[cdxj.IndexLine], data: bytes) -> None:
+        """Put a segment into the present file, and its lines into the index."""
+        pages = self._history.pages
+        if self._file is not None:
+            filename, start = Path(self._file.name).name, self._file.tell()
+            self._file.write(data)
+        else:
+            filename, start = pages.place(name)
+            filename = flat_name(filename) if self._flat else filename
+        for line in lines:
+            _, offset, length = line.place
+            index.write(line.at(filename, start + offset, length))
 
 
 def _trusted(history: History, settings: Given) -> str:

@@ -35,12 +35,12 @@ def run_folder(given: str, settings: Given) -> Path:
     if not is_storage(given):
         return given_path(given)
     # obstore is an extra
-    from crawl4llm.cluster import History, controls
+    from crawl4llm.cluster import History, complaints
     from crawl4llm.crawl import REQUESTS
 
     url = given.rstrip("/")
     history = History(url)
-    beside = [sum(1 for _ in history.storage.names(folder)) for folder in (controls.FOLDER, REQUESTS)]
+    beside = [sum(1 for _ in history.storage.names(folder)) for folder in (complaints.FOLDER, REQUESTS)]
     state = [__version__, history.state(), history.end is not None, len(history.pages.compacted), beside]
     view = views() / _digest([url, history.crawl["id"]]) / _digest(state)
     if not url.startswith("file://"):

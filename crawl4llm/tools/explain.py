@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import open_input, read_json
+from crawl4llm.base.errors import InputError, PageError, as_input_error
+from crawl4llm.base.input_files import LARGEST_JSON, json_or_none, open_input, read_input
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.received import require_fit
@@ -380,13 +380,8 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 def _settings_of(run: Path) -> dict[str, Any]:
     require_within(run, run / SETTINGS)
-    try:
-        facts: Any = read_json(run / SETTINGS)
-    except OSError as error:
-        why = error.strerror
-        raise InputError(f"--run {run}: {SETTINGS} cannot be read ({why}); give a crawl's OUTPUT_DIR") from None
-    except ValueError:
-        facts = None
+    with as_input_error(f"--run {run}: {SETTINGS} cannot be read", form="{} ({}); give a crawl's OUTPUT_DIR"):
+        facts: Any = json_or_none(read_input(run / SETTINGS, LARGEST_JSON))
     if not isinstance(facts, dict) or "policy" not in facts:
         raise InputError(f"--run {run}: {SETTINGS} is damaged")
     require_fit(run / SETTINGS, facts)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path, read_input
 from crawl4llm.base.output_dir import claim_output_dir
 from crawl4llm.base.processes import python_command
@@ -147,10 +147,8 @@ def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
         stem = name
     elif str(policy).endswith(".py"):
         path = given_path(policy)
-        try:
+        with as_input_error(f"policy {path} cannot be read"):
             source, name, stem = read_input(path, _LARGEST), "Policy", path.stem
-        except OSError as error:
-            raise InputError(f"policy {path} cannot be read: {error.strerror}") from None
     else:
         return str(policy)
     module = "own_policy_" + re.sub(r"\W", "_", stem)

@@ -26,7 +26,7 @@ from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.within import is_within, require_all_within, within
 from crawl4llm.frontier.bloom import FingerprintFilter
 from crawl4llm.frontier.fingerprints import Mark, fingerprint
-from crawl4llm.tools.archive.lines import read_lines
+from crawl4llm.tools.archive.facts import read_lines
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.archive_source import read_values

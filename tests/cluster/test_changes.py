@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import orjson
 import pytest
 
-from crawl4llm.cluster.changes import Edit, encoded, records
+from crawl4llm.cluster.stores import Patch, encoded, records
 
 
 def test_pieces_that_change_here_and_there_are_told_in_few_bytes() -> None:
@@ -30,16 +31,17 @@ def test_pieces_that_change_here_and_there_are_told_in_few_bytes() -> None:
                 del hashes[draw.randrange(len(hashes))]
         value = orjson.dumps(piece)
         changes = encoded([("current", b"http://a.example/\0\xffwaiting", value, before)])
-        ((_, _, edit),) = records(changes)
-        assert isinstance(edit, Edit)
-        assert edit.applied_to(before) == value
-        assert len(edit.steps) < 90
+        ((_, _, patch),) = records(changes)
+        assert isinstance(patch, Patch)
+        assert patch.applied_to(before) == value
+        assert len(patch.hunks) < 90
         before = value
 
 
 def test_any_value_can_follow_any_other() -> None:
     draw = random.Random(1)
     values = [bytes(draw.choices(b"\0,=-+12", k=draw.randrange(9))) for _ in range(200)]
+    values[::50] = [b"%d," % number + draw.randbytes(1 << 17) for number in range(4)]
     for before, value in zip(values, reversed(values), strict=True):
         keys = [b"a", b"ab", b"abc" * 100, b"b"]
         given = [("current", key, value, before) for key in keys] + [("state", b"policy/x", None, before)]
@@ -49,10 +51,15 @@ def test_any_value_can_follow_any_other() -> None:
         assert told == [value] * 4 + [None]
 
 
-@pytest.mark.parametrize("steps", [b"", b"=", b"=x", b"=0", b"=-1", b"=4", b"-4", b"=3,=1", b"*1", b"\xff"])
-def test_steps_that_are_none_are_refused(steps: bytes) -> None:
-    with pytest.raises(ValueError, match=r"what is not there|invalid literal"):
-        Edit(steps).applied_to(b"[1,2,3]")
+@pytest.mark.parametrize(
+    "hunks",
+    [[(8, 0, 0)], [(0, 8, 0)], [(4, 4, 0)], [(4, 0, 0), (4, 0, 0)], [(0, 0, 1)], [(1 << 31, 1 << 15, 0)]],
+)
+def test_hunks_of_another_value_are_refused(hunks: list[tuple[int, int, int]]) -> None:
+    data = b"".join(struct.pack("<IHH", *hunk) for hunk in hunks)
+    for cut in (data, data[:-1], b"\xff"):
+        with pytest.raises(ValueError, match="what is not there"):
+            Patch(cut).applied_to(b"[1,2,3]")
 
 
 @pytest.mark.parametrize("cut", [1, 5, 9, 10, 12])

@@ -21,10 +21,9 @@ from live_helpers import live_args, text_page
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster.controls import Controls
-from crawl4llm.cluster.partitions import Partitions
-from crawl4llm.cluster.request_spool import RequestSpool, lines_of, write_log
+from crawl4llm.cluster.complaints import Controls, RequestSpool, lines_of, write_log
 from crawl4llm.cluster.storage import Storage, packed
+from crawl4llm.cluster.worker import Partitions
 from crawl4llm.tools.report.requests import Log
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running
 

@@ -17,7 +17,7 @@ from valkey_helpers import eventually
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.history import History
-from crawl4llm.tools.cluster.compact import COMPACT
+from crawl4llm.tools.cluster import COMPACT
 
 MOST = 40_000
 COMMON: dict[str, object] = {
@@ -30,10 +30,10 @@ COMMON: dict[str, object] = {
 }
 MORTAL = """
 import argparse, os, signal, sys
-from crawl4llm.cluster import compacted, storage
-from crawl4llm.tools.cluster.compact import COMPACT
+from crawl4llm.cluster import archive, storage
+from crawl4llm.tools.cluster import COMPACT
 
-compacted._PIECE = storage._PART = 5000
+archive._PIECE = storage._PART = 5000
 left = int(sys.argv[2])
 
 def mortal(real):

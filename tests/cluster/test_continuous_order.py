@@ -18,7 +18,8 @@ from valkey_helpers import eventually, url_of, valkey_server
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.cluster.journal import Quotas
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.stores import LoggedStore
+from crawl4llm.cluster.stores import LoggedStore, restore
+from crawl4llm.frontier import Store
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from tests.testweb import DemoPages, LocalWeb, read_log, running, waits
 
@@ -181,7 +182,8 @@ def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:
 def test_a_store_is_made_anew_of_its_changes(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
-    store, copy = LoggedStore(tmp_path / "one/store"), LoggedStore(tmp_path / "other/store")
+    store, copy = LoggedStore(tmp_path / "one/store"), Store(tmp_path / "other/store")
+    assert store.take() == b""
     document = b"\0" * 8 + b"score---" + b"http://a.example/" * 3
     steps: list[list[tuple[str, bytes, bytes | None]]] = [
         [("current", b"a", document), ("current", b"b", b'["x",1]'), ("state", b"policy/p", b"[1,2,3]")],
@@ -203,7 +205,7 @@ def test_a_store_is_made_anew_of_its_changes(tmp_path: Path) -> None:
                 store.put(table, key, value)
         changes = store.take()
         sizes.append(len(changes))
-        copy.restore(changes)
+        restore(copy, changes)
         for table in ("current", "state", "aside"):
             assert list(copy.items(table)) == list(store.items(table))
     assert sizes[1] < 80

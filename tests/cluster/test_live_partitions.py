@@ -22,9 +22,9 @@ from live_helpers import live_args, text_page
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.changes import records
-from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage, unpacked
+from crawl4llm.cluster.stores import records
+from crawl4llm.cluster.worker import Partitions
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 from tests.testweb.server import Answer, Asked
 
@@ -112,11 +112,14 @@ def cluster(web: LocalWeb, folder: Path, **settings: object) -> Iterator[Cluster
             crawl.end()
 
 
-def holds_in(storage: dict[str, object], owner: str) -> list[Any]:
-    """Return the waits of an owner that its partition's commits have."""
-    found = journal.commits(Storage(str(storage["STORAGE"])), OF(f"http://{owner}/"))
-    changes = [change for commit in found for change in records(unpacked(commit.changes))]
-    return [json.loads(value) for _, key, value in changes if key == b"hold/" + owner.encode() and value]  # type: ignore[arg-type]
+def hold_in(storage: dict[str, object], owner: str) -> Any:
+    """Return the wait of an owner that its partition's commits have."""
+    said = b"{}"
+    for commit in journal.commits(Storage(str(storage["STORAGE"])), OF(f"http://{owner}/")):
+        for _, key, value in records(unpacked(commit.changes)):
+            if key == b"holds" and value is not None:
+                said = value if isinstance(value, bytes) else value.applied_to(said)
+    return json.loads(said).get(owner)
 
 
 def short(requests: list[Logged]) -> list[str]:
@@ -195,7 +198,7 @@ def test_a_wait_that_a_server_asked_for_outlives_the_worker(path: str, tmp_path:
     with cluster(web, tmp_path, CLUSTER_LEASE=1, DOWNLOAD_TIMEOUT=2.5, RETRY_WAITS="1,1,1", **seldom) as crawl:
         crawl.start()
         eventually(answered, 60)
-        eventually(lambda: holds_in(crawl.storage, owner), 10)
+        eventually(lambda: hold_in(crawl.storage, owner), 10)
         os.killpg(crawl.workers[0].pid, signal.SIGKILL)
         crawl.start()
         eventually(lambda: len(answered()) > 1, 60)

@@ -43,7 +43,7 @@ def join(server: ValkeyServer, crawl: str) -> Iterator[Join]:
 
     def join() -> ValkeyLiveness:
         joined.append(ValkeyLiveness(url_of(server), crawl, P, LEASE))
-        joined[-1].join({"host": "here"})
+        joined[-1].join()
         return joined[-1]
 
     yield join
@@ -55,7 +55,7 @@ def join(server: ValkeyServer, crawl: str) -> Iterator[Join]:
 def one(request: pytest.FixtureRequest) -> Liveness:
     if request.param == "alone":
         alone = Liveness(P)
-        alone.join({"host": "here"})
+        alone.join()
         return alone
     made: Liveness = request.getfixturevalue("join")()
     return made
@@ -79,17 +79,14 @@ def test_leases(one: Liveness) -> None:
 
 def test_announcements(one: Liveness) -> None:
     async def talk() -> None:
-        assert await one.wait("plan", 0.01) == frozenset()
-        waiting = asyncio.create_task(one.wait("plan", 60))
+        assert not await one.wait(0.01)
+        waiting = asyncio.create_task(one.wait(60))
         await asyncio.sleep(0.01)
-        one.announce("exchange", 1)
-        one.announce("plan", 7)
-        assert 7 in await waiting
-        one.announce("exchange", 2)
-        numbers: set[int] = set()
-        while numbers != {1, 2}:
-            numbers |= await one.wait("exchange", 60)
-        assert await one.wait("plan", 0.01) == frozenset()
+        one.announce()
+        assert await waiting
+        one.announce()
+        assert await one.wait(60)
+        assert not await one.wait(0.01)
 
     asyncio.run(talk())
 
@@ -100,7 +97,7 @@ def test_what_others_may_know_and_ask(join: Join) -> None:
     one.give_up(range(2, P))
     one.figures({"pages": 12.0})
     (worker,) = eventually(lambda: [worker for worker in one.workers() if worker.figures])
-    assert worker == (one.worker, worker.silent, (0, 1), {"host": "here"}, {"pages": 12.0})
+    assert worker == (one.worker, worker.silent, (0, 1), {"pages": 12.0})
     assert 0 <= worker.silent < LEASE
     assert one.requested() is None
     one.request(DRAIN, one.worker)
@@ -181,20 +178,20 @@ def test_after_a_wipe_epochs_ascend_and_claims_wait(server: ValkeyServer, join: 
 def test_a_server_that_is_away_costs_time_only(caplog: pytest.LogCaptureFixture) -> None:
     with valkey_server() as server:
         one = ValkeyLiveness(url_of(server), "crawl", P, LEASE)
-        one.join({})
+        one.join()
         assert one.claim(floor=0).keys() == ALL
         with caplog.at_level(logging.WARNING):
             server.terminate()
             eventually(lambda: not one.held())
-            one.announce("plan", 1)
+            one.announce()
             one.give_up([0])
             assert (one.claim(), one.workers(), one.renew()) == ({}, [], frozenset())
             with pytest.raises(InputError, match="cannot be reached"):
                 one.request(STOP)
             server.start()
             eventually(lambda: (one.claim(floor=1), one.held() == ALL)[1])
-            assert asyncio.run(one.wait("plan", 0.01)) == frozenset()
-            assert eventually(lambda: (one.announce("plan", 2), asyncio.run(one.wait("plan", 0.1)))[1]) == {2}
+            assert not asyncio.run(one.wait(0.01))
+            assert eventually(lambda: (one.announce(), asyncio.run(one.wait(0.1)))[1])
         said = [record.getMessage() for record in caplog.records]
         assert all(line.startswith(f"CLUSTER {url_of(server)} cannot be reached: ") for line in said[::2])
         assert set(said[1::2]) == {f"CLUSTER {url_of(server)} answers again"}, "each is said once, in turn"
@@ -243,7 +240,7 @@ def test_a_server_of_an_old_version() -> None:
 def test_a_server_that_fills_up_is_as_one_that_is_away() -> None:
     with valkey_server() as server:
         one = ValkeyLiveness(url_of(server), "crawl", P, LEASE)
-        one.join({})
+        one.join()
         one.claim()
         client = server.client()
         client.config_set("maxmemory", "1mb")
@@ -257,7 +254,7 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
     """A heartbeat is one call, whatever the number of partitions, and the server keeps four keys."""
     client = server.client(decode_responses=True)
     one = ValkeyLiveness(url_of(server), crawl, 3000, LEASE)
-    one.join({})
+    one.join()
     assert len(one.claim()) == 3000
     client.config_resetstat()
     began = time.monotonic()
@@ -277,10 +274,9 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
         "[" * 10_000,
         "[1]",
         "{}",
-        '{"facts": 1, "figures": [2]}',
-        '{"facts": {"host": 1}, "figures": {"pages": "many", "iteration": null, "queued": true}}',
-        '{"facts": {}, "figures": {"pages": Infinity, "queued": NaN, "iteration": 1e400}}',
-        '{"facts": {"host": {}}, "figures": {"pages": [1]}, "more": 1}',
+        '{"pages": "many", "iteration": null, "queued": true}',
+        '{"pages": Infinity, "queued": NaN, "iteration": 1e400}',
+        '{"pages": [1], "more": 1}',
         b"\xff\xfe",
     ],
     ids=lambda said: repr(said)[:30],
@@ -300,7 +296,7 @@ def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeySer
     client.hset(f"{keys}asked", mapping={one.worker: said, "*": "stop soon"})
     mine = eventually(lambda: [worker for worker in one.workers() if worker.figures == {"pages": 12.0}])
     assert [(worker.id, worker.partitions) for worker in mine] == [(one.worker, (0, 1))]
-    assert [worker for worker in one.workers() if worker.id != one.worker] == [("odd", 0.0, (4,), {}, {})]
+    assert [worker for worker in one.workers() if worker.id != one.worker] == [("odd", 0.0, (4,), {})]
     heard = one._next_beat
     assert eventually(lambda: one._next_beat > heard)
     assert one.requested() is None

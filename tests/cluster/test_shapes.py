@@ -17,13 +17,9 @@ from driven_crawl import pages_at_once
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import Maybe, Where, fits
-from crawl4llm.cluster import crawl as cluster_crawl, partition, shapes, worker as cluster_worker
-from crawl4llm.cluster.objects import encode_exchange, read_exchange
+from crawl4llm.cluster import crawl as cluster_crawl, objects, partition, shapes, worker as cluster_worker
 from crawl4llm.cluster.storage import Storage, pack, packed, sealed
-from crawl4llm.tools.cluster.compact import COMPACT
-from crawl4llm.tools.cluster.merge import MERGE
-from crawl4llm.tools.cluster.status import STATUS
-from crawl4llm.tools.cluster.verify import VERIFY
+from crawl4llm.tools.cluster import COMPACT, MERGE, STATUS, VERIFY
 
 P = 3
 WEB = random_web(5, 60)
@@ -90,13 +86,16 @@ def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None
     if kind != "exchange":
         parts = [storage.unpack(name, data)]
     else:
-        exchange = read_exchange(storage, name, data, P)
-        parts = [exchange.head, *(storage.unpack(name, one) if one else None for one in exchange._sections)]
-    number = draw.choice([number for number, part in enumerate(parts) if part is not None])
+        exchange = objects.read_exchange(storage, name, data)
+        sections = exchange._sections
+        parts = [exchange.head, *(storage.unpack(name, one) for one in sections.values())]
+    number = draw.randrange(len(parts))
     at = draw.choice(list(places(parts[number])))
     parts[number] = with_other(parts[number], at, draw.choice(OTHERS))
-    packed_parts = [b"" if part is None else pack(part) for part in parts]
-    changed = encode_exchange(parts[0], packed_parts[1:]) if kind == "exchange" else packed_parts[0]
+    if kind == "exchange":
+        changed = objects.encode(parts[0], (), dict(zip(sections, map(pack, parts[1:]), strict=True)))
+    else:
+        changed = pack(parts[0])
     path.write_bytes(sealed(name, changed))
 
 
@@ -144,9 +143,27 @@ def run(action: Any, storage: Path, **options: Any) -> None:
 )
 def test_a_section_tells_of_no_more_links_than_there_is_room_for(keyless: list[int], fits_it: bool) -> None:
     """A hundred bytes told of 30 million links without a key, which took 230 MB."""
-    section = {"targets": [["key", ""]], "pages": [[place, [0], None, links] for place, links in enumerate(keyless)]}
-    assert fits([section], shapes.LINKS) is fits_it
-    assert fits([{**section, "redirects": []}], shapes.MAIL) is fits_it
+    pages = [[place, [0], None, links] for place, links in enumerate(keyless)]
+    section = {"targets": [["key", ""]], "pages": pages, "redirects": []}
+    assert fits([section], shapes.SECTION) is fits_it
+
+
+@pytest.mark.parametrize(
+    ("targets", "fits_it"),
+    [
+        ([], True),
+        ([["a", ""], ["b", "u"]], True),
+        ([["a", "", "anchor", True]], True),
+        ([["a", ""], ["b", "", "anchor", True]], False),
+        ([["a", True]], False),
+        ([["a", "", "anchor", "text"]], False),
+        (["ab"], False),
+        ("ab", False),
+        ({}, False),
+    ],
+)
+def test_a_section_has_targets_all_with_anchors_or_all_without(targets: Any, fits_it: bool) -> None:
+    assert fits([{"targets": targets, "pages": [], "redirects": []}], shapes.SECTION) is fits_it
 
 
 @pytest.mark.parametrize(

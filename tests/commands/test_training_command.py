@@ -136,5 +136,8 @@ def test_a_model_that_is_cut_short_by_a_full_disk_is_one_line(tmp_path: Path) ->
     other = write_jsonl(tmp_path / "other.jsonl", texts(OTHER, 100))
     args = ["--positive", str(good), "--negative", str(other), "--out", str(tmp_path / "model")]
     full = scrapy("trainscorer", *args, "--buckets", "20000", "--dim", "8", limits={"RLIMIT_FSIZE": 100_000})
-    assert error_of(full) == f"{tmp_path / 'model'}: model.bin was not written whole; is the disk full?"
+    assert (
+        error_of(full)
+        == f"{tmp_path / 'model'}: the model cannot be written (model.bin was not written whole; is the disk full?)"
+    )
     assert not left(tmp_path)

@@ -87,7 +87,8 @@ class InCluster(InLmdb):
         self.policy = Learner()
         options = Options(storage="file:///not-asked", crawl_partitions=4)
         as_policy: Policy = self.policy
-        self.store = Scratch(self.folder / "scratch", options, as_policy, self.snapshot)
+        (self.folder / "scratch").mkdir()
+        self.store = Scratch(Store(self.folder / "scratch/store", fsync=False), options, as_policy, self.snapshot)
 
     def kept(self) -> None:
         self.snapshot = self.store.snapshot()

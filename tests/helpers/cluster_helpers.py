@@ -17,9 +17,8 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.cluster import opening
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.worker import Common
+from crawl4llm.cluster.worker import Common, Partitions
 from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.scope import NO_LIMITS
 from crawl4llm.options import Options
@@ -27,8 +26,7 @@ from crawl4llm.parts import open_parts
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
-from crawl4llm.tools.cluster.merge import MERGE
-from crawl4llm.tools.cluster.verify import VERIFY
+from crawl4llm.tools.cluster import MERGE, VERIFY
 
 SETTINGS = ("URL_POLICY", "CRAWL_BATCH_SIZE", "CRAWL_MAX_PAGES", "WARC_ENABLED", "WARC_COMPRESSION", "WARC_MAX_BYTES")
 

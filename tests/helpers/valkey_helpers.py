@@ -20,7 +20,7 @@ import json, sys, time
 from crawl4llm.cluster.liveness import boottime
 from crawl4llm.cluster.valkey import ValkeyLiveness
 mine = ValkeyLiveness(*json.loads(sys.argv[1]))
-mine.join({})
+mine.join()
 claimed = mine.claim()
 while True:
     line = {"at": boottime(), "claimed": claimed, "held": sorted(mine.held()), "lost": sorted(mine.renew())}

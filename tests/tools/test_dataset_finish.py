@@ -24,9 +24,8 @@ from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, 
 
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.tools.archive import lines
-from crawl4llm.tools.archive.changes import exclusive
-from crawl4llm.tools.archive.lines import sort_lines
+from crawl4llm.tools.archive.facts import Facts
+from crawl4llm.tools.archive.folder import exclusive
 from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.cdxj import read
 from crawl4llm.warc.reader import read_record
@@ -67,14 +66,11 @@ def test_sorted_index(finished: Path) -> None:
     assert Counter(ordered.read_bytes().splitlines()) == Counter(in_crawl_order.splitlines())
 
 
-def test_sorting_more_than_fits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [b"%d,x)/ {}\n" % (number * 7919 % 1009) for number in range(3000)]
-    monkeypatch.setattr(lines, "_SORTED_AT_ONCE", 500)
-    monkeypatch.setattr(lines, "_MERGED_AT_ONCE", 3)
-    out = BytesIO()
-    sort_lines(given, out, tmp_path)
-    assert out.getvalue() == b"".join(sorted(set(given)))
-    assert len(list(tmp_path.iterdir())) <= 3
+def test_lines_are_sorted_by_bytes_each_once() -> None:
+    given = [b"%d,x)/ {\xc3}\n" % (number * 7919 % 1009) for number in range(3000)]
+    with Facts() as facts:
+        for _ in range(2):
+            assert list(facts.in_order(given)) == sorted(set(given))
 
 
 def test_files_that_a_killed_crawl_left_open(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -147,6 +148,18 @@ def test_a_copy_with_trec_ids_states_its_new_counts(finished: Path, tmp_path: Pa
     done("finish", finished, "--trec-ids", "C", "--out", tmp_path / "copy")
     done("purge", DOMAIN, tmp_path / "copy")
     assert done("check", tmp_path / "copy").startswith("sound")
+
+
+def test_a_list_by_another_program_is_written_anew(run: Path) -> None:
+    """md5sum puts two spaces, or a space and an asterisk, before a name; what a list does not know stays in it."""
+    files = sorted((run / "warc").glob("*.warc.gz"))
+    digests = (hashlib.md5(path.read_bytes()).hexdigest() for path in files)
+    lines = [f"{md5} {' *'[number % 2]}{files[number].name}\n" for number, md5 in enumerate(digests)]
+    (run / "warc/mine.md5").write_text("".join([*lines, f"{'0' * 32}  elsewhere\n"]))
+    done("purge", DOMAIN, run)
+    ours = (run / "warc/archive.md5").read_text()
+    assert (run / "warc/mine.md5").read_text() == f"{ours}{'0' * 32} ./elsewhere\n"
+    assert problems(run) == [f"mine.md5: line {len(files) + 1}: names ./elsewhere, which is not there"]
 
 
 def test_listing_of_the_frontier(run: Path) -> None:

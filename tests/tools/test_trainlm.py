@@ -20,12 +20,10 @@ from crawl_helpers import PROJECT
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools._learnt import Learnt, Point, Results, rank_correlation
-from crawl4llm.tools.trainlm.estimate import bits_per_byte
+from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
 from crawl4llm.tools.trainlm.plan import IN_TARGET, Asked, Target, write_plan
-from crawl4llm.tools.trainlm.results import collect, fetches_for, sentences
-from crawl4llm.tools.trainlm.sizes import SIZES
+from crawl4llm.tools.trainlm.results import bits_per_byte, collect, fetches_for, sentences
 from crawl4llm.tools.trainlm.texts import Arm, PageText
-from crawl4llm.tools.trainlm.tokens import Tokenizer
 from crawl4llm.tools.trainlm.trainer import files
 
 if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,19 +15,29 @@ from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.archive.changes import is_unfinished
-from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
-from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, OF_NO_PAGE, TEXT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
-from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.facts import (
+    IN_CONTENT,
+    IN_TEXTS,
+    OF_NO_PAGE,
+    TEXT,
+    Facts,
+    add_line,
+    differences,
+    document_counts,
+    index_lines,
+    load_lost,
+    parse_log_line,
+    read_lines,
+)
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, is_unfinished
+from crawl4llm.tools.archive.rewrite import read_list
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.warc import IndexLine, parse_index_line
+from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_NAMES: Final = "SELECT name FROM files WHERE files.file = "
 _DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
         OR r.kind = 'text' AND c.rid = r.refers
     JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
@@ -38,9 +48,10 @@ _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 def check(dataset: Dataset, facts: Facts) -> None:
     """Note all contradictions in the facts, which a survey with digests found."""
-    _check_open_files(dataset, facts)
-    check_index(facts, dataset.index, CONTENT)
-    check_index(facts, dataset.text_index, (TEXT,))
+    for name, path in dataset.open_files().items():
+        facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
+    check_index(facts, dataset.index, IN_CONTENT)
+    check_index(facts, dataset.text_index, IN_TEXTS)
     check_sorted(dataset, facts)
     _check_names(facts)
     _check_revisits(facts)
@@ -49,53 +60,46 @@ def check(dataset: Dataset, facts: Facts) -> None:
     if dataset.log.exists():
         _check_log(dataset, facts)
     _check_stated(facts)
-    check_lists(dataset, facts)
-
-
-def _check_open_files(dataset: Dataset, facts: Facts) -> None:
-    for name, path in dataset.warc_files().items():
-        if path.name != name.rpartition("/")[2]:
-            facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
+    _check_lists(dataset, facts)
 
 
 def _check_names(facts: Facts) -> None:
     """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+    facts.note("""SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
         FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
         AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+    facts.note("""SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of no page belongs to no record with content'
+    facts.note(f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
         FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""")
 
 
 def _check_revisits(facts: Facts) -> None:
     """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
+    facts.note(f"""SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
         WHERE r.kind = 'revisit' AND NOT EXISTS
             (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset,
-        'revisit has another payload digest than the record that it repeats'
+    facts.note("""SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
         WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""")
 
 
 def _check_texts(facts: Facts) -> None:
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
+    facts.note(f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
         WHERE t.kind = '{TEXT}'
         AND NOT EXISTS (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""")
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+    facts.note(f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
         FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""")
-    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
+    facts.note(f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
             FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""")
 
 
 def _check_documents(facts: Facts) -> None:
     """Check that a document is in the dataset once."""
-    facts.note(f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
-            || ', record at ' || o.offset
+    facts.note("""SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
+            || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
         FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
         JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
         WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
@@ -125,9 +129,9 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     facts.note(
         f"SELECT '{name}', max(number), 'page ' || doc || ' is there twice' FROM log GROUP BY doc HAVING count(*) > 1"
     )
-    facts.note(f"""SELECT ({_NAMES} file), offset, 'document ' || doc || ' is not in {name}' FROM documents
+    facts.note(f"""SELECT file, offset, 'document ' || doc || ' is not in {name}' FROM documents
         WHERE doc NOT IN (SELECT doc FROM log)""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
+    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM records r
         WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
             WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
         AND NOT EXISTS {_AMONG_NO_PAGES}""")
@@ -161,48 +165,43 @@ def _check_stated(facts: Facts) -> None:
             facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
 
 
-def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
-    """Record differences between the index and the records of some kinds; takes its lines into the table ``lines``."""
-    indexed = f"kind IN ({','.join('?' * len(kinds))})"
+def check_index(facts: Facts, index: Path, kinds: str) -> None:
+    """Note differences between an index and the records of some kinds, and take its lines into the table ``lines``."""
     if not index.exists():
-        if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
+        if facts.first(f"SELECT 1 FROM records WHERE kind {kinds}"):
             facts.problem(index.name, None, "is missing")
         return
-    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
     wrong = set()
-    for number, line in enumerate(read_lines(index), 1):
-        parsed = parse_index_line(line)
+    for number, line, parsed, file in index_lines(facts, index):
         if parsed is None:
             facts.problem(index.name, number, "is no whole entry")
-            continue
-        filename, offset, _ = parsed.place
-        if filename not in files:
-            facts.problem(index.name, number, f"names {filename}, which is not there")
-            continue
-        for what in _differences(facts, files[filename], parsed, kinds):
-            facts.problem(index.name, number, f"{what} at {offset} of {filename}")
-            wrong.add(filename)
-        facts.add("lines", [(index.name, number, files[filename], offset, as_in_warc(parsed.id), line)])
+        elif file is None:
+            facts.problem(index.name, number, f"names {parsed.place[0]}, which is not there")
+        else:
+            for what in _differences(facts, file, parsed, kinds):
+                facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
+                wrong.add(parsed.place[0])
+            add_line(facts, index, number, line, parsed, file)
     facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
     twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
     for number in facts.column(twice, index.name):
         facts.problem(index.name, number, "leads to a record that is indexed already")
-    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.{indexed}
+    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.kind {kinds}
         AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
-    for name, offset, kind in list(facts.rows(missing, *kinds, index.name)):
+    for name, offset, kind in list(facts.rows(missing, index.name)):
         facts.problem(name, offset, f"{kind} is not in {index.name}")
         wrong.add(name)
     _note_older(facts, index, wrong)
 
 
-def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str]) -> list[str]:
+def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[str]:
     _, offset, length = line.place
-    query = "SELECT kind, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
+    query = f"SELECT kind, kind {kinds}, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
     found = facts.first(query, file, offset)
     if found is None:
         return ["leads to no record"]
-    kind, there, url, date, digest, status = found
-    if kind not in kinds:
+    kind, is_indexed, there, url, date, digest, status = found
+    if not is_indexed:
         return [f"leads to a record of another kind ({kind})"]
     document = facts.first(_DOCUMENT, file, offset)
     names = ["length"] * (length != there)
@@ -238,6 +237,33 @@ def check_sorted(dataset: Dataset, facts: Facts) -> None:
 
 def _number(line: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
+
+
+def _check_lists(dataset: Dataset, facts: Facts) -> None:
+    """Compare all MD5 files and record-count files with the files that they name, and note differences."""
+    counts = {name: str(count) for name, count in document_counts(facts).items()}
+    digests = dict(facts.rows("SELECT name, md5 FROM files"))
+    for path in dataset.lists("*.md5"):
+        _check_list(path, dataset, facts, digests, "another MD5 digest")
+    for path in dataset.lists("*_counts.txt"):
+        _check_list(path, dataset, facts, counts, "{} documents")
+
+
+def _check_list(path: Path, dataset: Dataset, facts: Facts, found: Mapping[str, str], what: str) -> None:
+    shown = path.relative_to(dataset.root).as_posix()
+    named = set()
+    for listed in read_list(path, dataset, found):
+        if listed.file is None:
+            facts.problem(shown, listed.number, f"names {listed.name}, which is not there")
+            continue
+        named.add(listed.file)
+        if found[listed.file] != listed.value:
+            has = what.format(found[listed.file])
+            facts.problem(shown, listed.number, f"says {listed.value}, but {listed.file} has {has}")
+    folders = {file.rpartition("/")[0] for file in named}
+    for file in sorted(found.keys() - named):
+        if file.rpartition("/")[0] in folders or not named:
+            facts.problem(shown, None, f"does not name {file}")
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

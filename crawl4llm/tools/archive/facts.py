@@ -1,12 +1,13 @@
-"""The database of all records of a dataset: their kinds, headers and places.
+"""The database of a dataset: its records' kinds, headers and places, the lines of its indexes and logs.
 
 They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
-is surveyed into one of its own, which is then merged.
+is surveyed into one of its own, which is then merged. Indexes and logs may be cut short or damaged.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import sys
 import tempfile
@@ -14,11 +15,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
-from crawl4llm.warc import one_line
+from crawl4llm.base.input_files import json_or_none, open_input
+from crawl4llm.tools.archive.folder import LOST, Dataset
+from crawl4llm.warc import IndexLine, one_line, parse_index_line, timestamp, urlkey
 
 CONTENT = ("response", "resource", "conversion", "revisit")
 """Records with a page's content; they are in the index."""
@@ -26,6 +29,8 @@ IN_CONTENT = f"IN ({', '.join(map(repr, CONTENT))})"
 """The same as a condition in queries."""
 TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
+IN_TEXTS = f"IN ('{TEXT}')"
+"""The condition for records in the index of texts."""
 UNREADABLE = "unreadable"
 """Our kind for a record whose head can be read, and whose content cannot."""
 OF_NO_PAGE = "of no page"
@@ -65,7 +70,24 @@ CREATE INDEX no_pages_by_page ON no_pages(file, page);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
 CREATE TABLE log(number INTEGER, doc TEXT);
 CREATE TABLE lost(doc TEXT);
+CREATE TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+CREATE TABLE kept(file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+INSERT INTO kept SELECT file, offset, NULL FROM records WHERE kind = 'warcinfo';
+CREATE TABLE refilled(
+    file INTEGER, offset INTEGER, o_file INTEGER, o_offset INTEGER, o_length INTEGER, PRIMARY KEY (file, offset))
+    WITHOUT ROWID;
+CREATE TABLE moves(
+    file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
+    PRIMARY KEY (file, offset)) WITHOUT ROWID;
 """
+"""Made once all records are in.
+
+``documents``: pages, by the records that describe them. ``no_pages``: exchanges that are no page's. ``lines``, ``log``
+and ``lost``: lines of the indexes and of the logs. ``gone``, ``kept``: records that a purge removes; those that stay,
+documents with a number. ``refilled``: revisits that become full records, with the place of the original. ``moves``: new
+places of records, with a line of the index for those that were changed.
+"""
+_LONGEST_LINE: Final = 1 << 24
 
 
 class Row(NamedTuple):
@@ -106,9 +128,10 @@ class Facts:
 
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
-        self.folder = Path(self._folder.name) if self._folder else None
+        path = path or Path(self._folder.name if self._folder else "", "facts.db")
+        self.folder = path.parent
         with _full_disk():
-            self._db = sqlite3.connect(path or Path(str(self.folder), "facts.db"), isolation_level=None)
+            self._db = sqlite3.connect(path, isolation_level=None)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
             self._db.executescript(_TABLES)
             self._db.execute("BEGIN")
@@ -158,9 +181,10 @@ class Facts:
         self.add("problems", [(file, offset, one_line(what))])
 
     def note(self, query: str) -> None:
-        """Record the rows of a query as problems: file, offset, fault."""
+        """Record the rows of a query as problems: number or name of a file, offset, fault."""
+        names = self.names()
         for file, offset, what in list(self.rows(query)):
-            self.problem(file, offset, what)
+            self.problem(names.get(file, str(file)), offset, what)
 
     def execute(self, statement: str, *values: object) -> None:
         """Execute a statement that changes tables."""
@@ -186,6 +210,18 @@ class Facts:
         row = self.first(query, *values)
         return int(row[0]) if row else 0
 
+    def in_order(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield lines in byte order, each once; they wait in the database."""
+        self.execute("CREATE TEMP TABLE unsorted(line BLOB)")
+        self.add("unsorted", ((line,) for line in lines))
+        for (line,) in self.rows("SELECT DISTINCT line FROM unsorted ORDER BY line"):
+            yield line
+        self.execute("DROP TABLE unsorted")
+
+    def names(self) -> dict[int, str]:
+        """Return the names of the WARC files by their numbers."""
+        return dict(self.rows("SELECT file, name FROM files ORDER BY file"))
+
     def define(self, name: str, function: Any) -> None:
         """Define a function of one argument for queries."""
         self._db.create_function(name, 1, function, deterministic=True)
@@ -207,3 +243,90 @@ def _full_disk() -> Iterator[None]:
 def hashed(name: str | bytes) -> bytes:
     """Return the hash by which a record's name is looked up."""
     return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()
+
+
+def document_counts(facts: Facts) -> dict[str, int]:
+    """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
+    pages = dict(facts.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
+    texts = dict(facts.rows("SELECT file, count(*) FROM records WHERE kind = ? GROUP BY file", TEXT))
+    others = dict(facts.rows(f"SELECT file, count(*) FROM records WHERE kind {IN_CONTENT} GROUP BY file"))
+    return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in facts.names().items()}
+
+
+# -- lines of indexes and logs -----------------------------------------------------------------------------------------
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, with their ends; none if there is no file. Raises InputError."""
+    try:
+        with open_input(path) as file:
+            while line := file.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise InputError(f"{path} is damaged: a line has {_LONGEST_LINE:,} bytes or more")
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def index_lines(facts: Facts, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:
+    """Yield number, bytes, content and file of each line of an index. The content of a line that is not whole is None,
+    and so is a file that is not there."""
+    files = {name: file for file, name in facts.names().items()}
+    for number, line in enumerate(read_lines(index), 1):
+        parsed = parse_index_line(line)
+        yield number, line, parsed, None if parsed is None else files.get(parsed.place[0])
+
+
+def add_line(facts: Facts, index: Path, number: int, line: bytes, parsed: IndexLine, file: int) -> None:
+    """Add a line of an index to the table ``lines``."""
+    facts.add("lines", [(index.name, number, file, parsed.place[1], as_in_warc(parsed.id), line)])
+
+
+def load_lines(dataset: Dataset, facts: Facts) -> None:
+    """Fill the table ``lines`` with the whole lines of both indexes."""
+    for index in (dataset.index, dataset.text_index):
+        for number, line, parsed, file in index_lines(facts, index):
+            if parsed is not None and file is not None:
+                add_line(facts, index, number, line, parsed, file)
+    facts.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
+
+
+def parse_log_line(line: bytes) -> dict[str, Any] | None:
+    """Parse a line of a crawl log, if it is a whole one; its id is as metadata records have it."""
+    parsed = json_or_none(line)
+    whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
+    return parsed | {"id": as_in_warc(parsed["id"])} if whole else None
+
+
+def load_lost(dataset: Dataset, facts: Facts) -> None:
+    """Fill the table ``lost``: pages of the log that are known to be gone."""
+    parsed = map(parse_log_line, read_lines(dataset.base / LOST))
+    facts.add("lost", ((line["id"],) for line in parsed if line))
+
+
+def as_in_warc(key: str) -> str:
+    """Return a document key as a metadata record has it."""
+    return re.sub(r"\s+$", "", one_line(key).strip())
+
+
+def differences(
+    line: IndexLine, url: str, date: str, digest: str, status: str | None, document: str | None
+) -> list[str]:
+    """Return the names of the values in which a line and its record differ; ``document``: its key, None if not known.
+
+    Indexes of others may have keys of another form, no status and no id.
+    """
+    stated: list[tuple[str, Any, str | None]] = [
+        ("URL", line.fields.get("url"), url),
+        ("date", line.timestamp, timestamp(date)),
+        ("digest", line.fields.get("digest"), digest),
+    ]
+    if line.fields.get("status") is not None:
+        stated.append(("status", line.fields["status"], status))
+    if document is not None:
+        stated.append(("key", line.key, urlkey(url)))
+        if "id" in line.fields:
+            stated.append(("id", as_in_warc(line.id), document))
+    return [name for name, one, other in stated if one != other]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import LONGEST_ROW, input_lines, open_input
 from crawl4llm.base.processes import cores
 from crawl4llm.base.run_folder import read_json
@@ -31,11 +32,9 @@ from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import now, parse_log_line, read_lines
-from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
+from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts, load_lines, parse_log_line, read_lines
+from crawl4llm.tools.archive.folder import PURGED, Changes, Dataset, idle_dataset, now, resumable, writing
+from crawl4llm.tools.archive.rewrite import find_refilled, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
@@ -81,7 +80,7 @@ def purge(
             going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
             ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
         files = facts.column("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")
-        told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
+        told = stage_rewrite(dataset, facts, changes, files)
         counts["pages in the log"] = _stage_log(dataset, facts, changes)
         _stage_note(dataset, facts, changes, domain, counts)
         if listing.exists() and listing.resolve().parent == dataset.base.resolve():
@@ -89,18 +88,6 @@ def purge(
         changes.commit()
     yield from named(counts)
     yield from told
-
-
-def _check_listing(path: Path) -> None:
-    """Raise InputError if the user names a listing that cannot be read."""
-    try:
-        with open_input(path):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--listing {path} cannot be read: {error.strerror}; give the file that "
-            f"{command('frontier', 'JOBDIR', '--purge', 'DOMAIN')} wrote"
-        ) from None
 
 
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
@@ -119,7 +106,6 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
 
 def _select_others(facts: Facts) -> None:
     """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
-    facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
     facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
     facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
@@ -127,7 +113,6 @@ def _select_others(facts: Facts) -> None:
     facts.execute(f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
         FROM records t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset
         WHERE t.kind = '{TEXT}'""")
-    new_kept(facts)
     facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
             CASE WHEN r.kind = '{TEXT}'
                 OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
@@ -167,9 +152,7 @@ def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain
     records = facts.column("""SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset
         ORDER BY g.file, g.offset""")
     note = {"date": now(), "domain": domain.name, "counts": counts, "records": records}
-    with writing(path), changes.stage(path).open("wb") as out:
-        out.writelines(read_lines(path))
-        out.write(f"{json.dumps(note)}\n".encode())
+    changes.write(path, chain(read_lines(path), [f"{json.dumps(note)}\n".encode()]))
 
 
 def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[Part]:
@@ -216,11 +199,8 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         manifest["purged"] = [*manifest.get("purged", []), {"date": now(), "domain": domain.name, "documents": gone}]
     except TypeError:
         raise damaged(folder / MANIFEST) from None
-    text = card(manifest, folder / MANIFEST)
-    with writing(folder / CARD):
-        changes.stage(folder / CARD).write_text(text, encoding="utf-8")
-    with writing(folder / MANIFEST):
-        changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
+    changes.write(folder / CARD, [card(manifest, folder / MANIFEST).encode()])
+    changes.write(folder / MANIFEST, [f"{json.dumps(manifest, indent=2)}\n".encode()])
 
 
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
@@ -289,7 +269,11 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     ask = None if opts.yes or not can_ask() else confirm
     dataset = idle_dataset(opts.arguments[1], settings)
     if opts.listing is not None:
-        _check_listing(opts.listing)
+        asks = command("frontier", "JOBDIR", "--purge", "DOMAIN")
+        with as_input_error(
+            f"--listing {opts.listing} cannot be read", form=f"{{}}: {{}}; give the file that {asks} wrote"
+        ):
+            open_input(opts.listing).close()
     for folder in opts.export:
         require_all_within(folder)
         listed_shards(folder, read_json(folder / MANIFEST))

@@ -14,17 +14,16 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import cores
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import load_lost, now, parse_log_line, read_lines
-from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
+from crawl4llm.tools.archive.facts import IN_CONTENT, Facts, load_lines, load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.folder import LOST, Changes, Dataset, idle_dataset, now, resumable, writing
+from crawl4llm.tools.archive.rewrite import keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc import WarcReader, parse_index_line
 
@@ -85,7 +84,6 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
 
 
 def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
-    new_kept(facts)
     if facts.first("SELECT 1 FROM documents") is None:  # not of a crawl of ours: each record is by itself
         facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
         return
@@ -109,8 +107,7 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
 
 def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard: bool) -> str:
     """Keep aside the stretches that a file loses, and describe them."""
-    names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
-    path = dataset.warc_files()[names[file]]
+    path = dataset.warc_files()[facts.names()[file]]
     query = """SELECT r.offset, r.length, 1 FROM records r WHERE r.file = ?1
             AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)
         UNION ALL SELECT offset, length, 0 FROM damage WHERE file = ?1 ORDER BY 1"""
@@ -161,9 +158,8 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     if not gone:
         return []
     date = now()
-    lines = [f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone]
-    with writing(path):
-        changes.stage(path).write_bytes(b"".join([*read_lines(path), *lines]))
+    lines = (f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone)
+    changes.write(path, chain(read_lines(path), lines))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
 
 

@@ -1,4 +1,4 @@
-"""Rewrites WARC files with the ``kept`` records, and the files that list them: indexes, MD5 and count files.
+"""Writes WARC files with the ``kept`` records, and the files that list them: indexes, MD5 and count files.
 
 A revisit whose original is removed becomes a full record: its page may belong to an owner that did not opt out. The
 payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or else with the original's head.
@@ -8,19 +8,17 @@ The record's id stays, so references to it still hold.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.clueweb12 import TREC_ID, field_length, with_counts, with_field
-from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
+from crawl4llm.tools.archive.facts import IN_CONTENT, IN_TEXTS, TEXT, Facts, differences, read_lines
+from crawl4llm.tools.archive.folder import Changes, Dataset, whole_file, writing
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import (
     CONTENT_TYPE,
@@ -35,22 +33,16 @@ from crawl4llm.warc import (
     timestamp,
 )
 
-MOVES = """CREATE TABLE moves(
-    file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
-    PRIMARY KEY (file, offset)) WITHOUT ROWID"""
-"""New places of records, with a line of the index for those that were changed. Those that are not here are gone."""
+_COUNT_WIDTH: Final = 16
+"""Places behind the name at which the last digit stands, as in ClueWeb12's own lines."""
+DOCUMENTS, LENGTH, FILENAME = b"WARC-Number-of-Documents", b"WARC-File-Length", b"WARC-Filename"
+TYPE, TREC_ID = b"WARC-Data-Type", b"WARC-TREC-ID"
+DATA_TYPE: Final = b"web crawl"
+"""ClueWeb12's name for the documents of its directories ``wb``."""
 _LEFT_OUT: Final = re.compile(
     rb"(?im)^(?:WARC-Profile|WARC-Refers-To(?:-Target-URI|-Date)?|WARC-Truncated|WARC-Block-Digest|WARC-Payload-Digest|"
     rb"Content-Type|Content-Length|WARC-Type):[^\n]*\n"
 )
-
-
-def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
-    """Note in the table of moves that the records of all other files stay where they are."""
-    facts.execute("CREATE TEMP TABLE rewritten(file INTEGER PRIMARY KEY)")
-    facts.add("rewritten", [(file,) for file in rewritten])
-    facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
-        FROM records r JOIN files f ON f.file = r.file WHERE r.file NOT IN (SELECT file FROM rewritten)""")
 
 
 def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
@@ -60,8 +52,7 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
     that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
     it is not known whose they are.
     """
-    kinds = (TEXT,) if index == dataset.text_index.name else CONTENT
-    marks = ",".join("?" * len(kinds))
+    kinds = IN_TEXTS if index == dataset.text_index.name else IN_CONTENT
     query = f"""SELECT m.new_name, m.new_offset, m.new_length, m.line, l.raw, r.url, r.date, r.mime, r.status, r.digest,
             coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
                 WHERE s.rid = r.refers LIMIT 1),
@@ -74,10 +65,10 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
         LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
             ON l.file = r.file AND l.offset = r.offset
         LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset
-        WHERE r.kind IN ({marks}) GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
+        WHERE r.kind {kinds} GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
     made = unknown = 0
     with new.open("wb") as out:
-        for name, offset, length, line, raw, *stated in facts.rows(query, index, *kinds):
+        for name, offset, length, line, raw, *stated in facts.rows(query, index):
             url, date, mime, status, digest, doc, about = stated
             old = parse_index_line(line or raw or b"")
             if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
@@ -93,22 +84,17 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
     return made, unknown
 
 
-def stage_rewrite(
-    dataset: Dataset, facts: Facts, changes: Changes, files: Iterable[int], refill: Refill | None = None
-) -> list[str]:
+def stage_rewrite(dataset: Dataset, facts: Facts, changes: Changes, files: Collection[int]) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
     Returns lines about the indexes. Raises InputError if a file is no longer the one that was surveyed: it is being
     copied, or written by something that cannot be told.
     """
-    names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
-    paths = dataset.warc_files()
-    rewritten = sorted(files)
-    facts.execute(MOVES)
+    writer = RecordWriter(dataset, facts)
     values: dict[str, tuple[str, int] | None] = {}
     with writing(dataset.root):
-        for file in Progress(rewritten, "Rewriting", unit=" files"):
-            name, path = names[file], paths[names[file]]
+        for file in Progress(sorted(files), "Rewriting", unit=" files"):
+            name, path = writer.names[file], writer.paths[file]
             if facts.first("SELECT 1 FROM kept WHERE file = ?", file) is None:
                 changes.remove(path)
                 values[name] = None
@@ -116,71 +102,103 @@ def stage_rewrite(
             new = changes.stage(path)
             stated = facts.first("SELECT 1 FROM files WHERE file = ? AND stated_bytes != ''", file) is not None
             with new.open("wb") as out:
-                documents = write_kept(facts, file, path, name, out, refill, counted=stated)
+                documents = writer.write(file, out, name, counted=stated)
             values[name] = md5_of(new), documents
-        keep_others(facts, rewritten)
+        facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
+            FROM kept k JOIN records r USING (file, offset) JOIN files f USING (file)
+            WHERE r.file NOT IN (SELECT file FROM moves)""")
         told = _stage_indexes(dataset, facts, changes)
-        _stage_lists(dataset, changes, values)
-        for name, changed in list(facts.rows("SELECT name, changed FROM files")):
-            if paths[name].stat().st_mtime_ns != changed:
-                raise InputError(f"{paths[name]} changed while it was read; try again later")
+        _stage_lists(dataset, facts, changes, values)
+        for file, changed in facts.rows("SELECT file, changed FROM files"):
+            if writer.paths[file].stat().st_mtime_ns != changed:
+                raise InputError(f"{writer.paths[file]} changed while it was read; try again later")
     return told
 
 
-def write_kept(
-    facts: Facts,
-    file: int,
-    source: Path,
-    name: str,
-    out: BinaryIO,
-    refill: Refill | None,
-    *,
-    counted: bool,
-    filename: str | None = None,
-    id_prefix: str | None = None,
-) -> int:
-    """Write the ``kept`` records of a file, and record their new places; returns the number of documents.
+class _Kept(NamedTuple):
+    """A record that is kept, and the place of the original of a revisit that becomes a full record."""
 
-    The warcinfo record stays as it is, except ``filename`` and, if they are ``counted``, ClueWeb12's counts. With
-    ``id_prefix`` documents are numbered. A Zstandard dictionary before the first record is written too.
-    """
-    reader = WarcReader(source)
-    query = """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
-        ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset"""
-    rows = list(facts.rows(query, file))
-    documents = sum(number is not None for *_, number in rows)
-    pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
+    offset: int
+    length: int
+    kind: str
+    size: int
+    digest: str
+    number: int | None
+    doc: str | None
+    original_file: int | None
+    original_offset: int
+    original_length: int
 
-    def filled_in(offset: int) -> tuple[bytes | None, bytes | None]:
-        """Return a record that takes the place of the one there, and its line in the index."""
-        return (refill and refill(reader, file, offset)) or (None, None)
 
-    def document_id(number: int | None) -> bytes | None:
-        return f"{id_prefix}{number:05d}".encode("ascii") if number is not None and id_prefix else None
+class RecordWriter:
+    """Writes the ``kept`` records of files, ``refilled`` ones in full, and notes their new places in ``moves``."""
 
-    def size(offset: int, size: int, number: int | None) -> int:
-        """Return the bytes that a record takes, decompressed."""
-        record, _ = filled_in(offset)
-        added = document_id(number)
-        return (len(record) if record else size + LINE_ENDS) + (field_length(TREC_ID, added) if added else 0)
+    def __init__(self, dataset: Dataset, facts: Facts) -> None:
+        paths = dataset.warc_files()
+        self._facts = facts
+        self.names = facts.names()
+        self.paths = {file: paths[name] for file, name in self.names.items()}
 
-    others = sum(size(row[0], *row[3:]) for row in rows if row[2] != "warcinfo") if counted else 0
-    before = """SELECT min(offset) FROM (SELECT offset FROM records WHERE file = ?1
-        UNION ALL SELECT offset FROM damage WHERE file = ?1)"""
-    at = out.write(reader.raw(0, facts.count(before, file)))
-    for offset, length, kind, _, number in rows:
-        record, line = filled_in(offset)
-        if key := document_id(number):
-            record = with_field(record or reader.read(offset, length), TREC_ID, key)
-        if kind == "warcinfo" and filename:
-            record = with_field(reader.read(offset, length), b"WARC-Filename", one_line(filename).encode())
-        if kind == "warcinfo" and counted:
-            record = with_counts(record or reader.read(offset, length), documents, others)
-        data = reader.raw(offset, length) if record is None else pack(record)
-        out.write(data)
-        facts.add("moves", [(file, offset, name, at, len(data), line)])
-        at += len(data)
-    return documents
+    def write(
+        self,
+        file: int,
+        out: BinaryIO,
+        name: str,
+        *,
+        counted: bool = False,
+        filename: str | None = None,
+        id_prefix: str | None = None,
+    ) -> int:
+        """Write the records of a file, which is ``name`` in the index from now on; returns the number of documents.
+
+        The warcinfo record stays as it is, except ``filename`` and, if they are ``counted``, ClueWeb12's counts. With
+        ``id_prefix`` documents are numbered. A Zstandard dictionary before the first record is written too.
+        """
+        reader, rows = WarcReader(self.paths[file]), self._rows(file)
+        documents = sum(row.number is not None for row in rows)
+        pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
+
+        def added(row: _Kept) -> bytes:
+            return f"{id_prefix}{row.number:05d}".encode("ascii") if id_prefix and row.number is not None else b""
+
+        def size(row: _Kept) -> int:
+            """Return the bytes that a record takes, decompressed."""
+            record, key = self._filled(reader, row)[0], added(row)
+            more = len(b"%b: %b\r\n" % (TREC_ID, key)) if key else 0
+            return (len(record) if record else row.size + LINE_ENDS) + more
+
+        others = sum(size(row) for row in rows if row.kind != "warcinfo") if counted else 0
+        before = """SELECT min(offset) FROM (SELECT offset FROM records WHERE file = ?1
+            UNION ALL SELECT offset FROM damage WHERE file = ?1)"""
+        at = out.write(reader.raw(0, self._facts.count(before, file)))
+        for row in rows:
+            record, line = self._filled(reader, row)
+            if key := added(row):
+                record = with_field(record or reader.read(row.offset, row.length), TREC_ID, key)
+            if row.kind == "warcinfo" and filename:
+                record = with_field(reader.read(row.offset, row.length), FILENAME, one_line(filename).encode())
+            if row.kind == "warcinfo" and counted:
+                record = with_counts(record or reader.read(row.offset, row.length), documents, others)
+            data = reader.raw(row.offset, row.length) if record is None else pack(record)
+            out.write(data)
+            self._facts.add("moves", [(file, row.offset, name, at, len(data), line)])
+            at += len(data)
+        return documents
+
+    def _rows(self, file: int) -> list[_Kept]:
+        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, k.number,
+                (SELECT d.doc FROM documents d WHERE d.file = r.file AND d.offset = r.offset),
+                o_file, o_offset, o_length
+            FROM kept k JOIN records r USING (file, offset) LEFT JOIN refilled USING (file, offset)
+            WHERE k.file = ? ORDER BY k.offset"""
+        return [_Kept(*row) for row in self._facts.rows(query, file)]
+
+    def _filled(self, reader: WarcReader, row: _Kept) -> tuple[bytes | None, bytes | None]:
+        """Return the record that takes a revisit's place, and its line in the index; None for what stays."""
+        if row.original_file is None:
+            return None, None
+        original = WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
+        return filled(reader.read(row.offset, row.length), original, row.digest, row.doc or "")
 
 
 def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
@@ -188,9 +206,8 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
         return []  # WARC files of others, without an index
     new = changes.stage(dataset.index)
     told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
-    if dataset.sorted_index.exists() and facts.folder is not None:
-        with changes.stage(dataset.sorted_index).open("wb") as out:
-            sort_lines(read_lines(new), out, facts.folder)
+    if dataset.sorted_index.exists():
+        changes.write(dataset.sorted_index, facts.in_order(read_lines(new)))
     if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
         name = dataset.text_index.name
         told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
@@ -204,63 +221,6 @@ def _told(index: str, made: int, unknown: int) -> Iterator[str]:
         yield f"{index}: {unknown:,} records have no entry, because their pages are unknown"
 
 
-def _stage_lists(dataset: Dataset, changes: Changes, values: dict[str, tuple[str, int] | None]) -> None:
-    """Stage MD5 and count files with other values for some files, None for those that are gone."""
-    for path in (*dataset.lists("*.md5"), *dataset.lists("*_counts.txt")):
-        lines = [_changed(line, values, is_md5=path.suffix == ".md5") for line in read_lines(path)]
-        changes.stage(path).write_bytes(b"".join(lines))
-
-
-def _changed(line: bytes, values: dict[str, tuple[str, int] | None], *, is_md5: bool) -> bytes:
-    fields = line.decode("utf-8", "replace").split()
-    name = fields[-1 if is_md5 else 0].removeprefix("./") if fields else ""
-    found = next((known for known in values if known == name or known.endswith(f"/{name}")), None) if name else None
-    if found is None:
-        return line
-    value = values[found]
-    if value is None:
-        return b""
-    if is_md5:
-        return line.replace(fields[0].encode(), value[0].encode(), 1)
-    before, _, after = line.rpartition(fields[-1].encode())
-    return before + f"{value[1]:>{len(fields[-1])}}".encode() + after
-
-
-def new_kept(facts: Facts) -> None:
-    """Create the table ``kept``, with the warcinfo records."""
-    facts.execute("""CREATE TABLE kept(
-        file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID""")
-    facts.execute("INSERT INTO kept SELECT file, offset, NULL FROM records WHERE kind = 'warcinfo'")
-
-
-def load_lines(dataset: Dataset, facts: Facts) -> None:
-    """Take the whole lines of both indexes into the facts."""
-    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
-    for index in (dataset.index, dataset.text_index):
-        for number, line in enumerate(read_lines(index), 1):
-            parsed = parse_index_line(line)
-            if parsed is not None and parsed.place[0] in files:
-                name, offset, _ = parsed.place
-                facts.add("lines", [(index.name, number, files[name], offset, as_in_warc(parsed.id), line)])
-    facts.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
-
-
-def select_sample(facts: Facts, every: int) -> None:
-    """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
-
-    If no crawl has described the pages, each record with content is a document.
-    """
-    facts.execute(f"""CREATE TEMP TABLE numbered AS
-        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
-        WHERE kind {IN_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-            OR NOT EXISTS (SELECT 1 FROM documents))""")
-    facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
-        WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
-        AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)""")
-    keep_texts(facts)
-
-
 def keep_texts(facts: Facts) -> None:
     """Keep the texts of the kept records; they are documents if the file holds nothing else."""
     facts.execute(f"""INSERT OR IGNORE INTO kept
@@ -271,35 +231,10 @@ def keep_texts(facts: Facts) -> None:
 
 def find_refilled(facts: Facts) -> None:
     """Fill the table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
-    facts.execute(f"""CREATE TEMP TABLE refilled AS
-        SELECT r.file AS file, r.offset AS offset, o.file AS o_file, o.offset AS o_offset, o.length AS o_length
+    facts.execute(f"""INSERT OR IGNORE INTO refilled SELECT r.file, r.offset, o.file, o.offset, o.length
         FROM kept k JOIN records r ON r.file = k.file AND r.offset = k.offset AND r.kind = 'revisit'
         JOIN records o ON o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'
         WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)""")
-    facts.execute("CREATE INDEX refilled_by_place ON refilled(file, offset)")
-
-
-class Refill:
-    """The source of records that take the place of revisits; see :func:`filled`."""
-
-    def __init__(self, dataset: Dataset, facts: Facts) -> None:
-        self._paths = dataset.warc_files()
-        self._facts = facts
-
-    def __call__(self, reader: WarcReader, file: int, offset: int) -> tuple[bytes, bytes] | None:
-        """Return the record instead of that at an offset of a file, and its line; None if that one stays."""
-        row = self._facts.first(
-            """SELECT f.name, o_offset, o_length, r.length, r.digest, d.doc FROM refilled t
-            JOIN records r ON r.file = t.file AND r.offset = t.offset JOIN files f ON f.file = t.o_file
-            LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset WHERE t.file = ? AND t.offset = ?""",
-            file,
-            offset,
-        )
-        if row is None:
-            return None
-        name, original_at, original_length, length, digest, document = row
-        original = WarcReader(self._paths[name]).read(original_at, original_length)
-        return filled(reader.read(offset, length), original, digest, document or "")
 
 
 def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple[bytes, bytes]:
@@ -331,3 +266,85 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
         id=document,
     ).line()
     return data, line
+
+
+# -- MD5 files, count files and fields of records, as ClueWeb12 has them (lemurproject.org/clueweb12/specs.php) --------
+
+
+def list_content(path: Path, values: Iterable[tuple[str, object]]) -> bytes:
+    """Return the content of the MD5 file ("Checksum Files"), or of the count file ("Record Count Files"), at a path.
+
+    A line of the first is a digest, a space, and the file after ``./``; one of the second the file and its number of
+    documents, in columns.
+    """
+    if path.suffix == ".md5":
+        return "".join(f"{value} ./{name}\n" for name, value in values).encode()
+    return "".join(f"./{name}{value:>{_COUNT_WIDTH}}\n" for name, value in values).encode()
+
+
+def write_list(path: Path, values: Iterable[tuple[str, object]]) -> None:
+    """Write an MD5 or count file."""
+    with whole_file(path) as new:
+        new.write(list_content(path, values))
+
+
+class Listed(NamedTuple):
+    """A line of an MD5 or count file."""
+
+    number: int
+    name: str
+    value: str
+    file: str | None
+    """The WARC file of that name; None if it is not there."""
+
+
+def read_list(path: Path, dataset: Dataset, known: Container[str]) -> Iterator[Listed]:
+    """Yield the lines of an MD5 or count file. Names in it are relative to the folder of the list, or of the dataset,
+    or of the segment that a count file is named by."""
+    bases = [path.parent, dataset.root, dataset.root / path.name.removesuffix("_counts.txt")]
+    for number, line in enumerate(read_lines(path), 1):
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if not text.strip():
+            continue
+        split = text.split if path.suffix == ".md5" else text.rsplit
+        first, second = split(None, 1) if " " in text.strip() else (text, "")
+        name, value = (second.lstrip("*"), first.lower()) if path.suffix == ".md5" else (first, second)
+        names = (os.path.relpath(base / name, dataset.root) for base in bases)
+        yield Listed(number, name, value, next((one for one in names if one in known), None))
+
+
+def _stage_lists(
+    dataset: Dataset, facts: Facts, changes: Changes, values: Mapping[str, tuple[str, int] | None]
+) -> None:
+    """Stage MD5 and count files with other values for some files, None for those that are gone."""
+    names = set(facts.names().values())
+    for path in (*dataset.lists("*.md5"), *dataset.lists("*_counts.txt")):
+        left: list[tuple[str, object]] = []
+        for listed in read_list(path, dataset, names):
+            value = values.get(listed.file or "", (listed.value, listed.value))
+            if value is not None:
+                left.append((listed.name.removeprefix("./"), value[path.suffix != ".md5"]))
+        changes.write(path, [list_content(path, left)])
+
+
+def with_field(record: bytes, name: bytes, value: bytes) -> bytes:
+    """Return a record with a field in its head, instead of the one of that name if there is one; the block stays."""
+    head, end, block = record.partition(b"\r\n\r\n")
+    line = b"%b: %b" % (name, value)
+    changed, count = re.subn(rb"(?im)^%b:[^\r\n]*" % re.escape(name), lambda _: line, head, count=1)
+    return (changed if count else head + b"\r\n" + line) + end + block
+
+
+def with_counts(warcinfo: bytes, documents: int, others: int) -> bytes:
+    """Return a warcinfo record with ClueWeb12's three fields; ``others``: bytes, decompressed, of the other records.
+
+    The length of the file counts the digits in which it is written.
+    """
+    warcinfo = with_field(warcinfo, DOCUMENTS, b"%d" % documents)
+    warcinfo = with_field(warcinfo, TYPE, DATA_TYPE)
+    length = 0
+    while True:
+        stated = with_field(warcinfo, LENGTH, b"%d" % length)
+        if length == len(stated) + others:
+            return stated
+        length = len(stated) + others

@@ -24,8 +24,10 @@ from crawl4llm.warc import (
     ABOUT,
     CONTENT_TYPE,
     DATE,
+    REVISIT_MIME,
     TARGET_URI,
     Frame,
+    Record,
     Stretch,
     UnreadableFile,
     WarcReader,
@@ -119,13 +121,14 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
             facts.add("damage", [(job.number, stretch.offset, stretch.length)])
             page += 1
             continue
-        row, targets, found = _inspect(job, reader, stretch, stretch.frame)
+        record = stretch.frame.record
+        assert record is not None
+        row, targets, found = _inspect(job, reader, stretch, stretch.frame, record)
         row = row._replace(page=page)
         page += row.doc is not None or row.kind in {OF_NO_PAGE, UNREADABLE}
         read += row.size + LINE_ENDS
-        if row.kind == "warcinfo" and stretch.frame.record is not None:
-            fields = stretch.frame.record.fields
-            documents, length = fields.text(_NUMBER_OF_DOCUMENTS), fields.text(_FILE_LENGTH)
+        if row.kind == "warcinfo":
+            documents, length = record.fields.text(_NUMBER_OF_DOCUMENTS), record.fields.text(_FILE_LENGTH)
         facts.add("records", [row])
         facts.add("refs", [(job.number, stretch.offset, target) for target in targets])
         for what in found:
@@ -134,12 +137,10 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
 
 
 def _inspect(
-    job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame
+    job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame, record: Record
 ) -> tuple[Row, Sequence[bytes], Sequence[str]]:
     """Return a record's row, the hashes of the records that it belongs to, and its faults."""
-    record = frame.record
-    assert record is not None
-    get = record.fields.get
+    get, http = record.fields.get, frame.http
     head = frame.opening.data[: record.block_at]
     refers = get(_REFERS_TO)
     kind = TEXT if record.kind == "conversion" and refers else record.kind
@@ -150,15 +151,15 @@ def _inspect(
     if not name:
         found.append("has no WARC-Record-ID")
     try:
-        doc, of_no_page, about = _described(frame) if kind == "metadata" else (None, False, None)
+        doc, of_no_page, about = _described(frame, record) if kind == "metadata" else (None, False, None)
         if of_no_page:
             kind = OF_NO_PAGE
         if job.digests:
-            found += faults(frame, reader.pieces(stretch.offset, stretch.length))
+            found += faults(frame, record, reader.pieces(stretch.offset, stretch.length))
     except CorruptRecord as error:
         found.append(str(error))
         kind, doc, about = UNREADABLE, None, None
-    http = frame.http
+    mime = index_mime((http.fields if http else record.fields).text(CONTENT_TYPE))
     row = Row(
         file=job.number,
         offset=stretch.offset,
@@ -169,7 +170,7 @@ def _inspect(
         url=get(TARGET_URI).strip(b"<>").decode("utf-8", "replace"),
         date=record.fields.text(DATE),
         digest=record.fields.text(PAYLOAD_DIGEST),
-        mime="warc/revisit" if kind == "revisit" else _mime(frame),
+        mime=REVISIT_MIME if kind == "revisit" else mime,
         status=str(http.status) if http else None,
         doc=doc,
         page=0,
@@ -183,18 +184,10 @@ def _inspect(
     return row, targets, found
 
 
-def _mime(frame: Frame) -> str:
-    assert frame.record is not None
-    fields = frame.http.fields if frame.http else frame.record.fields
-    return index_mime(fields.text(CONTENT_TYPE))
-
-
-def _described(frame: Frame) -> tuple[str | None, bool, str | None]:
+def _described(frame: Frame, record: Record) -> tuple[str | None, bool, str | None]:
     """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
     exchange without a page, and the other fields that the index has."""
-    record, opening = frame.record, frame.opening
-    assert record is not None
-    size = min(record.size or 0, _LARGEST_METADATA)
+    opening, size = frame.opening, min(record.size or 0, _LARGEST_METADATA)
     while len(opening.data) < size and opening.grow():
         pass
     key = _DOCUMENT.search(opening.data, record.block_at, size)
@@ -220,7 +213,6 @@ def surveyed(
     read at all.
     """
     with Facts() as facts:
-        assert facts.folder is not None
         files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
         folder = facts.folder
         if executor.tasks is not None:
@@ -249,71 +241,53 @@ def surveyed(
         yield facts
 
 
-class _Digest:
-    """The digest of the bytes from a place on, with the stated one."""
-
-    def __init__(self, name: str, stated: bytes, start: int) -> None:
-        self.name = name
-        algorithm, _, self._value = stated.decode("ascii", "replace").partition(":")
-        self._start = start
-        self._hash: Any = None
-        with suppress(TypeError, ValueError):  # no algorithm, one that this machine does not have, or a NUL in its name
-            self._hash = hashlib.new(algorithm.lower(), usedforsecurity=False)
-        if self._hash is not None and not self._hash.digest_size:  # SHAKE: any length, and the field tells none
-            self._hash = None
-        self.known = self._hash is not None
-
-    def update(self, piece: bytes, at: int, end: int) -> None:
-        """Take the bytes of a piece at ``at`` that lie before ``end``."""
-        if self._hash is not None:
-            first = max(0, self._start - at)
-            last = end - at
-            self._hash.update(piece if first == 0 and last >= len(piece) else memoryview(piece)[first : max(0, last)])
-
-    def agrees(self) -> bool:
-        """Return whether it is as stated: in Base32, or in hexadecimal digits as some writers have it."""
-        return self._value.upper() in {base64.b32encode(self._hash.digest()).decode(), self._hash.hexdigest().upper()}
-
-
-def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
+def faults(frame: Frame, record: Record, pieces: Iterable[bytes]) -> list[str]:
     """Return the faults of a whole record. Raises CorruptRecord if it cannot be read to its end."""
-    record = frame.record
-    assert record is not None
     if record.size is None:
         for _ in pieces:
             pass
         return ["has no Content-Length, or one that is no number"]
-    digests = []
-    found = []
+    digests, found = _stated_digests(frame, record)
+    read, rest = 0, b""
+    for piece in pieces:
+        end = max(0, record.size - read)
+        for _, digest, _, start in digests:
+            digest.update(memoryview(piece)[max(0, start - read) : end])
+        rest = (rest + piece[end : end + len(_END) + 1])[: len(_END) + 1]
+        read += len(piece)
+    if read < record.size:
+        raise CorruptRecord(f"Content-Length is {record.length:,}, but the block has {read - record.block_at:,} bytes")
+    if rest != _END:
+        found.append("is not followed by two line ends only: its Content-Length is wrong")
+    for name, digest, value, _ in digests:  # in Base32, or in hexadecimal digits as some writers have it
+        if value.upper() not in {base64.b32encode(digest.digest()).decode(), digest.hexdigest().upper()}:
+            found.append(f"has another {name} than its {name} digest says")
+    return found
+
+
+def _stated_digests(frame: Frame, record: Record) -> tuple[list[tuple[str, Any, str, int]], list[str]]:
+    """Return name, hash, value and first byte of each digest of a record, and the faults of others."""
+    digests, found = [], []
     places = [("block", BLOCK_DIGEST, record.block_at)]
     if record.kind in _WITH_PAYLOAD:
         places.append(("payload", PAYLOAD_DIGEST, frame.http.body_at if frame.http else record.block_at))
     for name, field, start in places:
         stated = record.fields.get(field)
-        digest = _Digest(name, stated, start)
+        digest, value = _digest(stated)
         if not stated:
             found.append(f"has no {name} digest")
-        elif not digest.known:
+        elif digest is None:
             found.append(f"has a {name} digest of an unknown kind")
         else:
-            digests.append(digest)
-    read, rest = _read(pieces, digests, record.size)
-    if read < record.size:
-        raise CorruptRecord(f"Content-Length is {record.length:,}, but the block has {read - record.block_at:,} bytes")
-    if rest != _END:
-        found.append("is not followed by two line ends only: its Content-Length is wrong")
-    return found + [
-        f"has another {digest.name} than its {digest.name} digest says" for digest in digests if not digest.agrees()
-    ]
+            digests.append((name, digest, value, start))
+    return digests, found
 
 
-def _read(pieces: Iterable[bytes], digests: list[_Digest], size: int) -> tuple[int, bytes]:
-    """Feed digests with the bytes before ``size``; returns how many bytes there are, and the first ones behind."""
-    read, rest = 0, b""
-    for piece in pieces:
-        for digest in digests:
-            digest.update(piece, read, size)
-        if read + len(piece) > size and len(rest) <= len(_END):
-            rest += piece[max(0, size - read) :][: len(_END) + 1]
-        read += len(piece)
-    return read, rest
+def _digest(stated: bytes) -> tuple[Any, str]:
+    """Return a hash of the algorithm of a digest, None for an unknown one, and the digest's value."""
+    algorithm, _, value = stated.decode("ascii", "replace").partition(":")
+    with suppress(TypeError, ValueError):  # no algorithm, one that this machine does not have, or a NUL in its name
+        digest = hashlib.new(algorithm.lower(), usedforsecurity=False)
+        if digest.digest_size:  # SHAKE: any length, and the field tells none
+            return digest, value
+    return None, value

@@ -28,9 +28,8 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_new_file
 from crawl4llm.scoring import title_of
-from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
+from crawl4llm.tools.archive.facts import Facts, read_lines
+from crawl4llm.tools.archive.folder import Dataset, now, whole_file
 from crawl4llm.warc import REVISIT_MIME, IndexLine, RecordReader, html_of_record, parse_index_line
 
 VERSION: Final = "1.1.1"
@@ -88,11 +87,8 @@ def check_packable(dataset: Dataset) -> None:
 
 def _indexed_files(dataset: Dataset) -> Iterator[Path]:
     paths = dataset.warc_files()
-    named: dict[str, None] = {}
-    for line in read_lines(dataset.index):
-        parsed = parse_index_line(line)
-        if parsed is not None:
-            named[parsed.place[0]] = None
+    parsed = map(parse_index_line, read_lines(dataset.index))
+    named = dict.fromkeys(line.place[0] for line in parsed if line is not None)
     for name in named:
         if name not in paths or "/" in name or not name.endswith((".warc", ".warc.gz")):
             raise InputError(f"{dataset.root / name}: a WACZ takes only .warc.gz files of one folder")
@@ -140,13 +136,8 @@ class _Package:
 
 
 def _write_index(dataset: Dataset, folder: Path) -> None:
-    with (
-        (folder / "sorted.cdxj").open("w+b") as lines,
-        (folder / "index.cdx.gz").open("wb") as data,
-        (folder / "index.idx").open("w") as places,
-    ):
-        sort_lines(read_lines(dataset.index), lines, folder)
-        lines.seek(0)
+    with (folder / "index.cdx.gz").open("wb") as data, (folder / "index.idx").open("w") as places, Facts() as facts:
+        lines = facts.in_order(read_lines(dataset.index))
         places.write(f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': 'index.cdx.gz'})}\n")
         offset = 0
         while block := list(islice(lines, _LINES)):

@@ -1,20 +1,35 @@
-"""``scrapy frontier JOBDIR``: ``--inject FILE`` adds seeds, ``--compact`` makes the store smaller and faster."""
+"""``scrapy frontier JOBDIR``: ``--inject FILE`` adds seeds, ``--compact`` makes the store smaller and faster.
+
+``--block DOMAIN`` and ``--unblock DOMAIN`` work also while the crawl runs, and on a storage.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.domains import domain_to_purge
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.tables import Fact, Part, facts
-from crawl4llm.crawl import LiveCorpus, StoredCrawl, add_seeds, read_seeds
+from crawl4llm.crawl import (
+    Control,
+    JobDir,
+    LiveCorpus,
+    StoredCrawl,
+    add_seeds,
+    find_output,
+    publish_blocked,
+    read_seeds,
+    set_blocked,
+)
 from crawl4llm.engine import take_over
 from crawl4llm.frontier import put_in_place
 from crawl4llm.options import read_options
@@ -76,16 +91,15 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part
     """
     with StoredCrawl(Path(opts.arguments[0]), change=True) as crawl:
         before = crawl.store_path.stat().st_size
-        for _ in tqdm(crawl.frontier.rewrite(lambda _entry: False), "Merging", unit=" pieces", disable=None):
+        for _ in Progress(crawl.frontier.rewrite(lambda _entry: False), "Merging", unit=" pieces"):
             crawl.frontier.save()
             crawl.store.commit()
         copy = crawl.store_path.with_name(f"{crawl.store_path.name}.compact")
         try:
-            copy.unlink(missing_ok=True)  # of an earlier attempt that was killed
-            crawl.store.copy_to(copy)
-            put_in_place(copy, crawl.store_path)
-        except OSError as error:
-            raise InputError(f"{copy} cannot be written: {error.strerror}") from None
+            with as_input_error(f"{copy} cannot be written"):
+                copy.unlink(missing_ok=True)  # of an earlier attempt that was killed
+                crawl.store.copy_to(copy)
+                put_in_place(copy, crawl.store_path)
         finally:
             copy.unlink(missing_ok=True)
         after = crawl.store_path.stat().st_size
@@ -93,5 +107,51 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part
     yield Fact("after", after, f"{after / 1e6:,.1f} MB")
 
 
+def _block(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[Part]:
+    """Change the control file, and the lists for exports; yield the current state. The store is not opened."""
+    given, name = Path(opts.arguments[0]), opts.arguments[1]
+    domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
+    if is_storage(opts.arguments[0]):
+        yield from _in_storage(opts.arguments[0], domain.name, blocked=blocked)
+        return
+    jobdir = JobDir(given, lock=False)
+    assert jobdir.job is not None
+    if jobdir.job["digests"].get("corpus_digest") != LIVE:
+        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; use --purge while it is paused")
+    control, changed = set_blocked(given, domain.name, blocked=blocked)
+    holder = jobdir.holder()
+    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, applies it within a second"
+    yield from _told(domain.name, control, when if changed else None, blocked=blocked)
+    publish_blocked(given, find_output(given, jobdir.job, settings.get("OUTPUT_DIR")))
+
+
+def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
+    """Tell all workers of a crawl, even those that join later, the blocked domains; yield the current state."""
+    # obstore is an extra
+    from crawl4llm.cluster import Controls, History
+
+    history = History(url)
+    if history.crawl["facts"].get("corpus") != LIVE:
+        raise InputError(f"STORAGE {url} holds a simulation, which sends nothing")
+    controls = Controls(history.storage)
+    changed = controls.set_blocked(name, blocked=blocked)
+    when = "each worker applies it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
+    yield from _told(name, controls.control, when, blocked=blocked)
+
+
+def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> Iterator[Part]:
+    """Yield the current state; ``when``: None if it is unchanged."""
+    what = "blocked" if blocked else "not blocked"
+    yield Fact("blocked", list(control.blocked), "")
+    yield f"{name} is {what}{f': {when}' if when else ', as before'}; in all {len(control.blocked):,} domains"
+
+
 INJECT = Action("add the seeds in a file to a paused crawl, which takes them up when resumed", _inject, "FILE")
 COMPACT = Action("rewrite a paused crawl's store without free space", _compact)
+BLOCK = Action(
+    "block a domain and all below it: send it no more requests, and leave it out of exports; works while the crawl "
+    "runs",
+    partial(_block, blocked=True),
+    "DOMAIN",
+)
+UNBLOCK = Action("undo --block for a domain", partial(_block, blocked=False), "DOMAIN")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import FAILURES, failure_line
 from crawl4llm.base.domains import Domain, domain_to_purge
-from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.errors import PageError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import OPT_OUT
@@ -61,22 +61,24 @@ class _Purge:
         self._crawl = crawl
         self._domain = domain
         self._settings = settings
-        self._corpus: Corpus | None = None
         self._failures = output / FAILURES
-        self._opened_log: AppendFile | None = None
+        self._opened = ExitStack()
+        self.close = self._opened.close
 
-    @property
+    @cached_property
     def _log(self) -> AppendFile:
         """The log of failures; lines that were not committed are dropped when it is first asked for."""
-        if self._opened_log is None:
-            self._opened_log = AppendFile(self._failures, self._crawl.state.log.failures)
-        return self._opened_log
+        return self._opened.enter_context(closing(AppendFile(self._failures, self._crawl.state.log.failures)))
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        return self._opened.enter_context(closing(corpus_of(self._crawl, self._settings)))
 
     def going(self) -> str:
         """Return a text with the counts."""
         frontier, aside = self._crawl.frontier, self._crawl.aside
         number = len(frontier) + len(aside)
-        reading = tqdm(chain(frontier, aside), "Reading the frontier", number, unit=" documents", disable=None)
+        reading = Progress(chain(frontier, aside), "Reading the frontier", number, unit=" documents")
         queued = sum(map(self._is_unwanted, reading))
         leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
         injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
@@ -95,7 +97,7 @@ class _Purge:
         """Drop the queued documents; returns how many there were."""
         dropped = 0
         frontier, aside = self._crawl.frontier.rewrite(self._is_unwanted), self._crawl.aside.purge(self._is_unwanted)
-        for gone in tqdm(chain(frontier, aside), "Purging", unit=" pieces", disable=None):
+        for gone in Progress(chain(frontier, aside), "Purging", unit=" pieces"):
             self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
             self._commit(gone)
             dropped += len(gone)
@@ -110,12 +112,6 @@ class _Purge:
             self._crawl.store.commit()
         return len(seeds) - len(left)
 
-    def close(self) -> None:
-        if self._opened_log is not None:
-            self._opened_log.close()
-        if self._corpus is not None:
-            self._corpus.close()
-
     def _is_unwanted(self, entry: Entry) -> bool:
         return self._domain.holds(entry.url or self._url(entry.key))
 
@@ -123,8 +119,6 @@ class _Purge:
         """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
         if host_of(key):
             return key
-        if self._corpus is None:
-            self._corpus = corpus_of(self._crawl, self._settings)
         try:
             return self._corpus.page(key).url
         except PageError:
@@ -147,14 +141,11 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     archived = 0
     if (first := next(found, None)) is None:
         return archived
-    try:
-        with replacing(listed) as file:
-            for entry in chain([first], found):
-                place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
-                file.write(f"{json.dumps(place)}\n".encode("ascii"))
-                archived += 1
-    except OSError as error:
-        raise InputError(f"{listed} cannot be written: {error.strerror}") from None
+    with as_input_error(f"{listed} cannot be written"), replacing(listed) as file:
+        for entry in chain([first], found):
+            place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+            file.write(f"{json.dumps(place)}\n".encode("ascii"))
+            archived += 1
     return archived
 
 

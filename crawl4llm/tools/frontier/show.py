@@ -1,29 +1,42 @@
-"""``scrapy frontier JOBDIR``: a summary of the crawl in a JOBDIR."""
+"""``scrapy frontier JOBDIR|STORAGE``: documents by state and host, the best documents, leases; ``--export FILE``.
+
+The frontier of a crawl by several workers is with them. Its storage has how many documents each partition has queued,
+as of its newest commit. In batch order that is as of the newest iteration that all have begun, and the storage has the
+best documents too, which each partition has offered.
+"""
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from heapq import nsmallest
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from tqdm import tqdm
-
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.object_store import is_storage
-from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.tables import Fact, Part, Rows
+from crawl4llm.base.run_folder import SETTINGS, STATS, read_json
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.urls import host_of
+from crawl4llm.base.whole_files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.crawl import REDIRECTS, StoredCrawl, ended_documents
-from crawl4llm.frontier import Outcome
+from crawl4llm.frontier import Outcome, order_of
 from crawl4llm.tools._action import Action
+from crawl4llm.tools._storage_view import run_folder
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawl4llm.cluster import History
 
 _LEASES = _PARKED = 20
 """Leases, and parked owners, that are shown."""
@@ -43,10 +56,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Describe the last commit; the crawl may be running. Raises InputError at the end if documents are lost."""
     if is_storage(opts.arguments[0]):
-        # obstore is an extra
-        from crawl4llm.tools.frontier.stored import show_stored
-
-        yield from show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts, opts.best)
+        yield from _show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts, opts.best)
         return
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
@@ -90,21 +100,32 @@ def _states(crawl: StoredCrawl) -> Iterator[Part]:
     ended[Outcome.REDIRECTED]["within an owner"] += crawl.counts.get(REDIRECTS, 0)
     yield Fact("queued", states.queued)
     why = {"budget": len(crawl.aside) - crawl.unanswered, "unanswered": crawl.unanswered}
-    listed = ", ".join(f"{name} {number:,}" for name, number in why.items() if number)
-    yield Fact("parked", states.parked, f"{states.parked:,}{f' ({listed})' if listed else ''}")
+    yield Fact("parked", states.parked, f"{states.parked:,}{_listed(why)}")
     for name, number in why.items():
         yield Fact(f"parked_{name}", number, "")
     yield Fact("leased", states.leased)
     yield Fact("archived", states.archived)
     for outcome in (Outcome.REDIRECTED, Outcome.FAILED, Outcome.DROPPED):
-        counts = {reason: count for reason, count in sorted(ended[outcome].items()) if count}
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-        total = sum(counts.values())
-        yield Fact(outcome.value, {"all": total, **counts}, f"{total:,}{f' ({reasons})' if reasons else ''}")
+        yield _by_reason(outcome.value, dict(sorted(ended[outcome].items())))
     yield str(states)
     if crawl.state.seeds:
         seeds = len(crawl.state.seeds)
         yield Fact("injected", seeds, f"{seeds:,} seeds, taken up when the crawl is resumed")
+
+
+def _by_reason(outcome: str, counts: Mapping[str, int]) -> Fact:
+    """Return how many documents ended so, in all and by reason."""
+    counts = {reason: count for reason, count in counts.items() if count}
+    total = sum(counts.values())
+    return Fact(outcome, {"all": total, **counts}, f"{total:,}{_listed(counts)}")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return (
+        f" ({', '.join(f'{name} {count:,}' for name, count in counts.items() if count)})"
+        if any(counts.values())
+        else ""
+    )
 
 
 def _parked(crawl: StoredCrawl) -> Iterator[Part]:
@@ -120,7 +141,7 @@ def _parked(crawl: StoredCrawl) -> Iterator[Part]:
 
 
 def _hosts(crawl: StoredCrawl, most: int) -> Iterator[Part]:
-    queued = tqdm(crawl.frontier, "Reading the frontier", len(crawl.frontier), unit=" documents", disable=None)
+    queued = Progress(crawl.frontier, "Reading the frontier", len(crawl.frontier), unit=" documents")
     counts = Counter(host_of(entry.url or entry.key) for entry in queued)
     largest = nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0]))
     rows = [(count, host or "(no host)") for host, count in largest]
@@ -145,4 +166,112 @@ def _count(text: str) -> int:
     return int(text)
 
 
+# -- of a storage ------------------------------------------------------------------------------------------------------
+
+
+def _show_stored(url: str, settings: BaseSettings, most_partitions: int, most_best: int) -> Iterator[Part]:
+    """Yield the facts of the storage. Raises InputError at the end if a finished crawl has lost documents."""
+    # obstore is an extra
+    from crawl4llm.cluster import History
+
+    history = History(url)
+    counts = read_json(run_folder(url, settings) / STATS)
+    offers: Sequence[Mapping[str, Any]] = []
+    taken: frozenset[str] = frozenset()
+    if history.is_continuous:
+        queued = history.queued()
+    else:
+        offers, taken = _newest(history)
+        queued = [offer["queued"] - sum(key in taken for key in offer["keys"]) for offer in offers]
+    yield Fact("crawl", history.crawl["facts"]["crawl_id"])
+    yield Fact("ended", history.end["reason"] if history.end else None, history.end["reason"] if history.end else "no")
+    crawled = counts.get(f"{PREFIX}pages/crawled", 0)
+    yield Fact("wanted", history.max_pages, "")
+    yield Fact("crawled", crawled, f"{crawled:,} of {history.max_pages:,} pages")
+    yield Fact("queued", sum(queued))
+    for outcome in ("failed", "dropped"):
+        start = f"{PREFIX}{outcome}/"
+        yield _by_reason(outcome, {key.removeprefix(start): counts[key] for key in counts if key.startswith(start)})
+    largest = sorted(((count, number) for number, count in enumerate(queued)), key=lambda one: (-one[0], one[1]))
+    title = f"\nPartitions ({min(most_partitions, len(queued)):,} of {len(queued):,})"
+    yield Rows("partitions", ("queued", "partition"), largest[:most_partitions], title)
+    best = _best_offered([offer for offer in offers if offer["queued"]], taken)[:most_best]
+    yield Rows("best", ("score", "id"), best, "\nThe best documents, as far as they were offered", digits=6)
+    if history.end is not None and sum(queued) != (stated := counts.get(f"{PREFIX}frontier/queued")):
+        raise InputError(f"STORAGE {url} is damaged: {sum(queued):,} documents are queued, and should be {stated:,}")
+
+
+def _newest(history: History) -> tuple[Sequence[Mapping[str, Any]], frozenset[str]]:
+    """Return the newest offers of all partitions, and those of their documents that were crawled since."""
+    last = history.last_iteration()
+    if last is None:
+        return [], frozenset()
+    of = history.iteration(last)
+    if not (offers := of.offers()):
+        return (history.iteration(last - 1).offers() if last else []), frozenset()
+    if history.end is None or (plan := of.plan()) is None:
+        return offers, frozenset()
+    ended = [row for one in of.exchanges() for row in one.rows if row[1] is not None or row[2] is not None]
+    return offers, frozenset(plan.keys[row[0]] for row in ended)
+
+
+def _best_offered(offers: Sequence[Mapping[str, Any]], taken: frozenset[str]) -> list[tuple[float, str]]:
+    """Return documents, best first, up to where a partition may have more than it has offered."""
+    shown = [
+        [(order_of(score) + key.encode("utf-8", "surrogatepass"), score, key) for key, score in zip(*both, strict=True)]
+        for both in ((offer["keys"], offer["scores"]) for offer in offers)
+    ]
+    ends = [one[-1][0] if one else b"" for one, offer in zip(shown, offers, strict=True) if offer["queued"] > len(one)]
+    found = sorted(row for one in shown for row in one if row[2] not in taken and row[0] <= min(ends, default=row[0]))
+    return [(score, key) for _, score, key in found]
+
+
+# -- export ------------------------------------------------------------------------------------------------------------
+
+
+def _export(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    """Write the file, or yield its lines if that is ``-``."""
+    jobdir, name = opts.arguments
+    path = Path(name)
+    if not path.name:
+        raise InputError(f"--export {name!r} is not the name of a file")
+    if name == "-" and opts.json:
+        raise InputError(
+            "--json cannot be combined with --export -, which prints one JSON object per line; leave it out"
+        )
+    with StoredCrawl(Path(jobdir)) as crawl:
+        if name == "-":
+            yield from _lines(crawl)
+            return
+        _write(path, crawl)
+        number = len(crawl.frontier) + len(crawl.aside)
+        yield Fact("documents", number, "")
+        yield Line(f"{number:,} documents written to {path}")
+
+
+def _lines(crawl: StoredCrawl) -> Iterator[str]:
+    number = len(crawl.frontier) + len(crawl.aside)
+    for entry in Progress(chain(crawl.frontier.best(), crawl.aside), "Exporting", number, unit=" documents"):
+        others = {name: getattr(entry, name) for name in ("url", "score", "depth", "parent", "attempts")}
+        yield json.dumps({"id": entry.key, **others})
+
+
+def _write(path: Path, crawl: StoredCrawl) -> None:
+    """Write a new file whole or not at all."""
+    with as_input_error(f"--export {path} cannot be written"), ExitStack() as opened:
+        check_new_file(path, "--export")
+        file = opened.enter_context(replacing(path, path.with_name(f"{path.name}.{os.getpid()}.open")))
+        opened.callback(refuse_to_overwrite, path, "--export")
+        if path.suffix == ".gz":  # without name and time: equal frontiers make equal files
+            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
+        for line in _lines(crawl):
+            file.write(line.encode("ascii") + b"\n")
+
+
 SHOW = Action("Show the crawl.", _run, add_options=_add_options)
+EXPORT = Action(
+    "write the queued documents with their scores as JSONL, best first; compressed if the name ends with .gz, to the "
+    "terminal for -",
+    _export,
+    "FILE",
+)

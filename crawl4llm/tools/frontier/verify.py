@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from crawl4llm.base import crawl_log
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import lost
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.run_folder import WARC
@@ -49,28 +48,28 @@ def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
     """Check that the first ``size`` bytes of a log are ``lines`` lines of JSON."""
     _check_size(path, size)
     found = read = 0
-    bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None)
-    try:
-        with open_input(path) as file, bar:
-            while read < size:
-                line = file.readline(min(size - read, _LONGEST_LINE))
-                found += 1
-                read += len(line)
-                if not _is_whole(line):
-                    raise _damaged(f"{path} line {found:,}")
-                bar.update(len(line))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with (
+        as_input_error(f"{path} cannot be read"),
+        open_input(path) as file,
+        Progress[None](None, path.name, size, unit="B", unit_scale=True) as bar,
+    ):
+        while read < size:
+            line = file.readline(min(size - read, _LONGEST_LINE))
+            found += 1
+            read += len(line)
+            if not (line.endswith(b"\n") and _is_json(line)):
+                raise _damaged(f"{path} line {found:,}")
+            bar.update(len(line))
     if lines not in {None, found}:
         raise _damaged(f"{path}, which holds {found:,} pages of {lines:,},")
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_json(line: bytes) -> bool:
     try:
         parse_json(line)
     except ValueError:
         return False
-    return line.endswith(b"\n")
+    return True
 
 
 def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: int | None = None) -> None:

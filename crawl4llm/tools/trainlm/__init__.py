@@ -2,9 +2,7 @@
 
 - ``trainlm``: all steps, and the folder of a plan with its results
 - ``texts``: the texts of runs in crawl order, and those of targets
-- ``tokens``, ``plan``: the tokenizer; a plan, which is all that the trainer reads
-- ``sizes``: the models
+- ``models``, ``plan``: tokenizer and sizes of models; a plan, which is all that the trainer reads
 - ``trainer``: the trainer, a file that needs nothing of this project
-- ``estimate``: the same comparison by n-grams, without training
-- ``results``: what the models have learnt, for the command, ``scrapy evaluate`` and contests
+- ``results``: what the models have learnt, and the same comparison by n-grams, without training
 """

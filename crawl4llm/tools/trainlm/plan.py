@@ -18,9 +18,8 @@ from crawl4llm.base.run_folder import write_json
 from crawl4llm.parts import KnownTexts, record_of
 from crawl4llm.scoring import signature_of
 from crawl4llm.tools._known_files import TEXT, Spread, write_texts
-from crawl4llm.tools.trainlm.sizes import Size
+from crawl4llm.tools.trainlm.models import NAME, Size, Tokenizer, Tokens
 from crawl4llm.tools.trainlm.texts import Arm, PageText
-from crawl4llm.tools.trainlm.tokens import NAME, Tokenizer, Tokens
 from crawl4llm.tools.trainlm.trainer.files import FORMAT, PLAN, STARTS, TOKENS
 
 IN_TARGET: Final = "in a target"

@@ -21,15 +21,13 @@ from crawl4llm.base.installed import to_install
 from crawl4llm.base.processes import python_command, sigint_blocked
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.tables import Fact, Part, Rows
-from crawl4llm.base.whole_files import check_free, whole_folder
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.tools._learnt import NAME, Results, rank_correlation, results_json
 from crawl4llm.tools._text_sources import Sources
-from crawl4llm.tools.trainlm.estimate import ORDER
+from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
 from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
-from crawl4llm.tools.trainlm.results import collect, sentences
-from crawl4llm.tools.trainlm.sizes import SIZES
+from crawl4llm.tools.trainlm.results import ORDER, collect, sentences
 from crawl4llm.tools.trainlm.texts import Arm, open_arms
-from crawl4llm.tools.trainlm.tokens import Tokenizer
 from crawl4llm.tools.trainlm.trainer import files as trainer
 
 if TYPE_CHECKING:
@@ -153,11 +151,8 @@ def _write(
     sources = Sources(settings, wanted.text_field)
     targets = [Target.of(given, sources.texts(sources.find(given))) for given in wanted.targets]
     asked = Asked(SIZES[wanted.size], wanted.tokens, wanted.seeds, wanted.points, tokenizer)
-    try:
-        with whole_folder(wanted.out.absolute()) as folder:
-            write_plan(folder, arms, targets, asked, request)
-    except OSError as error:
-        raise InputError(f"--out {wanted.out}: the plan cannot be written: {error.strerror}") from None
+    with writing(wanted.out, "the plan"), whole_folder(wanted.out.absolute()) as folder:
+        write_plan(folder, arms, targets, asked, request)
 
 
 # -- training ----------------------------------------------------------------------------------------------------------

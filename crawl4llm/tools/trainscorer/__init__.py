@@ -2,9 +2,8 @@
 ones.
 
 - ``train``: all steps, and the folder that holds the result whole or not at all
-- ``sources``, ``text_files``: texts from archives, the corpus, JSON Lines and Parquet
 - ``examples``: training and held-out examples of them
-- ``measures``, ``card``: the model's figures on held-out texts; the model card and its plot
+- ``card``: the model's figures on held-out texts; the model card and its plot
 
 DCLM's recipe, and what runs fastText, is :mod:`crawl4llm.tools._fit`.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +18,13 @@ from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.base.whole_files import check_free, whole_folder
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.options import read_options
 from crawl4llm.scoring import FastTextScorer, ModelRules, rules_path, score_of
 from crawl4llm.tools._fit import POSITIVE, Recipe, fit
 from crawl4llm.tools._text_sources import Source, Sources
-from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
+from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, measure, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
-from crawl4llm.tools.trainscorer.measures import measure
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -63,7 +61,7 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         positive: [sources.find(given) for given in (wanted.positive if positive else wanted.negative)]
         for positive in (True, False)
     }
-    with new_folder(wanted.out) as folder:
+    with writing(wanted.out, "the model"), whole_folder(wanted.out.absolute()) as folder:
         work = folder / "work"
         work.mkdir()
         with Examples(work, wanted.recipe) as examples:
@@ -85,6 +83,7 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
             }
         _describe(folder, models, data, wanted.recipe)
         shutil.rmtree(work)
+        check_folder(wanted.out)
     yield Fact("models", {model.name: asdict(model.measures) for model in models}, "")
     yield from (Line(_in_short(model)) for model in models)
     yield from _warnings(models, trained_on)
@@ -162,23 +161,6 @@ def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterato
                 f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): their order "
                 f"is usable, but a threshold such as 0.5 means little"
             )
-
-
-@contextmanager
-def new_folder(to: Path) -> Iterator[Path]:
-    """Yield a folder beside ``to`` to write to. It replaces ``to`` if the block succeeds, and is removed if not.
-
-    Leftovers of a killed training of the same folder are removed too. Raises InputError if ``to`` exists already, or
-    cannot be written.
-    """
-    to = to.absolute()
-    check_folder(to)
-    try:
-        with whole_folder(to) as temporary:
-            yield temporary
-            check_folder(to)
-    except OSError as error:
-        raise InputError(f"{error.filename or to}: {error.strerror}") from None
 
 
 def check_folder(to: Path) -> None:

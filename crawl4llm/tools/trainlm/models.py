@@ -1,4 +1,4 @@
-"""The tokenizer of a plan: byte-level BPE, so that each byte has a token, or one that is given as a file."""
+"""The tokenizer of a plan, which is byte-level BPE or given as a file, and the ladder of models that it trains."""
 
 from __future__ import annotations
 
@@ -6,16 +6,50 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.processes import interruptible
-from crawl4llm.tools.trainlm.sizes import LARGEST_VOCABULARY
+from crawl4llm.tools.trainlm.trainer.files import Shape
+
+LARGEST_VOCABULARY: Final = 1 << 16
+"""Tokens are stored as 16-bit numbers."""
+_ROUNDED: Final = 64
+"""Vocabularies are multiples of this, as matrix units like them."""
+
+
+class Size(NamedTuple):
+    """A model with the way in which it is trained."""
+
+    shape: Shape
+    batch: int
+    """Sequences a step."""
+    rate: float
+    """The highest learning rate."""
+
+    def with_vocabulary(self, tokens: int) -> Size:
+        """Return the model for a tokenizer with this many tokens, the end token included."""
+        rounded = -(-tokens // _ROUNDED) * _ROUNDED
+        return self._replace(shape=self.shape._replace(vocabulary=rounded))
+
+    def training(self) -> dict[str, float]:
+        """Return the trainer's parameters."""
+        return {"batch": self.batch, "rate": self.rate, "weight_decay": 0.1, "checkpoint_seconds": 20.0}
+
+
+SIZES: Final = {
+    "50k": Size(Shape(vocabulary=512, width=32, layers=2, heads=2, hidden=128, context=64), batch=16, rate=1e-2),
+    "1m": Size(Shape(vocabulary=2048, width=160, layers=2, heads=5, hidden=480, context=256), batch=16, rate=3e-3),
+    "5m": Size(Shape(vocabulary=4096, width=384, layers=2, heads=6, hidden=1024, context=256), batch=32, rate=3e-3),
+    "25m": Size(Shape(vocabulary=4096, width=768, layers=3, heads=6, hidden=2048, context=512), batch=128, rate=2e-3),
+    "120m": Size(Shape(vocabulary=4096, width=1536, layers=4, heads=12, hidden=4096, context=512), 128, rate=1e-3),
+}
+"""By name. They are wide and shallow, so that few large matrix products do the work; ``50k`` is for tests."""
 
 Tokens = NDArray[np.uint16]
 NAME: Final = "tokenizer.json"
@@ -43,10 +77,8 @@ class Tokenizer:
     @classmethod
     def of(cls, path: Path) -> Tokenizer:
         """Return the tokenizer in a file. Raises InputError."""
-        try:
+        with as_input_error(f"--tokenizer {path} cannot be read"):
             return cls(read_input(path, _LARGEST), f"--tokenizer {path}")
-        except OSError as error:
-            raise InputError(f"--tokenizer {path} cannot be read: {error.strerror}") from None
 
     @classmethod
     def trained(cls, texts: Iterable[str], vocabulary: int) -> Tokenizer:

@@ -1,9 +1,12 @@
-"""The request log of a crawl by several workers: each notes its lines on its own disk at once, and puts them into the
-storage with the next commit.
+"""Answers to complaints in a crawl by several workers: orders to all of them, and the log of their requests.
 
-``requests/WORKER/00000007`` is the seventh part of a worker's log. Before it is there, its lines lie in
-``OUTPUT_DIR/requests-waiting/CRAWL/WORKER-00000007.jsonl``, so that a killed worker loses no line that it wrote:
-the next one with that OUTPUT_DIR puts them.
+``control/00000003`` is the third order of the operator, which replaces those before it; it says which domains are
+``blocked`` as control.json does. Each worker looks for the next one every second. It sends nothing if it could not look
+for a lease.
+
+``requests/WORKER/00000007`` is the seventh part of a worker's log of requests, put with its commits. Before it is
+there, its lines lie in ``OUTPUT_DIR/requests-waiting/CRAWL/WORKER-00000007.jsonl``, so that a killed worker loses no
+line that it wrote: the next one with that OUTPUT_DIR puts them.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import gzip
 import heapq
 import logging
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime, timezone
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -25,11 +30,17 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
-from crawl4llm.cluster.storage import Storage, packed, unpacked
-from crawl4llm.crawl import REQUESTS
+from crawl4llm.cluster.liveness import boottime
+from crawl4llm.cluster.shapes import read
+from crawl4llm.cluster.storage import Storage, StorageError, packed, unpacked
+from crawl4llm.crawl import REQUESTS, Control, checked_control
 
 logger = logging.getLogger(__name__)
 
+FOLDER: Final = "control"
+_LOOK: Final = 1.0
+"""Seconds between two looks."""
+_SHAPE: Final = {"time": {str}, "blocked": [{str}]}
 WAITING: Final = "requests-waiting"
 _MOST: Final = 1 << 18
 """Bytes of lines after which another part begins; whoever merges has a part of each worker in memory."""
@@ -37,6 +48,86 @@ _LARGEST: Final = 1 << 22
 """Bytes of a part that is read."""
 _PART: Final = re.compile(r"([A-Za-z0-9.-]{1,200})-(\d{8})\.jsonl", re.ASCII)
 _LINE: Final = re.compile(rb'\{"time": "((\d{4}-\d\d-\d\d)T[0-9:.]{8,15}Z)", .{0,65536}\}\n')
+
+
+class Controls:
+    """The orders in a storage. Methods raise StorageError; each look is one request to the storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.number = max(storage.numbers(FOLDER), default=1) - 1
+        """The number of the newest order that was read, of which there may be none; 0 before the first."""
+        self.control = Control()
+
+    def look(self) -> bool:
+        """Read the orders since the last look; return whether there were any."""
+        before = self.number
+        while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
+            content = read(self._storage, name, data, _SHAPE)
+            try:
+                self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": content["blocked"]})
+            except InputError as error:
+                raise StorageError(str(error)) from None
+            self.number += 1
+        return self.number != before
+
+    def set_blocked(self, domain: str, *, blocked: bool) -> bool:
+        """Block a domain, or block it no longer; return whether that is new. Several may do so at once."""
+        while True:
+            self.look()
+            names = {*self.control.blocked, domain} if blocked else {*self.control.blocked} - {domain}
+            if names == set(self.control.blocked):
+                return False
+            said = {"time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "blocked": sorted(names)}
+            if self._storage.put_packed(f"{FOLDER}/{self.number + 1:08}", said):
+                self.look()
+                return True
+
+
+class Heeding:
+    """Lets a worker heed the orders, by a task of its own, as its other work may take long."""
+
+    def __init__(self, controls: Controls, lease: float, heed: Callable[[Sequence[str]], None]) -> None:
+        """``heed`` is called with the domains that are blocked, whenever they are others."""
+        self._controls, self._lease, self._heed = controls, lease, heed
+        self._heard_at = float("-inf")
+        self._failed = False
+        """True if the last look failed."""
+
+    @property
+    def blocked(self) -> Sequence[str]:
+        """The domains that are blocked."""
+        return self._controls.control.blocked
+
+    @property
+    def hears(self) -> bool:
+        """True if the last look began less than a lease ago, so that each order older than a lease is heeded.
+
+        The clock goes on while this process stands still.
+        """
+        return boottime() < self._heard_at + self._lease
+
+    async def look(self) -> None:
+        """Look once, and heed new orders. Raises StorageError."""
+        began = boottime()
+        if await asyncio.to_thread(self._controls.look):
+            blocked = self._controls.control.blocked
+            logger.info("control %d: %d domains are blocked", self._controls.number, len(blocked))
+            self._heed(blocked)
+        self._heard_at = began
+
+    async def run(self, drop: Callable[[float], None]) -> None:
+        """Look again and again. ``drop`` is called with a time until which it may drop documents of blocked domains."""
+        while True:
+            await asyncio.sleep(min(_LOOK, self._lease / 4))
+            try:
+                await self.look()
+                self._failed = False
+            except StorageError as error:  # whoever puts a commit next ends with it; meanwhile nothing is sent for long
+                if not self._failed:
+                    logger.warning("%s; no request is sent until it answers", error)
+                self._failed = True
+            drop(time.monotonic() + 0.1)
 
 
 class RequestSpool:
