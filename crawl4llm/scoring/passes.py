@@ -17,9 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
+from crawl4llm.base.jobs import KILLED, Executor, Jobs, run_missing
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
@@ -167,18 +166,11 @@ def run_pass(
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
     blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]
-    if executor.tasks is not None:
-        of_tasks = _Pass(task, pages, rater, store, executor.processes(processes))
-        shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
-        for _ in run_shards(shards, executor, processes, _UNIT, KILLED, task.what, show):
-            pass
-    own = _Pass(task, pages, rater, store, processes)
-    missing = [block for block in blocks if not own.is_done(block)]
-    if missing:
-        begun = pages.count - sum(block.size for block in missing)
-        with Progress[str](desc=task.what, total=pages.count, initial=begun, unit=_UNIT, bar=show) as bar:
-            for block, _ in zip(missing, own.compute(missing), strict=True):
-                bar.update(block.size)
+    work = _Pass(task, pages, rater, store, executor.processes(processes))
+    jobs = Jobs(work.compute, blocks, store.folder / "tasks", work.is_done)
+    at_once = 1 if executor.tasks is None else processes  # a pass that is not divided has processes of its own
+    for _ in run_missing(jobs, executor, at_once, _UNIT, KILLED, task.what, show):
+        pass
     return map(store.read, range(len(blocks)))
 
 

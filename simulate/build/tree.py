@@ -12,10 +12,11 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
@@ -23,12 +24,21 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.pools import ENDED, LOST, Pool, why_lost
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
-from simulate.build.chunks import BuildOptions, ChunkStore, chunks_of
+from simulate.build.chunks import (
+    PAGES_PER_CHUNK,
+    BuildOptions,
+    Chunk,
+    ChunkStore,
+    Entry,
+    PageReader,
+    Unreadable,
+    chunks_of,
+)
 from simulate.build.data_files import PAGE_KINDS, DataFiles
-from simulate.build.plan import Plan, make_plan, read_manifest
-from simulate.build.pool import BuildPool, Paths
+from simulate.build.plan import Plan, PlannedFile, make_plan, read_manifest
 from simulate.clueweb22.opt_outs import write_opt_outs
 from simulate.clueweb22.records import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
@@ -43,6 +53,21 @@ Pages in the layout of ClueWeb22-A ({kinds}); not ClueWeb22 data.
 Made by `scrapy corpus build` of crawl4llm from a {source} corpus: {documents} pages.
 manifest.tsv has a line `key<TAB>id` for every id that has been given; opt_outs.tsv what was said of the uses of pages.
 """
+_SECONDS_PER_PAGE = 0.25
+"""Extra time of a chunk on top of the limit for each of its pages; if that was not enough, they are read one by one."""
+
+R = TypeVar("R")
+
+
+class Paths(NamedTuple):
+    """The folders of a build."""
+
+    root: Path  # of the tree
+    work: Path  # of what is removed when the tree is complete
+
+    @property
+    def plan(self) -> Path:
+        return self.work / "plan"
 
 
 def build_tree(
@@ -90,28 +115,121 @@ def _build(
 
 
 def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) -> dict[str, int]:
-    plan = Plan(paths.plan)
-    store = ChunkStore(paths.work / "pages")
-    files = DataFiles(paths.root, paths.work, plan, source, options)
+    builder = _Builder(source, paths, options)
+    plan, store, files = builder.plan, builder.chunks, builder.files
     pending = {file: [kind for kind in PAGE_KINDS if files.counts(kind, file) is None] for file in plan.files}
     chunks = [chunk for file, kinds in pending.items() if kinds for chunk in chunks_of(file)]
     unread = [chunk for chunk in chunks if not store.holds(chunk)]
     inlinks = [(INLINK, file) for file in plan.files if files.counts(INLINK, file) is None]
-    with BuildPool(source, paths, options, jobs) as pool:
+    with _pool(builder, jobs) as pool:
         to_read = sum(len(chunk.records) for chunk in unread)
         with _bar("reading pages", "pages", to_read, sum(file.records for file in plan.files)) as bar:
-            for chunk in pool.read(unread):
+            for chunk in _read(pool, builder, unread):
                 bar.update(len(chunk.records))
         to_write = sum(map(len, pending.values())) + len(inlinks)
         with _bar("writing files", "files", to_write, len(KINDS) * len(plan.files)) as bar:
-            for kind, file in pool.write([(kind, file) for file, kinds in pending.items() for kind in kinds]):
+            for kind, file in _written(pool, [(kind, file) for file, kinds in pending.items() for kind in kinds]):
                 bar.update()
                 pending[file].remove(kind)
                 if not pending[file]:
                     store.drop(file)
-            for _ in pool.write(inlinks):
+            for _ in _written(pool, inlinks):
                 bar.update()
     return _write_root_files(source, paths.root, plan, files)
+
+
+# -- in several processes ---------------------------------------------------------------------------------------------
+
+
+class _Builder:
+    """All that a process of a build works with, opened where it is first used: so it is cheap to pickle."""
+
+    def __init__(self, source: Corpus, paths: Paths, options: BuildOptions) -> None:
+        self.source, self.paths, self.options = source, paths, options
+        self._keys: tuple[str, list[str | None]] = ("", [])
+
+    def __reduce__(self) -> tuple[type[_Builder], tuple[Any, ...]]:
+        return _Builder, (self.source, self.paths, self.options)
+
+    def __call__(self, do: Callable[..., R], *arguments: Any) -> R:
+        """Call one of the methods below: the function of a pool."""
+        return do(self, *arguments)
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan(self.paths.plan)
+
+    @cached_property
+    def chunks(self) -> ChunkStore:
+        return ChunkStore(self.paths.work / "pages")
+
+    @cached_property
+    def files(self) -> DataFiles:
+        return DataFiles(self.paths.root, self.paths.work, self.plan, self.source, self.options)
+
+    @cached_property
+    def reader(self) -> PageReader:
+        return PageReader(self.source, self.plan, self.options)
+
+    def read(self, chunk: Chunk) -> None:
+        self.chunks.write(chunk, [self.read_page((chunk.file, record, None)) for record in chunk.records])
+
+    def read_page(self, place: tuple[PlannedFile, int, str | None]) -> Entry:
+        file, record, without_text = place
+        if self._keys[0] != file.file_id:  # successive chunks share it
+            self._keys = file.file_id, self.plan.keys(file)
+        key = self._keys[1][record]
+        return None if key is None else self.reader.read(key, without_text)
+
+    def write(self, item: tuple[str, PlannedFile]) -> None:
+        self.files.write(*item)
+
+
+@contextmanager
+def _pool(builder: _Builder, processes: int) -> Iterator[Pool[Any]]:
+    """Yield the processes of a build. If one is killed and no page is to blame, the block ends with InputError."""
+    with Pool(builder, processes) as pool:
+        try:
+            yield pool
+        except ENDED as error:
+            raise InputError(
+                "a process of the build was killed; if memory ran out, use fewer --jobs; "
+                "what is finished stays, and the same command goes on from there"
+            ) from error
+
+
+def _read(pool: Pool[Any], builder: _Builder, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Read chunks, and yield each when it is in the store."""
+    limit = builder.options.time_limit
+    for chunk, done in pool.each(chunks, _Builder.read, time_limit=limit + _SECONDS_PER_PAGE * PAGES_PER_CHUNK):
+        try:
+            done.result()
+        except LOST:
+            builder.chunks.write(chunk, _one_by_one(pool, chunk, limit))
+        yield chunk
+
+
+def _one_by_one(pool: Pool[Any], chunk: Chunk, limit: float) -> list[Entry]:
+    """Return the pages of a chunk; one that hangs or kills its process is read again without its text."""
+    entries: dict[int, Entry] = {}
+    places: list[tuple[PlannedFile, int, str | None]] = [(chunk.file, record, None) for record in chunk.records]
+    while places:
+        lost: list[tuple[PlannedFile, int, str | None]] = []
+        for (file, record, reason), done in pool.each(places, _Builder.read_page, time_limit=limit):
+            try:
+                entries[record] = done.result()
+            except LOST as error:
+                entries[record] = Unreadable(reason or why_lost(error))
+                lost += [] if reason else [(file, record, why_lost(error))]
+        places = lost
+    return [entries[record] for record in chunk.records]
+
+
+def _written(pool: Pool[Any], files: Iterable[tuple[str, PlannedFile]]) -> Iterator[tuple[str, PlannedFile]]:
+    """Write data files, given as kind and file, and yield each when it is done."""
+    for file, done in pool.each(files, _Builder.write):
+        done.result()
+        yield file
 
 
 def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) -> dict[str, int]:
