@@ -20,9 +20,9 @@ from typing import Final
 
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import PreadFile, keep_open
-from crawl4llm.base.pages import Corpus, Link
-from simulate.build.chunks import BuildOptions, ChunkStore, Page, Unreadable
-from simulate.build.plan import Plan, PlannedFile
+from crawl4llm.base.pages import Link
+from simulate.build.chunks import Entry, Page, read_entries
+from simulate.build.plan import Build, Plan, PlannedFile
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
 from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
@@ -39,9 +39,8 @@ _OPEN_FILES: Final = 128
 class LinkSpill:
     """Takes the links of one data file's pages, in the order of the pages."""
 
-    def __init__(self, folder: Path, plan: Plan, file_id: str) -> None:
-        self._plan = plan
-        self._path = folder / file_id
+    def __init__(self, plan: Plan, path: Path) -> None:
+        self._plan, self._path = plan, path
         self._data = self._path.with_suffix(".links").open("wb")
         self._slices: defaultdict[tuple[int, int], list[tuple[int, str, str, int, str]]] = defaultdict(list)
         self._links = 0
@@ -118,106 +117,106 @@ _NO_HTML: Final = b"\r\n"
 """The same among WARC records: FastWARC takes a member without content for the end of the file."""
 
 
-class DataFiles:
-    """Writes the data files of a tree from the results of the first pass."""
+def counts_of(build: Build, kind: str, file: PlannedFile) -> Counter[str] | None:
+    """Return the counts of a written file; None if it is not written, or incomplete."""
+    try:
+        return Counter(json.loads(_marker(build, kind, file).read_bytes()))
+    except (FileNotFoundError, ValueError):
+        return None
 
-    def __init__(self, root: Path, work: Path, plan: Plan, source: Corpus, options: BuildOptions) -> None:
-        self._root, self._plan, self._source, self._options = root, plan, source, options
-        self._chunks = ChunkStore(work / "pages")
-        self._done, self._links, self._opt_outs = work / "done", work / "links", work / "opt_outs"
-        for folder in (self._done, self._links, self._opt_outs):
-            folder.mkdir(exist_ok=True)
 
-    def counts(self, kind: str, file: PlannedFile) -> Counter[str] | None:
-        """Return the counts of a written file; None if it is not written, or incomplete."""
+def write_kind(build: Build, job: tuple[str, PlannedFile]) -> None:
+    """Write a file of one kind and note that it is done."""
+    kind, file = job
+    counts: Counter[str] = Counter()
+    records = {TXT: _txt, HTML: _html, OUTLINK: _outlink, INLINK: _inlink}[kind](build, file, counts)
+    if kind != HTML or any(isinstance(entry, Page) and entry.has_html for entry in read_entries(build, file)):
+        counts["records"] = writer.write_data_file(build.root, kind, file.file_id, records)
+    _marker(build, kind, file).write_text(json.dumps(counts))
+
+
+def opt_outs_path(build: Build, file: PlannedFile) -> Path:
+    """Return the path of a file with lines of the tree's side file; there once the text is written."""
+    return build.work / "opt_outs" / file.file_id
+
+
+def _marker(build: Build, kind: str, file: PlannedFile) -> Path:
+    return build.work / "done" / f"{file.file_id}.{kind}"
+
+
+def _links_path(build: Build, file: PlannedFile) -> Path:
+    return build.work / "links" / file.file_id
+
+
+def _pages(build: Build, file: PlannedFile) -> Iterator[tuple[writer.DocumentHead, Entry]]:
+    for record, entry in enumerate(read_entries(build, file)):
+        yield _head(file, record, entry.url if isinstance(entry, Page) else ""), entry
+
+
+def _head(file: PlannedFile, record: int, url: str) -> writer.DocumentHead:
+    key = format_id(file.file_id, record)
+    return writer.DocumentHead(key, url, language_of(key))
+
+
+def _txt(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    said = []
+    for head, entry in _pages(build, file):
+        if isinstance(entry, Page):
+            counts["documents"] += 1
+            if entry.opt_outs:
+                counts["pages with opt-out signals"] += 1
+                said.append(opt_outs_line(head.key, entry.opt_outs))
+            if entry.remark:
+                counts[f"without text: {entry.remark}"] += 1
+            yield writer.txt_record(head, entry.text)
+        else:
+            if entry:
+                counts[f"unreadable: {entry.reason}"] += 1
+            yield _NO_RECORD
+    opt_outs_path(build, file).write_bytes(b"".join(said))
+
+
+def _html(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    for (head, entry), key in zip(_pages(build, file), build.plan.keys(file), strict=True):
+        if not isinstance(entry, Page) or not entry.has_html:
+            yield _NO_HTML
+            continue
+        assert key is not None
         try:
-            return Counter(json.loads(self._marker(kind, file).read_bytes()))
-        except (FileNotFoundError, ValueError):
-            return None
+            html = build.source.html(key)
+        except PageError as error:
+            counts[f"without html: {error.reason}"] += 1
+            yield _NO_HTML
+        else:
+            counts["pages with html"] += 1
+            yield writer.html_record(head, html, entry.date or build.options.default_date)
 
-    def write(self, kind: str, file: PlannedFile) -> None:
-        """Write a file of one kind and note that it is done."""
-        counts: Counter[str] = Counter()
-        records = {TXT: self._txt, HTML: self._html, OUTLINK: self._outlink, INLINK: self._inlink}[kind](file, counts)
-        if kind != HTML or self._has_html(file):
-            counts["records"] = writer.write_data_file(self._root, kind, file.file_id, records)
-        self._marker(kind, file).write_text(json.dumps(counts))
 
-    def _marker(self, kind: str, file: PlannedFile) -> Path:
-        return self._done / f"{file.file_id}.{kind}"
+def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    path = _links_path(build, file)
+    spill = LinkSpill(build.plan, path)
+    urls = []
+    for head, entry in _pages(build, file):
+        urls.append(head.url)
+        if not isinstance(entry, Page):
+            yield _NO_RECORD
+            continue
+        spill.add(head, entry.links)
+        counts["links"] += len(entry.links)
+        counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
+        yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=build.options.slim_links)
+    spill.finish()
+    path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
-    def _pages(self, file: PlannedFile) -> Iterator[tuple[writer.DocumentHead, Page | Unreadable | None]]:
-        for record, entry in enumerate(self._chunks.read(file)):
-            key = format_id(file.file_id, record)
-            yield writer.DocumentHead(key, entry.url if isinstance(entry, Page) else "", language_of(key)), entry
 
-    def _has_html(self, file: PlannedFile) -> bool:
-        return any(isinstance(entry, Page) and entry.has_html for entry in self._chunks.read(file))
-
-    @property
-    def opt_outs(self) -> list[Path]:
-        """Files with the lines of the tree's side file, in order; there once all texts are written."""
-        return [self._opt_outs / file.file_id for file in self._plan.files]
-
-    def _txt(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
-        said = []
-        for head, entry in self._pages(file):
-            if isinstance(entry, Page):
-                counts["documents"] += 1
-                if entry.opt_outs:
-                    counts["pages with opt-out signals"] += 1
-                    said.append(opt_outs_line(head.key, entry.opt_outs))
-                if entry.remark:
-                    counts[f"without text: {entry.remark}"] += 1
-                yield writer.txt_record(head, entry.text)
-            else:
-                if entry:
-                    counts[f"unreadable: {entry.reason}"] += 1
-                yield _NO_RECORD
-        (self._opt_outs / file.file_id).write_bytes(b"".join(said))
-
-    def _html(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
-        keys = self._plan.keys(file)
-        for (head, entry), key in zip(self._pages(file), keys, strict=True):
-            if not isinstance(entry, Page) or not entry.has_html:
-                yield _NO_HTML
-                continue
-            assert key is not None
-            try:
-                html = self._source.html(key)
-            except PageError as error:
-                counts[f"without html: {error.reason}"] += 1
-                yield _NO_HTML
-            else:
-                counts["pages with html"] += 1
-                yield writer.html_record(head, html, entry.date or self._options.default_date)
-
-    def _outlink(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
-        spill = LinkSpill(self._links, self._plan, file.file_id)
-        urls = []
-        for head, entry in self._pages(file):
-            urls.append(head.url)
-            if not isinstance(entry, Page):
-                yield _NO_RECORD
-                continue
-            spill.add(head, entry.links)
-            counts["links"] += len(entry.links)
-            counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-            yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=self._options.slim_links)
-        spill.finish()
-        self._urls_path(file).write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
-
-    def _inlink(self, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
-        urls = json.loads(zlib.decompress(self._urls_path(file).read_bytes()))
-        inlinks = SpilledLinks(self._links, self._plan).inlinks(file)
-        for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
-            key = format_id(file.file_id, record)
-            # Nobody is told of links to a page that the tree does not hold after all.
-            head = writer.DocumentHead(key, url, language_of(key))
-            yield writer.inlink_record(head, links, slim=self._options.slim_links) if url else _NO_RECORD
-
-    def _urls_path(self, file: PlannedFile) -> Path:
-        return self._links / f"{file.file_id}.urls"
+def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
+    path = _links_path(build, file)
+    urls = json.loads(zlib.decompress(path.with_suffix(".urls").read_bytes()))
+    inlinks = SpilledLinks(path.parent, build.plan).inlinks(file)
+    for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
+        # Nobody is told of links to a page that the tree does not hold after all.
+        head = _head(file, record, url)
+        yield writer.inlink_record(head, links, slim=build.options.slim_links) if url else _NO_RECORD
 
 
 def _target(link: Link) -> writer.LinkEnd:
