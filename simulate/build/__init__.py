@@ -1,6 +1,5 @@
 """Build: any corpus written as a file tree in ClueWeb22 format.
 
 ``tree``: the whole of a build, its processes, and how it goes on after a kill. ``plan``: which page gets which id.
-``chunks``: the first pass, which reads pages. ``data_files``: the second and third, which write them and their links.
-``centrality``: harmonic centrality of a corpus's pages.
+``passes``: pages are read, then written, then their inlinks. ``centrality``: harmonic centrality of a corpus's pages.
 """

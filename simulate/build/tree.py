@@ -27,19 +27,8 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.base.pools import ENDED, LOST, Pool, why_lost
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
-from simulate.build.chunks import (
-    PAGES_PER_CHUNK,
-    Chunk,
-    Entry,
-    Place,
-    Unreadable,
-    chunk_path,
-    chunks_of,
-    read_chunk,
-    read_page,
-    write_chunk,
-)
-from simulate.build.data_files import PAGE_KINDS, counts_of, opt_outs_path, write_kind
+from simulate.build import passes
+from simulate.build.passes import Chunk, Entry, Place
 from simulate.build.plan import WORK, Build, BuildOptions, PlannedFile, make_plan, read_manifest
 from simulate.clueweb22.opt_outs import write_opt_outs
 from simulate.clueweb22.records import INLINK, KINDS
@@ -119,34 +108,38 @@ def _do(build: Build, do: Callable[[Build, Any], R], item: Any) -> R:
 def _write_tree(build: Build, pool: Pool[Any]) -> None:
     """Read the missing chunks of pages, then write the missing data files."""
     files = build.plan.files
-    pending = {file: [kind for kind in PAGE_KINDS if counts_of(build, kind, file) is None] for file in files}
-    chunks = [chunk for file, kinds in pending.items() if kinds for chunk in chunks_of(file)]
-    unread = [chunk for chunk in chunks if not chunk_path(build, chunk).exists()]
-    inlinks = [(INLINK, file) for file in files if counts_of(build, INLINK, file) is None]
+    of_pages, of_links = (
+        [(kind, file) for file in files for kind in kinds if passes.counts_of(build, kind, file) is None]
+        for kinds in (passes.PAGE_KINDS, [INLINK])
+    )
+    left = Counter(file for _, file in of_pages)
+    chunks = [chunk for file in left for chunk in passes.chunks_of(file)]
+    unread = [chunk for chunk in chunks if not passes.chunk_path(build, chunk).exists()]
     to_read = sum(len(chunk.records) for chunk in unread)
     with _bar("reading pages", "pages", to_read, sum(file.records for file in files)) as bar:
         for chunk in _read(build, pool, unread):
             bar.update(len(chunk.records))
-    to_write = sum(map(len, pending.values())) + len(inlinks)
-    with _bar("writing files", "files", to_write, len(KINDS) * len(files)) as bar:
-        for kind, file in _written(pool, [(kind, file) for file, kinds in pending.items() for kind in kinds]):
+    with _bar("writing files", "files", len(of_pages + of_links), len(KINDS) * len(files)) as bar:
+        for _, file in _written(pool, of_pages):
             bar.update()
-            pending[file].remove(kind)
-            if not pending[file]:
-                for chunk in chunks_of(file):
-                    chunk_path(build, chunk).unlink(missing_ok=True)
-        for _ in _written(pool, inlinks):
+            left[file] -= 1
+            if not left[file]:
+                for chunk in passes.chunks_of(file):
+                    passes.chunk_path(build, chunk).unlink(missing_ok=True)
+        for _ in _written(pool, of_links):
             bar.update()
 
 
 def _read(build: Build, pool: Pool[Any], chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Read chunks, and yield each when its file is there."""
     limit = build.options.time_limit
-    for chunk, done in pool.each(chunks, read_chunk, time_limit=limit + _SECONDS_PER_PAGE * PAGES_PER_CHUNK):
+    for chunk, done in pool.each(
+        chunks, passes.read_chunk, time_limit=limit + _SECONDS_PER_PAGE * passes.PAGES_PER_CHUNK
+    ):
         try:
             done.result()
         except LOST:
-            write_chunk(build, chunk, _one_by_one(pool, chunk, limit))
+            passes.write_chunk(build, chunk, _one_by_one(pool, chunk, limit))
         yield chunk
 
 
@@ -156,11 +149,11 @@ def _one_by_one(pool: Pool[Any], chunk: Chunk, limit: float) -> list[Entry]:
     places = [Place(chunk.file, record) for record in chunk.records]
     while places:
         lost = []
-        for place, done in pool.each(places, read_page, time_limit=limit):
+        for place, done in pool.each(places, passes.read_page, time_limit=limit):
             try:
                 entries[place.record] = done.result()
             except LOST as error:
-                entries[place.record] = Unreadable(place.without_text or why_lost(error))
+                entries[place.record] = passes.Unreadable(place.without_text or why_lost(error))
                 lost += [] if place.without_text else [place._replace(without_text=why_lost(error))]
         places = lost
     return [entries[record] for record in chunk.records]
@@ -168,7 +161,7 @@ def _one_by_one(pool: Pool[Any], chunk: Chunk, limit: float) -> list[Entry]:
 
 def _written(pool: Pool[Any], files: Iterable[tuple[str, PlannedFile]]) -> Iterator[tuple[str, PlannedFile]]:
     """Write data files, given as kind and file, and yield each when it is done."""
-    for file, done in pool.each(files, write_kind):
+    for file, done in pool.each(files, passes.write_kind):
         done.result()
         yield file
 
@@ -179,14 +172,14 @@ def _write_root_files(build: Build) -> dict[str, int]:
     records: dict[str, dict[str, int]] = {}
     for kind in KINDS:
         for file in build.plan.files:
-            counts = counts_of(build, kind, file) or Counter()
+            counts = passes.counts_of(build, kind, file) or Counter()
             if counts["records"]:
                 records.setdefault(kind, {})[file.file_id] = counts.pop("records")
             totals.update(counts)
     source = build.source
     readme = _README.format(kinds=", ".join(records), source=source.name, documents=totals["documents"])
     write_root_files(build.root, readme, records)
-    said = [opt_outs_path(build, file) for file in build.plan.files]
+    said = [passes.opt_outs_path(build, file) for file in build.plan.files]
     write_opt_outs(build.root, said, known=getattr(source, "knows_opt_outs", False))
     return dict(sorted(totals.items()))
 
