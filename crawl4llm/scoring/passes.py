@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.jobs import KILLED, Executor, Jobs, run_missing
-from crawl4llm.base.whole_files import replacing
+from crawl4llm.base.whole_files import write_whole, writing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
@@ -73,22 +72,17 @@ class BlockStore:
         content, contents = io.BytesIO(), dict[str, Any](arrays)
         np.savez(content, **contents)
         data = content.getvalue()
-        with as_input_error(f"{self._path(number)} cannot be written"):
+        with writing(self.folder, "the scores"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            if number == 0:
-                _write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode())
-            _write_whole(self._path(number), self._digest(data) + data)
+        if number == 0:
+            write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode(), "the scores")
+        write_whole(self._path(number), self._digest(data) + data, "the scores")
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.block"
 
     def _digest(self, content: bytes) -> bytes:
         return hashlib.sha256(self._identity + content).digest()
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp")) as file:
-        file.write(data)
 
 
 _UNIT = " pages"
