@@ -48,7 +48,9 @@ util._args_from_interpreter_flags = _interpreter_flags  # type: ignore[attr-defi
 
 
 def python_command(code: str, *arguments: str) -> list[str]:
-    """Return the command of a Python process that runs ``code`` without the working directory on its path."""
+    """Return the command of a Python process that runs ``code``, without the working directory on its path, and ends
+    with this process."""
+    code = f"from crawl4llm.base.processes import end_with; end_with({os.getpid()}); {code}"
     if sys.version_info >= (3, 11):
         return [sys.executable, "-P", "-c", code, *arguments]
     return [sys.executable, "-c", f"import sys; sys.path.pop(0); {code}", *arguments]
