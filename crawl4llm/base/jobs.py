@@ -50,14 +50,14 @@ class Jobs(Generic[J, R]):
 
 
 class Told(NamedTuple):
-    """What is shown of work, and said if its processes are killed."""
+    """The bar of some work, and its error if processes are killed."""
 
     unit: str
     """Unit of the jobs' sizes."""
     killed: str
     label: str = "indexing"
     show: bool | None = None
-    """Whether there is a bar; by default on a terminal only. Otherwise a line is printed every 30 seconds."""
+    """True for a bar, False for a line every 30 seconds, None for a bar on a terminal only."""
 
     def bar(self, total: int, initial: int = 0) -> Progress[Any]:
         return Progress(
@@ -141,7 +141,7 @@ def run_jobs(
     killed: str = KILLED_INDEXING,
     show: bool | None = None,
 ) -> Iterator[tuple[J, R]]:
-    """Do ``work`` on each job, in any order, for work that begins anew after a stop.
+    """Do the work on each job, in any order; after a stop it begins anew.
 
     ``unit``, ``label`` and ``show`` as in :class:`Told`. A killed process raises InputError with the message ``killed``
     at once.

@@ -20,11 +20,13 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
+from pebble.common import Result, ResultStatus
 
 from crawl4llm.base.files import check_machine
 from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log, interrupt_held_back
+from crawl4llm.base.whole_files import runs
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import RLock
@@ -36,6 +38,8 @@ LOST: Final = (FutureTimeout, ProcessExpired)
 """Errors of a call that was out of time, or whose process ended."""
 ENDED: Final = (ProcessExpired, BrokenProcessPool)
 """Errors of a call whose process ended, or that was forgotten in a broken pool, whatever the cause."""
+_ATTEMPTS: Final = 3
+"""Runs of a call while pools break under it."""
 _AHEAD: Final = 2
 """Calls handed over for each process, so that the next one waits while one is in work."""
 _GRACE: Final = 10.0
@@ -112,19 +116,30 @@ class Pool(Generic[R]):
     def each(self, items: Iterable[T], *fixed: Any, time_limit: float | None = None) -> Iterator[tuple[T, Future[R]]]:
         """Call with each item, after ``fixed`` arguments; yield items with their futures, which are done, in any
         order. Ctrl-C may end it at any moment."""
-        submit = partial(self.submit, *fixed, time_limit=time_limit)
-        return in_any_order(submit, items, _AHEAD * self._processes, self.tend)
+        submit, broken = partial(self.submit, *fixed, time_limit=time_limit), list(items)
+        for attempt in range(_ATTEMPTS):
+            again, broken = broken, []
+            for item, future in in_any_order(submit, again, _AHEAD * self._processes, self.tend):
+                if attempt + 1 < _ATTEMPTS and isinstance(future.exception(), BrokenProcessPool):
+                    broken.append(item)  # another call may have been the cause
+                else:
+                    yield item, future
 
     def tend(self) -> None:
-        """Fail all calls that can have no answer any more; who waits for one calls this once a second.
+        """Fail calls if no answer can come any more. Waiting code calls this once a second.
 
         When pebble gives up a pool, it forgets waiting calls. A process that is killed while it takes a call leaves a
-        lock for which all others wait.
+        lock for which all others wait. Of one that ends at once, pebble may read only later which call it took.
         """
         longest = max((math.inf if limit is None else limit for limit in list(self._limits.values())), default=math.inf)
         is_silent = time.monotonic() - self._last_answer > longest + _GRACE
         if self._limits and (is_silent or self._pool is None or not self._pool.active):
             self._give_up()
+        elif self._pool is not None:
+            calls = self._pool._pool_manager.task_manager
+            for call in list(calls.tasks.values()):
+                if call.worker_id and not runs(call.worker_id):
+                    calls.task_done(call.id, Result(ResultStatus.ERROR, ProcessExpired("ended at once")))
 
     def close(self) -> None:
         """End the processes at once."""

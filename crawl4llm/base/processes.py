@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker, util
+from multiprocessing import util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.pool import ExceptionWithTraceback  # type: ignore[attr-defined]
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from crawl4llm.base.terminal import guard_log, interrupt_held_back
+from crawl4llm.base.terminal import interrupt_held_back
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -147,9 +147,6 @@ def _watch(parent: int) -> None:
 class ChildEnded(Exception):
     """A child process ended before its work did; the message says how: ``SIGSEGV``, ``status 3``."""
 
-    def __init__(self, exitcode: int) -> None:
-        super().__init__(signal.Signals(-exitcode).name if exitcode < 0 else f"status {exitcode}")
-
 
 def in_child(work: Callable[..., R], *arguments: Any, idle: Callable[[], None] | None = None) -> R:
     """Return what ``work`` returns in a forked process, for work that may crash or that heeds no signal.
@@ -157,35 +154,27 @@ def in_child(work: Callable[..., R], *arguments: Any, idle: Callable[[], None] |
     ``idle`` is called once a second meanwhile. Raises the exception of the work, and ChildEnded. An interrupt ends the
     process too.
     """
-    ((_, outcome),) = in_children(lambda given: work(*given), [arguments], 1, fork=True, idle=idle)
+    ((_, outcome),) = in_children(lambda given: work(*given), [arguments], 1, idle)
     return outcome.result()
 
 
 def in_children(
-    work: Callable[[T], R],
-    items: Iterable[T],
-    processes: int,
-    *,
-    fork: bool,
-    idle: Callable[[], None] | None = None,
+    work: Callable[[T], R], items: Iterable[T], processes: int, idle: Callable[[], None] | None = None
 ) -> Iterator[tuple[T, Future[R]]]:
-    """Do the work on each item in a process of its own, ``processes`` at a time; yield items with their outcomes, in
-    any order.
+    """Do the work on each item in a forked process of its own, ``processes`` at a time; yield items with their outcomes
+    in any order.
 
-    What one leaves behind or breaks is nothing to the next. ``fork``: processes are copies of this one, which need not
-    pickle work and items, but must not meet threads of this process. An outcome has the exception of the work, or
+    An item does not notice what another one has left behind or broken. An outcome has the exception of the work, or
     ChildEnded.
     """
-    context = multiprocessing.get_context("fork" if fork else "spawn")
-    if not fork:
-        resource_tracker.ensure_running()  # its start lets SIGINT through
+    context = multiprocessing.get_context("fork")
     waiting = iter(items)
     running: dict[Connection, tuple[BaseProcess, T]] = {}
     try:
         while True:
             while len(running) < processes and (item := next(waiting, None)) is not None:
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(work, item, theirs, os.getpid()))  # type: ignore[attr-defined]
+                process = context.Process(target=_work, args=(work, item, theirs, os.getpid()))
                 with sigint_blocked(), interrupt_held_back():  # Python drops what is raised while it forks
                     process.start()
                     running[ours] = process, item
@@ -210,7 +199,6 @@ def _work(work: Callable[[T], R], item: T, tell: Connection, parent: int) -> Non
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    guard_log()  # a spawned process has its own
     try:
         told: tuple[R | None, ExceptionWithTraceback | None] = work(item), None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the parent must hear of it
@@ -225,7 +213,9 @@ def _outcome(process: BaseProcess, told: Connection) -> Future[Any]:
             result, error = told.recv()
         except (EOFError, OSError):
             process.join()
-            result, error = None, ChildEnded(process.exitcode or 0)
+            ended = process.exitcode or 0
+            how = signal.Signals(-ended).name if ended < 0 else f"status {ended}"
+            result, error = None, ChildEnded(how)
     process.join()
     if error is None:
         outcome.set_result(result)

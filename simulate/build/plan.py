@@ -1,4 +1,4 @@
-"""What is built, and its plan: which page of the source gets which ClueWeb22-ID.
+"""A build and its plan: which page of the source gets which ClueWeb22-ID.
 
 The plan is a folder of files, so that any number of processes share it and memory does not grow with the corpus:
 
@@ -164,7 +164,7 @@ class Build:
 
     @property
     def work(self) -> Path:
-        """Folder of what is removed when the tree is complete."""
+        """Folder of temporary files, which is removed when the tree is complete."""
         return self.root / WORK
 
     @cached_property

@@ -60,16 +60,15 @@ class TestInChild:
         with pytest.raises(ChildEnded, match=f"^{how}$"):
             in_child(do, what)
 
-    @pytest.mark.parametrize("fork", [True, False], ids=["fork", "spawn"])
-    def test_each_in_a_process_of_its_own(self, fork: bool) -> None:
+    def test_each_in_a_process_of_its_own(self) -> None:
         items = ["a", "kill", "b", "refuse", "exit", "c"]
-        found = {item: outcome(future) for item, future in in_children(do, items, 2, fork=fork)}
+        found = {item: outcome(future) for item, future in in_children(do, items, 2)}
         ended = {"kill": ChildEnded, "exit": ChildEnded, "refuse": InputError}
         assert found == {item: ended.get(item, item.upper()) for item in items}
         assert children() == []
 
     def test_who_has_enough_leaves_no_process(self) -> None:
-        for item, future in in_children(do, ["hang", "a"], 2, fork=True):
+        for item, future in in_children(do, ["hang", "a"], 2):
             assert (item, future.result()) == ("a", "A")
             break
         assert children() == []

@@ -80,7 +80,7 @@ def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) 
 
     Each has a forked process of its own: what one policy leaves behind or breaks is nothing to the next.
     """
-    for task, outcome in in_children(partial(_failure, work), tasks, processes, fork=True):
+    for task, outcome in in_children(partial(_failure, work), tasks, processes):
         try:
             yield task, outcome.result()
         except ChildEnded as ended:
