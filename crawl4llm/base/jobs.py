@@ -16,7 +16,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pools import ENDED, Pool
+from crawl4llm.base.pools import Pool
+from crawl4llm.base.processes import ChildEnded
 
 KILLED: Final = "a task was killed; the same command does the remaining ones"
 KILLED_INDEXING: Final = "an indexing process was killed; if memory ran out, use fewer --jobs"
@@ -160,7 +161,7 @@ def _in_pool(
     lost = False
     with Pool(work, min(processes, len(items))) as pool:
         for item, future in pool.each(items):
-            if not isinstance(future.exception(), ENDED):
+            if not isinstance(future.exception(), ChildEnded):
                 yield item, future.result()
                 continue
             lost = True

@@ -1,73 +1,110 @@
 """The pool: processes that call one function again and again. A call that hangs or ends its process costs no other.
 
-It is pebble's, with what that lacks: calls that it forgets fail, and a pool that is broken is replaced.
+Each process has a pipe of its own, so that a killed one holds no lock, and its end is always the end of one known call.
+Pools that share a queue, such as pebble's, then wait, give up all calls, or blame another one.
 """
 
 from __future__ import annotations
 
+import atexit
 import math
 import multiprocessing
 import os
 import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, TimeoutError as FutureTimeout
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from multiprocessing.connection import Connection, wait
+from pickle import PicklingError
+from queue import SimpleQueue
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from pebble import ProcessExpired, ProcessPool
-from pebble.common import Result, ResultStatus
-
+from crawl4llm.base.errors import MachineError
 from crawl4llm.base.files import check_machine
-from crawl4llm.base.processes import end_with, sigint_blocked
+from crawl4llm.base.processes import ChildEnded, attempt, end_with, ended, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log, interrupt_held_back
-from crawl4llm.base.whole_files import runs
-
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import RLock
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-LOST: Final = (FutureTimeout, ProcessExpired)
+LOST: Final = (FutureTimeout, ChildEnded)
 """Errors of a call that was out of time, or whose process ended."""
-ENDED: Final = (ProcessExpired, BrokenProcessPool)
-"""Errors of a call whose process ended, or that was forgotten in a broken pool, whatever the cause."""
-_ATTEMPTS: Final = 3
-"""Runs of a call while pools break under it."""
 _AHEAD: Final = 2
-"""Calls handed over for each process, so that the next one waits while one is in work."""
-_GRACE: Final = 10.0
-"""Seconds without any answer, in addition to the longest time limit, after which a pool is given up."""
-
-_work: Callable[..., Any]
-"""The function of a pool's process; unset in other processes."""
+"""Calls submitted for each process, so that the next one waits while one is in work."""
+_LOOK_SECONDS: Final = 1.0
+"""Seconds after which processes are looked at: their pipes tell nothing while a stranger's fork holds them open."""
 
 
 def why_lost(error: BaseException) -> str:
     """Return the reason of an error in LOST: ``timeout`` or ``killed``."""
-    return KILLED if isinstance(error, ProcessExpired) else TIMEOUT
+    return KILLED if isinstance(error, ChildEnded) else TIMEOUT
 
 
-class PoolSpawnContext(SpawnContext):
-    """The context of a pebble pool with new processes instead of copies of this one.
+@contextmanager
+def _opening() -> Iterator[None]:
+    """Raise MachineError if no file can be opened in the block."""
+    try:
+        yield
+    except OSError as error:
+        check_machine(error)
+        raise
 
-    Pebble releases a pool's locks before it ends the processes; a process that is only starting then would print a
-    traceback. So the locks are kept until the pool is gone.
-    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._locks: list[RLock] = []
+class _Call(NamedTuple):
+    answer: Future[Any]
+    arguments: tuple[Any, ...]
+    limit: float
+    """Seconds."""
 
-    def RLock(self) -> RLock:  # noqa: N802 - that is what it is called
-        self._locks.append(lock := super().RLock())
-        return lock
+
+class _Worker:
+    """A process of a pool, with the call that it is at."""
+
+    def __init__(self, context: Any, work: Callable[..., Any]) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(work, theirs, os.getpid()))
+        with theirs, sigint_blocked():
+            self.process.start()
+        self.is_ready = False
+        """True once it has started, which is not part of a call's time."""
+        self.call: _Call | None = None
+        self.until = math.inf
+
+    def begin(self, call: _Call) -> None:
+        """Hand a call over. Raises OSError if the process has ended."""
+        self.pipe.send(call.arguments)
+        self.call, self.until = call, time.monotonic() + call.limit
+
+    def finish(self) -> bool:
+        """Answer the call if there is an answer, or the process has ended; return whether it lives on."""
+        try:
+            is_alive = self.process.is_alive()  # before the pipe is looked at, as it may answer and end in between
+            if not self.pipe.poll():
+                return is_alive or self.end()
+            told = self.pipe.recv()
+        except (EOFError, OSError):
+            return self.end()
+        except Exception as unreadable:  # noqa: BLE001 - what the work returned, or raised
+            told = None, unreadable
+        call, self.call, self.until, self.is_ready = self.call, None, math.inf, True
+        if call is not None:
+            _answer(call, *told)
+        return True
+
+    def end(self, error: BaseException | None = None) -> bool:
+        """End the process, and its call with an error; by default that says how it has ended. Returns False."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        if self.call is not None:
+            _answer(self.call, None, error or ended(self.process))
+        return False
 
 
 class Pool(Generic[R]):
@@ -78,13 +115,17 @@ class Pool(Generic[R]):
     """
 
     def __init__(self, work: Callable[..., R], processes: int, *, fork: bool = False) -> None:
-        self._work, self._processes, self._forks = work, processes, fork
-        self._pool: ProcessPool | None = None
-        self._limits: dict[Future[R], float | None] = {}
-        """The time limits of calls without an answer."""
-        self._last_answer = 0.0
-        if not fork:
-            resource_tracker.ensure_running()  # its start lets SIGINT through
+        self._context = multiprocessing.get_context("fork" if fork else "spawn")
+        self._new = partial(_Worker, self._context, work)
+        self._processes = processes
+        self._workers: list[_Worker] = []
+        self._waiting: deque[_Call] = deque()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        with _opening():
+            self._woken, self._wake = self._context.Pipe(duplex=False)
+            if not fork:
+                resource_tracker.ensure_running()  # its start lets SIGINT through
 
     def __enter__(self) -> Pool[R]:
         return self
@@ -95,120 +136,134 @@ class Pool(Generic[R]):
     def submit(self, *arguments: Any, time_limit: float | None = None) -> Future[R]:
         """Hand a call over. ``time_limit``: seconds, from when a process takes it up.
 
-        Raises BrokenProcessPool, and MachineError if no file can be opened.
+        Raises MachineError if no file can be opened. The answer raises the errors of the work, and those in LOST.
         """
-        try:
-            with sigint_blocked():
-                if self._pool is not None and not self._pool.active:  # pebble gives up a pool when an idle process ends
-                    self._give_up()
-                pool = self._pool = self._pool or self._begin()
-                future: Future[R] = pool.schedule(_call, args=arguments, timeout=time_limit)
-        except (OSError, BrokenProcessPool) as error:
-            check_machine(error.__cause__ or error)
-            raise
-        except RuntimeError as error:  # it ended just now
-            raise BrokenProcessPool from error
-        self._limits[future] = time_limit
-        self._last_answer = time.monotonic()
-        future.add_done_callback(self._answered)
-        return future
+        if self._thread is None:
+            self._begin()
+        answer: Future[R] = Future()
+        self._waiting.append(_Call(answer, arguments, math.inf if time_limit is None else time_limit))
+        self._wake.send_bytes(b"!")
+        return answer
 
     def each(self, items: Iterable[T], *fixed: Any, time_limit: float | None = None) -> Iterator[tuple[T, Future[R]]]:
         """Call with each item, after ``fixed`` arguments; yield items with their futures, which are done, in any
         order. Ctrl-C may end it at any moment."""
-        submit, broken = partial(self.submit, *fixed, time_limit=time_limit), list(items)
-        for attempt in range(_ATTEMPTS):
-            again, broken = broken, []
-            for item, future in in_any_order(submit, again, _AHEAD * self._processes, self.tend):
-                if attempt + 1 < _ATTEMPTS and isinstance(future.exception(), BrokenProcessPool):
-                    broken.append(item)  # another call may have been the cause
-                else:
-                    yield item, future
-
-    def tend(self) -> None:
-        """Fail calls if no answer can come any more. Waiting code calls this once a second.
-
-        When pebble gives up a pool, it forgets waiting calls. A process that is killed while it takes a call leaves a
-        lock for which all others wait. Of one that ends at once, pebble may read only later which call it took.
-        """
-        longest = max((math.inf if limit is None else limit for limit in list(self._limits.values())), default=math.inf)
-        is_silent = time.monotonic() - self._last_answer > longest + _GRACE
-        if self._limits and (is_silent or self._pool is None or not self._pool.active):
-            self._give_up()
-        elif self._pool is not None:
-            calls = self._pool._pool_manager.task_manager
-            for call in list(calls.tasks.values()):
-                if call.worker_id and not runs(call.worker_id):
-                    calls.task_done(call.id, Result(ResultStatus.ERROR, ProcessExpired("ended at once")))
+        return in_any_order(partial(self.submit, *fixed, time_limit=time_limit), items, _AHEAD * self._processes)
 
     def close(self) -> None:
         """End the processes at once."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.stop()
-            pool.join()
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        if self._thread is not None:
+            self._wake.send_bytes(b"!")
+            self._thread.join()
+        for worker in self._workers:
+            worker.call = None
+            worker.end()
+        self._wake.close()
+        self._woken.close()
 
-    def _begin(self) -> ProcessPool:
-        return ProcessPool(
-            max_workers=self._processes,
-            initializer=_initialise,
-            initargs=(self._work, os.getpid()),
-            context=multiprocessing.get_context("fork") if self._forks else PoolSpawnContext(),
-        )
+    def _begin(self) -> None:
+        atexit.register(self.close)  # multiprocessing would wait for the processes
+        try:
+            with _opening():
+                while len(self._workers) < self._processes:
+                    self._workers.append(self._new())
+        except BaseException:
+            self.close()
+            raise
+        self._thread = threading.Thread(target=self._manage, daemon=True)
+        with sigint_blocked():
+            self._thread.start()
 
-    def _answered(self, future: Future[R]) -> None:
-        self._limits.pop(future, None)
-        self._last_answer = time.monotonic()
+    # -- in the pool's thread -----------------------------------------------------------------------------------------
 
-    def _give_up(self) -> None:
-        self.close()
-        for future in list(self._limits):
-            if not future.done():
-                future.set_exception(BrokenProcessPool())
+    def _manage(self) -> None:
+        while not self._closed:
+            self._hand_out()
+            left = min((worker.until for worker in self._workers), default=math.inf) - time.monotonic()
+            pipes: list[Connection] = [worker.pipe for worker in self._workers]
+            wait([self._woken, *pipes], min(max(left, 0), _LOOK_SECONDS))
+            while self._woken.poll():
+                self._woken.recv_bytes()
+            lost = [worker for worker in self._workers if not worker.finish()]
+            self._workers = [worker for worker in self._workers if worker not in lost]
+            for worker in lost:
+                if not worker.is_ready and self._waiting:  # or it would be replaced without end
+                    _answer(self._waiting.popleft(), None, ended(worker.process))
+            now = time.monotonic()
+            self._workers = [one for one in self._workers if now < one.until or one.end(FutureTimeout())]
+
+    def _hand_out(self) -> None:
+        """Give waiting calls to idle processes; ended ones are replaced when there is a call."""
+        idle = [worker for worker in self._workers if worker.is_ready and worker.call is None]
+        while self._waiting and idle:
+            call = self._waiting.popleft()
+            try:
+                idle[-1].begin(call)
+            except OSError:  # the process has ended
+                self._waiting.appendleft(call)
+            except Exception as error:  # noqa: BLE001 - whatever cannot be pickled
+                _answer(call, None, error)
+                continue
+            idle.pop()
+        while self._waiting and len(self._workers) < self._processes:
+            try:
+                with _opening():
+                    self._workers.append(self._new())
+            except (OSError, MachineError) as error:
+                _answer(self._waiting.popleft(), None, error)
 
 
-def _initialise(work: Callable[..., Any], parent: int) -> None:
-    global _work  # noqa: PLW0603 - the one way to hand a process pool's calls what they work with
-    _work = work
+def _answer(call: _Call, result: object, error: BaseException | None) -> None:
+    if not call.answer.set_running_or_notify_cancel():
+        return
+    if error is None:
+        call.answer.set_result(result)
+    else:
+        call.answer.set_exception(error)
+
+
+def _serve(work: Callable[..., Any], pipe: Connection, parent: int) -> None:
+    """Answer calls, in a process of the pool."""
+    end_with(parent)
     # A forked process inherits the reactor's signal handling: without this, its end would be reported to the parent as
     # the parent's own SIGTERM.
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard_log()  # a new process has its own
+    pipe.send((None, None))  # it is ready
+    while True:
+        try:
+            arguments = pipe.recv()
+        except EOFError:
+            return
+        told = attempt(work, *arguments)
+        try:
+            pipe.send(told)
+        except (AttributeError, TypeError, ValueError, PicklingError) as error:
+            pipe.send((None, error))
 
 
-def _call(*arguments: Any) -> Any:
-    return _work(*arguments)
-
-
-def _nothing() -> None:
-    """Do nothing while a call has no answer."""
-
-
-def in_any_order(
-    submit: Callable[[T], Future[R]], items: Iterable[T], most: int, tend: Callable[[], None] = _nothing
-) -> Iterator[tuple[T, Future[R]]]:
-    """Submit items, ``most`` at a time, and yield each with its future when that is done; call ``tend`` once a second
-    meanwhile.
+def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int) -> Iterator[tuple[T, Future[R]]]:
+    """Submit items, ``most`` at a time, and yield each with its future when that is done.
 
     Ctrl-C may end it at any moment, because it never waits with a lock that the threads of a pool need.
     (:func:`concurrent.futures.wait` can leave a lock taken if a signal comes before the block that releases it.)
     """
     running: dict[Future[R], T] = {}
     done: SimpleQueue[Future[R]] = SimpleQueue()
-    waiting = iter(items)
-    while True:
-        while len(running) < most and (item := next(waiting, None)) is not None:
-            with sigint_blocked(), interrupt_held_back():
-                future = submit(item)
-                running[future] = item
-                future.add_done_callback(done.put)
-        if not running:
-            return
-        try:
-            future = done.get(timeout=1)
-        except Empty:
-            tend()
-            continue
+    for item in items:
+        with sigint_blocked(), interrupt_held_back():
+            future = submit(item)
+            running[future] = item
+            future.add_done_callback(done.put)
+        if len(running) >= most:
+            future = done.get()
+            yield running.pop(future), future
+    while running:
+        future = done.get()
         yield running.pop(future), future

@@ -181,11 +181,11 @@ def in_children(
                 theirs.close()
             if not running:
                 return
-            for ended in wait(list(running), timeout=1 if idle else None):
-                assert isinstance(ended, Connection)
-                process, item = running[ended]
-                outcome = _outcome(process, ended)
-                del running[ended]
+            for told in wait(list(running), timeout=1 if idle else None):
+                assert isinstance(told, Connection)
+                process, item = running[told]
+                outcome = _outcome(process, told)
+                del running[told]
                 yield item, outcome
             if idle:
                 idle()
@@ -199,11 +199,22 @@ def _work(work: Callable[[T], R], item: T, tell: Connection, parent: int) -> Non
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tell.send(attempt(work, item))
+
+
+def attempt(work: Callable[..., R], *arguments: Any) -> tuple[R | None, ExceptionWithTraceback | None]:
+    """Return what work returns or raises, to be sent to another process."""
     try:
-        told: tuple[R | None, ExceptionWithTraceback | None] = work(item), None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the parent must hear of it
-        told = None, ExceptionWithTraceback(error, error.__traceback__)
-    tell.send(told)
+        return work(*arguments), None
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the other process must hear of it
+        return None, ExceptionWithTraceback(error, error.__traceback__)
+
+
+def ended(process: BaseProcess) -> ChildEnded:
+    """Wait for the end of a process; return the error that says how it ended."""
+    process.join()
+    code = process.exitcode or 0
+    return ChildEnded(signal.Signals(-code).name if code < 0 else f"status {code}")
 
 
 def _outcome(process: BaseProcess, told: Connection) -> Future[Any]:
@@ -212,10 +223,7 @@ def _outcome(process: BaseProcess, told: Connection) -> Future[Any]:
         try:
             result, error = told.recv()
         except (EOFError, OSError):
-            process.join()
-            ended = process.exitcode or 0
-            how = signal.Signals(-ended).name if ended < 0 else f"status {ended}"
-            result, error = None, ChildEnded(how)
+            result, error = None, ended(process)
     process.join()
     if error is None:
         outcome.set_result(result)

@@ -69,12 +69,11 @@ def _temporary(to: Path, process: int | str) -> Path:
 def _remove_left_over(to: Path) -> None:
     for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
         process = path.name.split(".")[-2]
-        if process.isdecimal() and (int(process) == os.getpid() or not runs(int(process))):
+        if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def runs(process: int) -> bool:
-    """Return whether there is a process with an id."""
+def _runs(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

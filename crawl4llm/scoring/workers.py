@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
@@ -14,7 +13,6 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.pools import LOST, Pool, why_lost
-from crawl4llm.base.reasons import KILLED
 from crawl4llm.scoring import rating as tasks
 from crawl4llm.scoring.rating import Comparable, P, PageRater, R, RatedText, Raters, Rating, T, rate_all
 from crawl4llm.scoring.score_cache import ScoreCache
@@ -26,9 +24,6 @@ _CHUNKS_AHEAD = 2
 """Chunks handed over for each process, so that the next one waits while one is in work."""
 _SECONDS_PER_PAGE = 0.25
 """Seconds for each page of a chunk, in addition to the time limit; afterwards its pages are run one by one."""
-
-_ATTEMPTS = 3
-"""Runs of a single page while the pool breaks under it."""
 
 PAGE_SECONDS: Final = 30.0
 """Most seconds to look up, extract and score a page; a page that takes longer fails as ``timeout``. Real pages take
@@ -126,27 +121,18 @@ class PageWorkers(Raters[R]):
             return await super().run_chunk(task, pages)
         try:
             return await self._call(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
-        except (asyncio.TimeoutError, *LOST, BrokenProcessPool):
+        except (asyncio.TimeoutError, *LOST):
             return [await self._run_alone(task, page) for page in pages]
 
     async def _run_alone(self, task: Callable[[R, P], T], page: P) -> T | Rating:
-        for _ in range(_ATTEMPTS):
-            try:
-                (rating,) = await self._call(task, [page], self._time_limit)
-            except BrokenProcessPool:  # another process may have been the cause
-                continue
-            except (asyncio.TimeoutError, *LOST) as error:
-                return Rating(None, why_lost(error))
-            return rating
-        return Rating(None, KILLED)
+        try:
+            (rating,) = await self._call(task, [page], self._time_limit)
+        except (asyncio.TimeoutError, *LOST) as error:
+            return Rating(None, why_lost(error))
+        return rating
 
     async def _call(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
-        pool = self._begun()
-        future = asyncio.wrap_future(pool.submit(task, pages, time_limit=time_limit))
-        while not future.done():
-            await asyncio.wait([future], timeout=1)
-            pool.tend()
-        return future.result()
+        return await asyncio.wrap_future(self._begun().submit(task, pages, time_limit=time_limit))
 
 
 def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> Raters[R]:

@@ -24,7 +24,8 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.pools import ENDED, LOST, Pool, why_lost
+from crawl4llm.base.pools import LOST, Pool, why_lost
+from crawl4llm.base.processes import ChildEnded
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
 from simulate.build import passes
@@ -87,7 +88,7 @@ def _build(build: Build, manifest: Path | None, jobs: int, identity: str) -> dic
     try:
         with Pool(partial(_do, build), jobs) as pool:
             _write_tree(build, pool)
-    except ENDED as error:
+    except ChildEnded as error:
         raise InputError(
             "a process of the build was killed; if memory ran out, use fewer --jobs; "
             "what is finished stays, and the same command goes on from there"
