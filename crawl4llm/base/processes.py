@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from multiprocessing import util
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from multiprocessing.pool import ExceptionWithTraceback  # type: ignore[attr-defined]
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -169,7 +170,7 @@ def in_children(
     """
     context = multiprocessing.get_context("fork")
     waiting = iter(items)
-    running: dict[Connection, tuple[BaseProcess, T]] = {}
+    running: dict[Connection, tuple[ForkProcess, T]] = {}
     try:
         while True:
             while len(running) < processes and (item := next(waiting, None)) is not None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, TimeoutError as FutureTimeout
 from pathlib import Path
 
@@ -121,7 +122,7 @@ class Item(str):
     size = 1
 
 
-def do_some(items: list[Item]) -> list[str]:
+def do_some(items: Sequence[Item]) -> list[str]:
     return [do(item) for item in items]
 
 
