@@ -12,7 +12,7 @@ from export_helpers import Page, documents, manifest, pages, run_export, write_r
 from warc_helpers import page, record, url_of, write
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import preparing
+from crawl4llm.tools.export import filters
 from crawl4llm.tools.export.folder import ExportFolder
 
 
@@ -30,9 +30,9 @@ def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "content", "how"),
     [
-        ("to_prepare", b"\xff" * 800, "is damaged"),
+        ("prepared.0.jsonl", b"\xff" * 16, "prepared.0.jsonl"),
         ("listed.json", b'{"left_out": {"x": -1}, "scores": false}', "its left_out is"),
-        ("listed.json", b'{"left_out": {}}', "it lacks scores"),
+        ("listed.json", b'{"left_out": {}}', "it lacks left_out_languages"),
         ("request.json", b'{"settings": {}}', "it lacks state"),
     ],
 )
@@ -61,8 +61,8 @@ def test_what_cannot_be_selected_is_refused_before_texts_are_extracted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict, fault: str
 ) -> None:
     extracted: list[int] = []
-    extract = preparing.extract_text
-    monkeypatch.setattr(preparing, "extract_text", lambda *given: extracted.append(1) or extract(*given))
+    extract = filters.extract_text
+    monkeypatch.setattr(filters, "extract_text", lambda *given: extracted.append(1) or extract(*given))
     source = write(tmp_path / "a.warc.gz", page(0), page(1))
     with pytest.raises(InputError, match=fault):
         run_export(tmp_path / "out", source, **wanted)

@@ -28,10 +28,9 @@ from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.export.opt_outs import judged
-from crawl4llm.tools.export.reading import locate
-from crawl4llm.tools.export.rows import Row, load_all
-from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
+from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
+from crawl4llm.tools.export.filters import judged
+from crawl4llm.tools.export.sources import Source, WarcSource, run_settings, source_file, warcinfo_of
 from crawl4llm.warc import (
     INDEX_NAME,
     OPEN_SUFFIX,

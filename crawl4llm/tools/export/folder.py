@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.received import EXPORT_FORMAT, WRITTEN
+from crawl4llm.base.received import EXPORT_FORMAT, WORK_FORMAT, WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
@@ -102,7 +102,7 @@ class ExportFolder:
         """Begin, or resume the work of an earlier process; return which. Raises InputError as :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
-            write_json(self.work / _REQUEST, {"format": EXPORT_FORMAT, **request, "state": state}, fsync=True)
+            write_json(self.work / _REQUEST, {"format": WORK_FORMAT, **request, "state": state}, fsync=True)
             return False
         self._check_same(begun, request)
         if begun["state"] != _plain(state):
@@ -169,6 +169,13 @@ def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, A
         if path.name.partition(".")[2] not in FORMATS or not counted:
             raise InputError(f"{folder / MANIFEST}: its shard {number} is damaged; export again")
     return shards
+
+
+def counted(shards: Sequence[Mapping[str, Any]], *, tokens: bool) -> dict[str, Any]:
+    """Return the counts of a manifest: the sums of those of its files. ``tokens``: whether a tokenizer counted some."""
+    documents, words, size = (sum(shard[name] for shard in shards) for name in ("documents", "words", "text_bytes"))
+    by_tokenizer = {"tokenizer": sum(shard["tokens"] for shard in shards)} if tokens else {}
+    return {"documents": documents, "tokens": {"words": words, **by_tokenizer}, "text_bytes": size}
 
 
 def plan_digest(numbers: bytes, suffix: str) -> str:
