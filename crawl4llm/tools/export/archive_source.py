@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.input_files import LONGEST_LINE, digest_of, open_input, parse_json
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.received import Given
@@ -98,7 +97,7 @@ class ArchiveSource(Source):
             "kind": "archive" if run is None else "run",
             "crawl_id": self.settings.get("crawl_id"),
             "model_digest": self.settings.get("model_digest"),
-            "digests": {path.name: f"sha256:{_digest(path)}" for path in read},
+            "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
             "files": {Path(file.path).name: file.size for file in self.files},
             **({"blocked": sorted(self._blocked)} if self._blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
@@ -309,17 +308,6 @@ def _content_after(file: SourceFile, end: int) -> Counter[str]:
 def _is_page(record: Record) -> bool:
     """Return whether a record of ours holds a page; a text that was taken from one refers to it."""
     return record.kind in _CONTENT_KINDS and not (record.kind == "conversion" and record.fields.get(_REFERS_TO))
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with open_input(path) as file:
-            while data := file.read(_CHUNK):
-                digest.update(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    return digest.hexdigest()
 
 
 def read_values(path: Path, parse: Callable[[Sequence[bytes]], list[V]], fault: Fault) -> Iterator[V]:

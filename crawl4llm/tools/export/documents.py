@@ -6,6 +6,7 @@ import math
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import accumulate, count, groupby, takewhile
 from pathlib import Path
@@ -16,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from crawl4llm.base.compression import InflateError, inflate, plausible
-from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, reading
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, as_input_error, reading
 from crawl4llm.base.files import AppendFile, PreadFile, keep_open
 from crawl4llm.warc import (
     CONTENT_TYPE,
@@ -129,11 +130,9 @@ class RowFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._ends = _read_ends(path)
-        try:
+        with as_input_error(f"{path} cannot be read"):
             self._file = path.open("rb")
             self._size = os.fstat(self._file.fileno()).st_size
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -195,13 +194,10 @@ def _ends_path(path: Path) -> Path:
 def _read_ends(path: Path) -> NDArray[np.uint64]:
     """Read the ends of a file's rows, if there is such a file. A piece that was cut off does not count."""
     ends = _ends_path(path)
-    try:
-        whole = ends.stat().st_size // _END.itemsize
-        return np.memmap(ends, _END, "r", shape=(whole,)) if whole else np.zeros(0, _END)
-    except FileNotFoundError:
-        return np.zeros(0, _END)
-    except OSError as error:
-        raise InputError(f"{ends} cannot be read: {error.strerror}") from None
+    with as_input_error(f"{ends} cannot be read"), suppress(FileNotFoundError):
+        if whole := ends.stat().st_size // _END.itemsize:
+            return np.memmap(ends, _END, "r", shape=(whole,))
+    return np.zeros(0, _END)
 
 
 class SourceFile(NamedTuple):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.received import EXPORT_FORMAT, WORK_FORMAT, WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.shapes import fits
@@ -75,12 +75,10 @@ class ExportFolder:
             shutil.rmtree(self.work, ignore_errors=True)
             yield True
             return
-        try:
+        with as_input_error(f"--out {self.path} cannot be written"):
             for folder in (self.documents, self.work, self._shards):
                 folder.mkdir(parents=True, exist_ok=True)
             lock = (self.work / _LOCK).open("wb")
-        except OSError as error:
-            raise InputError(f"--out {self.path} cannot be written: {error.strerror}") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -167,7 +167,8 @@ class Table:
 
 def _first(column: str, order: str) -> str:
     """Return a clause that keeps the first, in an order, of documents with the same value."""
-    return f"QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY {order}) = 1"
+    firsts = f"SELECT number FROM kept QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY {order}) = 1"
+    return f"WHERE number IN ({firsts})"
 
 
 def _column(numbers: Iterable[int]) -> dict[str, NDArray[Any]]:

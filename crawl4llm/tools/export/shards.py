@@ -1,4 +1,4 @@
-"""The writing stage: each file of an export is a task of its own, done whole or not at all."""
+"""The writing step: each file of an export is a task of its own, done whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
+from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.reasons import NO_TEXT
@@ -65,11 +65,8 @@ class Tokenizer(NamedTuple):
         """Return the tokenizer in a file. Raises InputError if it has none, or if the library is missing."""
         require_package("tokenizers", "--tokenizer")
         path = given_path(given)
-        try:
-            with open_input(path) as file:
-                data = file.read(_LARGEST_TOKENIZER + 1)
-        except OSError as error:
-            raise InputError(f"--tokenizer {given} cannot be read: {error.strerror}") from None
+        with as_input_error(f"--tokenizer {given} cannot be read"), open_input(path) as file:
+            data = file.read(_LARGEST_TOKENIZER + 1)
         if len(data) > _LARGEST_TOKENIZER:
             raise InputError(f"--tokenizer {given} has more than {_LARGEST_TOKENIZER:,} bytes; give a tokenizer.json")
         tokenizer = cls(str(path), hashlib.sha256(data).hexdigest())

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
@@ -116,10 +116,8 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
     """Describe a file as it is now. Raises InputError if it cannot be read."""
-    try:
+    with as_input_error(f"{path} cannot be read"):
         stat = path.stat()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     return SourceFile(str(path), stat.st_size, stat.st_mtime_ns, str(points), named)
 
 
