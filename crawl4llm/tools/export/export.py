@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, islice
 from pathlib import Path
@@ -124,51 +125,45 @@ def _known_texts(path: str) -> KnownTexts:
     return known
 
 
+@dataclass
 class _Export:
     """One export at work."""
 
-    def __init__(
-        self,
-        settings: BaseSettings,
-        sources: Sequence[Source],
-        folder: ExportFolder,
-        wanted: Wanted,
-        known: KnownTexts | None,
-        executor: Executor,
-    ) -> None:
-        self._settings = settings
-        self._executor = executor
-        self._options: Options = read_options(settings)
-        self._largest = largest_page(settings)
-        self._sources = sources
-        self._files = tuple(file for source in sources for file in source.files)
-        self._folder = folder
-        self._wanted = wanted
-        self._tokenizer = None if wanted.tokenizer is None else Tokenizer.of(wanted.tokenizer)
-        model = wanted.language_model
-        self._languages = BundledLanguages() if model is None else FastTextLanguages(given_path(model))
-        self._known = known
-        self._scored_by: str | None = None
-        """The digest of the model that scores pages whose source has no score of theirs."""
+    settings: BaseSettings
+    sources: Sequence[Source]
+    folder: ExportFolder
+    wanted: Wanted
+    known: KnownTexts | None
+    executor: Executor
+    scored_by: str | None = None
+    """The digest of the model that scores pages whose source has no score of theirs."""
+
+    def __post_init__(self) -> None:
+        tokenizer, model = self.wanted.tokenizer, self.wanted.language_model
+        self.options: Options = read_options(self.settings)
+        self.largest = largest_page(self.settings)
+        self.files = tuple(file for source in self.sources for file in source.files)
+        self.tokenizer = None if tokenizer is None else Tokenizer.of(tokenizer)
+        self.languages = BundledLanguages() if model is None else FastTextLanguages(given_path(model))
 
     def request(self) -> dict[str, Any]:
         """Return all that decides the content of this export."""
-        options = self._options
-        files = {"tokenizer": self._tokenizer, "language_model": self._languages}
+        options = self.options
+        files = {"tokenizer": self.tokenizer, "language_model": self.languages}
         return {
             "crawl4llm": __version__,
             "settings": {
-                **self._wanted.settings(),
+                **self.wanted.settings(),
                 **{f"{name}_digest": file.digest for name, file in files.items() if file is not None},
-                **({"signatures": SCHEME} if self._wanted.compares_texts else {}),
+                **({"signatures": SCHEME} if self.wanted.compares_texts else {}),
                 "text_extractor": options.text_extractor,
                 "scorer": options.scorer,
                 "scorer_model": options.scorer_model,
                 "scorer_label": options.scorer_label,
-                "download_maxsize": self._largest,
+                "download_maxsize": self.largest,
             },
-            **({"known_texts": f"sha256:{self._known.identity}"} if self._known else {}),
-            "sources": [source.facts for source in self._sources],
+            **({"known_texts": f"sha256:{self.known.identity}"} if self.known else {}),
+            "sources": [source.facts for source in self.sources],
         }
 
     def run(self) -> Iterator[Part]:
@@ -176,37 +171,37 @@ class _Export:
         self._check_sources()
         listed = self._list()
         self._prepare(listed)
-        oracle = self._oracle() if self._wanted.oracle else None
-        rows = Rows(self._folder.work)
-        with closing(rows), closing(Table(rows, self._folder.work)) as table:
+        oracle = self._oracle() if self.wanted.oracle else None
+        rows = Rows(self.folder.work)
+        with closing(rows), closing(Table(rows, self.folder.work)) as table:
             shards, left_out = self._select_and_write(table, oracle, listed)
-        if changed := changed_file(self._files):
+        if changed := changed_file(self.files):
             raise InputError(
-                f"{changed} changed while it was exported; remove {self._folder.path} and export again, once nothing "
+                f"{changed} changed while it was exported; remove {self.folder.path} and export again, once nothing "
                 "writes to it"
             )
-        self._folder.finish(self._manifest(shards, left_out, oracle), {shard.name for shard in shards})
-        unknown = [source.given for source in self._sources if not source.knows_opt_outs]
-        yield from report(self._folder.path, shards, left_out, unknown, _archives(self._sources))
+        manifest = self._manifest(shards, left_out, oracle)
+        self.folder.finish(manifest, {shard.name for shard in shards})
+        yield from report(self.folder.path, manifest, _archives(self.sources))
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _list(self) -> Mapping[str, Any]:
         """List all documents that are not left out at once; return the note of counts and other facts."""
-        if noted := self._folder.facts(LISTED):
+        if noted := self.folder.facts(LISTED):
             return noted
-        first_files = [0, *accumulate(len(source.files) for source in self._sources)]
+        first_files = [0, *accumulate(len(source.files) for source in self.sources)]
         left_out: Counter[str] = Counter()
         found, languages = set[str](), set[str]()
-        heard = Heard(one for source in self._sources for one in source.heard())
-        with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
-            for source, first_file in zip(self._sources, first_files, strict=False):
+        heard = Heard(one for source in self.sources for one in source.heard())
+        with closing(RowWriter(self.folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
+            for source, first_file in zip(self.sources, first_files, strict=False):
                 rows = map(self._refused, judged_later(source.rows(first_file), heard))
                 while some := list(islice(rows, _ROWS_AT_ONCE)):
                     writer.append(row for row in some if row.reason is None)
                     refused = [row for row in some if row.reason is not None]
                     left_out.update(row.reason for row in refused if row.reason is not None)
-                    if self._wanted.languages:
+                    if self.wanted.languages:
                         languages.update(row.language or "" for row in refused)
                     found.update(what for what, holds in _NOTED.items() if what not in found and any(map(holds, some)))
                     bar.update(len(some))
@@ -216,42 +211,42 @@ class _Export:
         noted = {
             "left_out": left_out,
             "left_out_languages": sorted(languages),
-            "shares": self._executor.tasks or 1,
+            "shares": self.executor.tasks or 1,
             **flags,
         }
-        self._folder.note(LISTED, noted)
+        self.folder.note(LISTED, noted)
         return noted
 
     def _refused(self, row: Row) -> Row:
         """Return a row with the reason for which its influence leaves it out, if it is known and does."""
         if row.reason is not None or not row.scored:
             return row
-        reason = self._wanted.refuses(row.influence)
+        reason = self.wanted.refuses(row.influence)
         return row if reason is None else row._replace(reason=reason)
 
     @property
     def _by_influence(self) -> bool:
-        return self._wanted.selects_by_influence or self._wanted.order == INFLUENCE
+        return self.wanted.selects_by_influence or self.wanted.order == INFLUENCE
 
     def _prepare(self, listed: Mapping[str, Any]) -> None:
         """Prepare the listed documents, in as many shares as there were tasks when they were listed."""
-        options, work = self._options, self._folder.work
+        options, work = self.options, self.folder.work
         documents = len(RowFile(work / LISTED_ROWS))
         if not documents:
             return
         scorer = load_scorer(options) if listed["scores"] and scores_pages(options) else None
-        self._scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
+        self.scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
         if self._by_influence and scorer is not None:
             self._check_one_model(scorer)
         if listed["texts"]:
             load_extractor(options.text_extractor)
         if listed["languages"]:
-            self._languages.load()  # processes that are forked share it
-        extractor, languages = options.text_extractor, self._languages
-        preparer = Preparer(work, self._files, extractor, scorer, self._wanted, self._largest, languages, self._known)
-        preparing = Preparing(preparer, self._executor.processes(options.workers))
+            self.languages.load()  # processes that are forked share it
+        extractor, languages = options.text_extractor, self.languages
+        preparer = Preparer(work, self.files, extractor, scorer, self.wanted, self.largest, languages, self.known)
+        preparing = Preparing(preparer, self.executor.processes(options.workers))
         shares = shares_of(documents, listed["shares"])
-        if self._executor.tasks is not None:
+        if self.executor.tasks is not None:
             for _ in self._run(Shards(preparing.do, shares, preparing.is_done, work / "tasks"), "preparing"):
                 pass
             return
@@ -266,35 +261,35 @@ class _Export:
 
         A page that cannot be had makes room for another: its duplicate, or the next best.
         """
-        unfit: dict[int, str] = {int(number): reason for number, reason in self._folder.facts("unfit").items()}
+        unfit: dict[int, str] = {int(number): reason for number, reason in self.folder.facts("unfit").items()}
         while True:
-            selection = table.select(self._wanted, oracle, unfit)
-            if fault := unknown_language([*table.languages, *listed["left_out_languages"]], self._wanted.languages):
+            selection = table.select(self.wanted, oracle, unfit)
+            if fault := unknown_language([*table.languages, *listed["left_out_languages"]], self.wanted.languages):
                 raise InputError(fault)
             scored = listed["influence"] or table.has_influence
-            if self._wanted.selects_by_influence and not selection.documents and not scored:
+            if self.wanted.selects_by_influence and not selection.documents and not scored:
                 raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
             shards, found = self._write(selection.parts)
             if not found:
                 return shards, selection.left_out + Counter(listed["left_out"])
             unfit.update(found)
-            self._folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
+            self.folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
 
     def _run(self, shards: Shards[J, R], label: str) -> Iterator[tuple[J, R]]:
-        options = self._options
+        options = self.options
         show = wants_bar(options.progress_bar)
-        return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
+        return run_shards(shards, self.executor, options.workers, " documents", _KILLED, label, show)
 
     def _check_sources(self) -> None:
         """Raise InputError before any work if the selection does not fit the sources."""
         if self._by_influence:
             self._check_one_model(None)
-        if self._wanted.oracle and not all(source.run for source in self._sources):
+        if self.wanted.oracle and not all(source.run for source in self.sources):
             raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
 
     def _check_one_model(self, scorer: Scorer | None) -> None:
         """Raise InputError if scores come from several models: they do not compare."""
-        noted = ((source.facts.get("model_digest"), source.given) for source in self._sources)
+        noted = ((source.facts.get("model_digest"), source.given) for source in self.sources)
         models = {str(digest): given for digest, given in noted if digest}
         if scorer is not None:
             models[f"sha256:{scorer.digest}"] = "SCORER_MODEL"
@@ -306,18 +301,18 @@ class _Export:
             )
 
     def _oracle(self) -> float:
-        noted: float | None = self._folder.facts("oracle").get("threshold")
+        noted: float | None = self.folder.facts("oracle").get("threshold")
         if noted is None:
-            runs = [source.run for source in self._sources if source.run]
-            noted = oracle_threshold(self._settings, runs, self._executor)
-            self._folder.note("oracle", {"threshold": noted})
+            runs = [source.run for source in self.sources if source.run]
+            noted = oracle_threshold(self.settings, runs, self.executor)
+            self.folder.note("oracle", {"threshold": noted})
         return noted
 
     def _write(self, parts: Iterable[Sequence[int]]) -> tuple[list[ShardFacts], dict[int, str]]:
         """Write the missing files; returns all files, and the unreadable documents."""
-        suffix = self._wanted.format
+        suffix = self.wanted.format
         plans, start = [], 0
-        with replacing(self._folder.work / PLAN) as plan:
+        with replacing(self.folder.work / PLAN) as plan:
             for part in parts:
                 numbers = np.array(part, NUMBER).tobytes()
                 plan.write(numbers)
@@ -326,29 +321,29 @@ class _Export:
         width = max(5, len(str(len(plans))))
         named = {f"{number:0{width}d}.{suffix}": plan for number, plan in enumerate(plans)}
         digests = {name: digest for name, (_, _, digest) in named.items()}
-        shards = {name: self._folder.written(name, digest) for name, digest in digests.items()}
+        shards = {name: self.folder.written(name, digest) for name, digest in digests.items()}
         jobs = [
             ShardJob(
-                self._folder.documents / name,
+                self.folder.documents / name,
                 suffix,
                 start,
                 size,
-                self._folder.work,
-                self._files,
-                self._largest,
-                self._tokenizer,
+                self.folder.work,
+                self.files,
+                self.largest,
+                self.tokenizer,
             )
             for name, (start, size, _) in named.items()
             if shards[name] is None
         ]
         unfit: dict[int, str] = {}
-        folder = self._folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
+        folder = self.folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
         for job, result in self._run(Shards(partial(map, write_shard), jobs, _is_written, folder), "writing"):
             written = Written.of(result)
             unfit.update(written.unfit)
             if written.facts is not None:
                 shards[job.path.name] = written.facts
-                self._folder.note_written(digests[job.path.name], written.facts)
+                self.folder.note_written(digests[job.path.name], written.facts)
         return [shard for shard in shards.values() if shard is not None], unfit
 
     # -- manifest -----------------------------------------------------------------------------------------------------
@@ -357,14 +352,14 @@ class _Export:
         entries = [shard.entry() for shard in shards]
         return {
             **self.request(),
-            **counted(entries, tokens=self._tokenizer is not None),
+            **counted(entries, tokens=self.tokenizer is not None),
             "left_out": {reason: count for reason, count in sorted(left_out.items()) if count},
             "oracle_threshold": oracle,
-            "model_digest": self._scored_by,
-            "opt_out": [opt_out_notes(source) for source in self._sources],
-            OPT_OUTS_KNOWN: [source.knows_opt_outs for source in self._sources],
+            "model_digest": self.scored_by,
+            "opt_out": [opt_out_notes(source) for source in self.sources],
+            OPT_OUTS_KNOWN: [source.knows_opt_outs for source in self.sources],
             "shards": entries,
         }
 
     def _bar(self, what: str, total: int | None) -> Progress[int]:
-        return Progress(None, what, total, unit=" documents", bar=wants_bar(self._options.progress_bar))
+        return Progress(None, what, total, unit=" documents", bar=wants_bar(self.options.progress_bar))

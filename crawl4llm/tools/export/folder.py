@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
-from crawl4llm.tools.export.card import CARD, UNKNOWN_OPT_OUTS, card
+from crawl4llm.tools.export.card import CARD, OPT_OUTS_KNOWN, UNKNOWN_OPT_OUTS, card
 from crawl4llm.tools.export.formats import FORMATS
 from crawl4llm.tools.export.shards import ShardFacts
 
@@ -197,32 +196,27 @@ def _first_difference(theirs: Any, mine: Any) -> str:
     return " differ"
 
 
-def report(
-    out: Path,
-    shards: Sequence[ShardFacts],
-    left_out: Counter[str],
-    opt_outs_unknown: Sequence[str],
-    archives: Sequence[str],
-) -> Iterator[Part]:
+def report(out: Path, manifest: Mapping[str, Any], archives: Sequence[str]) -> Iterator[Part]:
     """Yield the written files of an export, the left-out documents, and the sources without opt-outs. ``archives``: the
     sources that are archives of crawls."""
-    documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
-    size = sum(shard.bytes for shard in shards)
+    shards, left_out = manifest["shards"], manifest["left_out"]
+    documents, words = manifest["documents"], manifest["tokens"]["words"]
+    size = sum(shard["bytes"] for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
-    counted = [shard.tokens for shard in shards if shard.tokens is not None]
-    tokens = f" ({sum(counted):,} tokens)" if counted else ""
-    yield from (
-        Fact(name, value, "") for name, value in ({**told, "tokens": sum(counted)} if counted else told).items()
-    )
+    tokens = ""
+    if shards and (count := manifest["tokens"].get("tokenizer")) is not None:
+        told["tokens"], tokens = count, f" ({count:,} tokens)"
+    yield from (Fact(name, value, "") for name, value in told.items())
     yield Line(
         f"Wrote {documents:,} documents, {words:,} words{tokens}, to {len(shards)} files of {size:,} bytes in {out}"
     )
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    yield Fact("left_out", counts, "")
-    yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
-    yield Fact("opt_outs_unknown", list(opt_outs_unknown), "")
-    yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
-    if left_out["not_indexed"]:
+    yield Fact("left_out", left_out, "")
+    yield from (Line(f"left out: {count:,} {reason}") for reason, count in left_out.items())
+    known = zip(manifest["sources"], manifest[OPT_OUTS_KNOWN], strict=True)
+    unknown = [source["given"] for source, tells in known if not tells]
+    yield Fact("opt_outs_unknown", unknown, "")
+    yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in unknown)
+    if "not_indexed" in left_out:
         yield (
             "not_indexed: pages that index.cdxj does not name yet. To export them, finish the crawl or repair its "
             "archive, and export again"
