@@ -28,7 +28,12 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        config = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": str(folder / "tables.tmp")}
+        config = {
+            "memory_limit": MEMORY,
+            "threads": THREADS,
+            "temp_directory": str(folder / "tables.tmp"),
+            "autoinstall_known_extensions": False,  # nothing is downloaded
+        }
         with _faults(folder):
             self._db = duckdb.connect(":memory:", config=config)
             self._db.execute("SET enable_progress_bar = false")  # it would be drawn on standard output
