@@ -43,7 +43,7 @@ def row(draw: random.Random, number: int) -> Row:
         length=1,
         after=0,
         text=None,
-        text_digest=draw.choice([None, *[f"sha1:{digit}" for digit in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]]),
+        text_digest=draw.choice([None, *[f"{number:040x}" for number in range(26)]]),
         influence=draw.choice([None, 0.0, -0.0, 0.5, draw.random(), draw.random() * 1e-300]),
         language=draw.choice([None, "en", "en-GB, de", "de"]),
         reason="damaged" if number % 31 == 7 else None,
@@ -150,7 +150,7 @@ def test_more_documents_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     count = 400_000
     one = row(random.Random(1), 0)._replace(influence=None, file=0)
     with closing(RowWriter(rows_path(tmp_path, 0))) as writer:
-        writer.append(one._replace(id=f"{n % 390_000}", text_digest=f"{n}", offset=n) for n in range(count))
+        writer.append(one._replace(id=f"{n % 390_000}", text_digest=f"{n:040x}", offset=n) for n in range(count))
         writer.sync()
     monkeypatch.setattr(reductions, "MEMORY", "112MB")
     with closing(Rows(tmp_path)) as rows, closing(Table(rows, tmp_path)) as table:

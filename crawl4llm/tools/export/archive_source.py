@@ -131,20 +131,19 @@ class ArchiveSource(Source):
             score = influences.take(key) if reason is None else None
             if key:  # a redirect on the way to a page has none
                 row = Row(
-                    key,
-                    url,
-                    _date(stamp),
-                    digest,
-                    first_file + file,
-                    offset,
-                    length,
-                    next_at - end if next_at > end else 0,
-                    (first_file + text_file, text_offset, text_length) if text else None,
-                    text_digest,
-                    score[0] if score else None,
-                    language or None,
-                    score is not None,
-                    reason,
+                    id=key,
+                    url=url,
+                    date=_date(stamp),
+                    digest=digest,
+                    file=first_file + file,
+                    offset=offset,
+                    length=length,
+                    after=max(next_at - end, 0),
+                    text=(first_file + text_file, text_offset, text_length) if text else None,
+                    influence=score[0] if score else None,
+                    language=language or None,
+                    scored=score is not None,
+                    reason=reason,
                     signals=signals or "",
                 )
                 yield judged(row) if row.reason is None else row

@@ -77,7 +77,7 @@ class Row(NamedTuple):
     """File, offset and length of the record that holds the text; None if it is still to be extracted. A negative number
     is that of a file of extracted texts."""
     text_digest: str | None = None
-    """``sha1:`` and Base32, over the text in UTF-8; None if it is not known yet."""
+    """SHA-1 of the text as it is stored, in hex; None if it is not prepared."""
     influence: float | None = None
     language: str | None = None
     scored: bool = False

@@ -7,7 +7,6 @@ Influence, blank texts and known texts follow. The rules that compare documents 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -229,7 +228,7 @@ def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, 
         return row._replace(reason=reason)
     return row._replace(
         language=row.language or preparer.languages.language(text),
-        text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
+        text_digest=hashlib.sha1(data, usedforsecurity=False).hexdigest(),
         text_bytes=len(encoded),
         words=count_tokens(text),
         link_share=None if page is None else linked_share(page, text),

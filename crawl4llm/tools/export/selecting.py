@@ -44,7 +44,7 @@ _FIELDS: Final = {
     "text_bytes": "{}::BIGINT",
     "influence": "{}::DOUBLE",
     "id": "unhex(md5({}))",
-    "text_digest": "unhex(md5({}))",
+    "text_digest": "unhex({})",
     "signature": "unhex({})",
     "language": "{}",
     "reason": "{}",
