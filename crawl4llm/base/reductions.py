@@ -21,7 +21,7 @@ _AT_ONCE: Final = 8192
 
 
 class Database:
-    """Tables that last until it is closed. What does not fit into memory is in temporary files in a folder.
+    """Tables that last until it is closed. Rows beyond MEMORY are in temporary files in a folder.
 
     Raises InputError if the disk is full, or if a file that a statement names cannot be read.
     """

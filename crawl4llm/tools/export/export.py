@@ -71,7 +71,7 @@ _NOTED: Final[Mapping[str, Callable[[Row], bool]]] = {
     "languages": lambda row: row.reason is None and row.language is None,
     "influence": lambda row: row.influence is not None,
 }
-"""What is noted if it is true of any document: what has to be loaded to prepare it, and that it has a score."""
+"""Facts that are noted if they hold of any document. The first three say what preparing has to load."""
 
 
 def export(
@@ -172,9 +172,7 @@ class _Export:
         listed = self._list()
         self._prepare(listed)
         oracle = self._oracle() if self.wanted.oracle else None
-        rows = Rows(self.folder.work)
-        with closing(rows), closing(Table(rows, self.folder.work)) as table:
-            shards, left_out = self._select_and_write(table, oracle, listed)
+        shards, left_out = self._select_and_write(oracle, listed)
         if changed := changed_file(self.files):
             raise InputError(
                 f"{changed} changed while it was exported; remove {self.folder.path} and export again, once nothing "
@@ -255,21 +253,24 @@ class _Export:
                 bar.update(done)
 
     def _select_and_write(
-        self, table: Table, oracle: float | None, listed: Mapping[str, Any]
+        self, oracle: float | None, listed: Mapping[str, Any]
     ) -> tuple[list[ShardFacts], Counter[str]]:
         """Choose documents and write them; return the files, and the counts of the others.
 
-        A page that cannot be had makes room for another: its duplicate, or the next best.
+        A damaged page makes room for another: its duplicate, or the next best.
         """
+        work, wanted = self.folder.work, self.wanted
         unfit: dict[int, str] = {int(number): reason for number, reason in self.folder.facts("unfit").items()}
         while True:
-            selection = table.select(self.wanted, oracle, unfit)
-            if fault := unknown_language([*table.languages, *listed["left_out_languages"]], self.wanted.languages):
-                raise InputError(fault)
-            scored = listed["influence"] or table.has_influence
-            if self.wanted.selects_by_influence and not selection.documents and not scored:
-                raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
-            shards, found = self._write(selection.parts)
+            with closing(Rows(work)) as rows, closing(Table(rows, work)) as table:
+                selection = table.select(wanted, oracle, unfit)
+                if fault := unknown_language([*table.languages, *listed["left_out_languages"]], wanted.languages):
+                    raise InputError(fault)
+                scored = listed["influence"] or table.has_influence
+                if wanted.selects_by_influence and not selection.documents and not scored:
+                    raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
+                plans = self._plan(selection.parts)
+            shards, found = self._write(plans)
             if not found:
                 return shards, selection.left_out + Counter(listed["left_out"])
             unfit.update(found)
@@ -308,16 +309,20 @@ class _Export:
             self.folder.note("oracle", {"threshold": noted})
         return noted
 
-    def _write(self, parts: Iterable[Sequence[int]]) -> tuple[list[ShardFacts], dict[int, str]]:
-        """Write the missing files; returns all files, and the unreadable documents."""
-        suffix = self.wanted.format
+    def _plan(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, int, str]]:
+        """Write the numbers of the documents of all files; return the place, size and digest of each file's."""
         plans, start = [], 0
         with replacing(self.folder.work / PLAN) as plan:
             for part in parts:
                 numbers = np.array(part, NUMBER).tobytes()
                 plan.write(numbers)
-                plans.append((start, len(part), plan_digest(numbers, suffix)))
+                plans.append((start, len(part), plan_digest(numbers, self.wanted.format)))
                 start += len(part)
+        return plans
+
+    def _write(self, plans: Sequence[tuple[int, int, str]]) -> tuple[list[ShardFacts], dict[int, str]]:
+        """Write the missing files; returns all files, and the unreadable documents."""
+        suffix = self.wanted.format
         width = max(5, len(str(len(plans))))
         named = {f"{number:0{width}d}.{suffix}": plan for number, plan in enumerate(plans)}
         digests = {name: digest for name, (_, _, digest) in named.items()}

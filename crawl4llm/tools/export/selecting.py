@@ -70,7 +70,7 @@ class Selection(NamedTuple):
 
     documents: int
     parts: Iterable[Sequence[int]]
-    """Numbers of the documents of each file; can be gone through once, before the next selection."""
+    """Numbers of the documents of each file; can be gone through once, while the table is open."""
     left_out: Counter[str]
     """Counts of the others, by the first reason that holds."""
 
