@@ -1,7 +1,7 @@
 """The rules on single documents, which leave them out with a reason, and what worker processes compute for them.
 
 Opt-outs come first, for a source of any kind: the signals that the archive noted with the page, and those that the
-sources have heard later (:mod:`crawl4llm.optouts.heard`). The head of the page's HTML is read, too, whatever the archive
+sources have heard later (:mod:`crawl4llm.optouts.heard`). The head of the page's HTML is read whatever the archive
 notes. Influence, blank texts and known texts follow. The rules that compare documents are in ``selecting``.
 """
 
