@@ -19,8 +19,8 @@ import numpy as np
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
+from crawl4llm.base.jobs import Executor, J, Jobs, R, run_missing
 from crawl4llm.base.object_store import is_storage
-from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
@@ -245,7 +245,7 @@ class _Export:
         preparing = Preparing(preparer, self.executor.processes(options.workers))
         shares = shares_of(documents, listed["shares"])
         if self.executor.tasks is not None:
-            for _ in self._run(Shards(preparing.do, shares, preparing.is_done, work / "tasks"), "preparing"):
+            for _ in self._run(Jobs(preparing.do, shares, work / "tasks", preparing.is_done), "preparing"):
                 pass
             return
         with self._bar("preparing", documents) as bar:
@@ -276,10 +276,10 @@ class _Export:
             unfit.update(found)
             self.folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
 
-    def _run(self, shards: Shards[J, R], label: str) -> Iterator[tuple[J, R]]:
+    def _run(self, jobs: Jobs[J, R], label: str) -> Iterator[tuple[J, R]]:
         options = self.options
         show = wants_bar(options.progress_bar)
-        return run_shards(shards, self.executor, options.workers, " documents", _KILLED, label, show)
+        return run_missing(jobs, self.executor, options.workers, " documents", _KILLED, label, show)
 
     def _check_sources(self) -> None:
         """Raise InputError before any work if the selection does not fit the sources."""
@@ -343,7 +343,7 @@ class _Export:
         ]
         unfit: dict[int, str] = {}
         folder = self.folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
-        for job, result in self._run(Shards(partial(map, write_shard), jobs, _is_written, folder), "writing"):
+        for job, result in self._run(Jobs(partial(map, write_shard), jobs, folder, _is_written), "writing"):
             written = Written.of(result)
             unfit.update(written.unfit)
             if written.facts is not None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
+from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.reductions import Database
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine import take_over
 from crawl4llm.tools.export.documents import Row, Rows
