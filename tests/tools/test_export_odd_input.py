@@ -180,6 +180,14 @@ def test_a_language_of_pages_that_are_left_out_for_another_reason(tmp_path: Path
     assert run_export(tmp_path / "out", run, languages=("en",), min_words=1000)[0].startswith("Wrote 0 documents")
 
 
+def test_a_language_of_pages_that_are_left_out_by_their_score(tmp_path: Path) -> None:
+    german, english = pages(2)
+    run = write_run(tmp_path / "run", [german._replace(language="de"), english._replace(language="en")])
+    told = run_export(tmp_path / "out", run, languages=("de",), min_influence=0.5)
+    assert told[0].startswith("Wrote 0 documents")
+    assert manifest(tmp_path / "out")["left_out"] == {"below_min_influence": 1, "language": 1}
+
+
 def test_limits_that_no_text_can_keep(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", pages(3))
     result = scrapy("export", str(run), "--out", str(tmp_path / "out"), "--min-words", "5", "--max-words", "2")
