@@ -35,8 +35,8 @@ import warcio.archiveiterator
 
 from benchmarks.results import PROJECT, Result, Table, add_output, publish
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.tools.export.filters import Wanted
 from crawl4llm.tools.export.formats import COMPRESSORS, Compressor
-from crawl4llm.tools.export.selecting import Wanted
 
 _CHUNK = 1 << 20
 

@@ -95,6 +95,7 @@ def test_formats_of_the_upgrades_page_are_those_of_the_code() -> None:
         "settings.json": received.RUN_FORMAT,
         "series.jsonl": series.FORMAT,
         "manifest.json": received.EXPORT_FORMAT,
+        "request.json": received.WORK_FORMAT,
         "index.json": part.FORMAT,
         "build.json": tree._FORMAT,
         "*.known": known_sets.FORMAT,

@@ -73,6 +73,11 @@ CASES: Mapping[str, Case] = {
         as_json,
         lambda path: run_export(path.parent, path.parents[1] / "run"),
     ),
+    "begun/work/request.json": (
+        received.WORK_FORMAT,
+        as_json,
+        lambda path: run_export(path.parents[1], path.parents[2] / "run"),
+    ),
     "warc-index/index.json": (part.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
     "urls/index.json": (url_index.FORMAT, as_json, lambda path: read_manifest(path.parent, url_index.FORMAT)),
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
@@ -97,6 +102,9 @@ def files(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, settings in {"run": {"JOBDIR": place / "job"}, "worker": {"STORAGE": f"file://{place}/storage"}}.items():
         assert crawl(demo_web, place / name, **SMALL, **settings).returncode == 0
     run_export(place / "export", place / "run")
+    begun = place / "begun/work/request.json"
+    begun.parent.mkdir(parents=True)
+    begun.write_text(json.dumps({"format": received.WORK_FORMAT, "state": None}))
     build(warc_corpus(place, [1, 2]), place / "tree")
     url_index.build_url_index(ClueWeb22Corpus(place / "tree"), place / "urls")
     (place / "urls.txt").write_text("https://site.example/1\n")

@@ -133,7 +133,7 @@ def _unzstd(data: bytes) -> bytes:
 def _index(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.tools.export.archive_source import read_values
-    from crawl4llm.tools.export.rows import load_all
+    from crawl4llm.tools.export.documents import load_all
     from crawl4llm.warc.cdxj import parse_index_line, parse_many, read
 
     path = folder / "index.cdxj"

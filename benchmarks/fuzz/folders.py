@@ -299,7 +299,7 @@ def _changes(folder: Path) -> Reader:
 
 def _texts(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
-    from crawl4llm.tools._text_files import jsonl_texts
+    from crawl4llm.tools._text_sources import jsonl_texts
 
     path = folder / "texts.jsonl"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -18,7 +19,7 @@ from typing import IO, Any, BinaryIO, Final, cast
 import orjson
 
 from crawl4llm.base.compression import ZSTD_START, zstd
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import open_regular
 
 LARGEST_JSON: Final = 1 << 24
@@ -55,6 +56,15 @@ def read_input(path: Path, most: int) -> bytes:
             if len(data) > most:
                 raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
     return bytes(data)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a regular file, in hex. Raises InputError."""
+    digest = hashlib.sha256()
+    with as_input_error(f"{path} cannot be read"), open_input(path) as file:
+        while part := file.read(_CHUNK):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def read_json(path: Path, most: int = LARGEST_JSON) -> Any:

@@ -120,9 +120,13 @@ SHAPES: Final[Mapping[str, Any]] = {
         }
     ),
     "request.json": {"state": ...},
-    "listed.json": {"left_out": named(LINE, whole()), "scores": FLAG, "texts": FLAG, "languages": FLAG},
+    "listed.json": {
+        "left_out": named(LINE, whole()),
+        "left_out_languages": [{str}],
+        "shares": whole(1, 1 << 20),
+        **dict.fromkeys(("scores", "texts", "languages", "influence"), FLAG),
+    },
     "unfit.json": named(Where({str}, re.compile("[0-9]{1,18}").fullmatch), LINE),
-    "division.json": {"tasks": whole(1, 1 << 20)},
     "oracle.json": {"threshold": Maybe(NUMBER)},
 }
 
@@ -130,11 +134,13 @@ SHAPES: Final[Mapping[str, Any]] = {
 RUN_FORMAT: Final = 1
 """Format of a run folder, in its settings.json."""
 EXPORT_FORMAT: Final = 2
-"""Format of an export, finished or not."""
+"""Format of a finished export."""
+WORK_FORMAT: Final = 3
+"""Format of the work folder of an unfinished export, in its request.json."""
 _FORMATS: Final = {
     "settings.json": (RUN_FORMAT, ("crawl", "influence")),
     "manifest.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
-    "request.json": (EXPORT_FORMAT, ("export", "RUN...", "--out", "DIR")),
+    "request.json": (WORK_FORMAT, ("export", "RUN...", "--out", "DIR")),
 }
 """Formats of files, and the commands that make them. A file without a number is not checked."""
 

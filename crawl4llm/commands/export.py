@@ -38,8 +38,8 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         # here, as Scrapy imports every command to run one
+        from crawl4llm.tools.export.filters import CRAWL, INFLUENCE
         from crawl4llm.tools.export.formats import FORMATS
-        from crawl4llm.tools.export.selecting import CRAWL, INFLUENCE
 
         super().add_options(parser)
         add_json_option(parser)
@@ -114,7 +114,7 @@ class Command(ScrapyCommand):
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.export.export import export
-        from crawl4llm.tools.export.selecting import Wanted
+        from crawl4llm.tools.export.filters import Wanted
 
         assert self.settings is not None
         given = {field.name: getattr(opts, field.name) for field in fields(Wanted)}

@@ -1,41 +1,66 @@
-"""Sources of texts: JSON Lines, Parquet, archive files and run folders, lists of documents of the corpus."""
+"""Texts to learn from or to compare with: of JSON Lines, Parquet, archive files, documents of the corpus."""
 
 from __future__ import annotations
 
 import glob
-import hashlib
+import gzip
+import io
+import json
 import logging
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.command_lines import quoted
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path, open_input
+from crawl4llm.base.compression import zstd
+from crawl4llm.base.errors import InputError, MissingRecord, NoPage
+from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, open_input
+from crawl4llm.base.installed import to_install
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.processes import cores
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
-from crawl4llm.scoring import PageWorkers, load_extractor
-from crawl4llm.tools._archive_texts import TextTaker, open_archives, text_to_learn
-from crawl4llm.tools._text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
+from crawl4llm.optouts import from_text, reason_against_training, said_in_html
+from crawl4llm.scoring import EXTRACTORS, PageWorkers, extract_text, load_extractor
 from crawl4llm.warc import begins_like_archive
-from simulate import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
+from simulate import (
+    DAMAGED,
+    NO_LENGTH,
+    NO_URL,
+    PAGE,
+    UNTYPED,
+    WarcCorpus,
+    build_warc_index,
+    index_folder,
+    is_clueweb22,
+    largest_page,
+    list_files,
+    open_corpus,
+)
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from simulate import IndexSummary
 
 
 logger = logging.getLogger(__name__)
 
 _PAGES_AT_ONCE = 1024
+_ROWS_AT_ONCE: Final = 1024
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
 _FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
+_JSONL_NAMES: Final = (".jsonl", ".ndjson", ".json")
+_PARQUET_NAME: Final = ".parquet"
 
 
 @dataclass
@@ -84,7 +109,7 @@ class Sources:
             for text in texts(path, self._field):
                 source.counts["texts"] += 1
                 yield text
-            source.digests["file"] = _digest(path)
+            source.digests["file"] = digest_of(path)
             if _state(path) != before:
                 raise InputError(f"{path}: has changed while it was read; wait until it is complete")
 
@@ -118,7 +143,7 @@ class Sources:
                     f"{path}: read as a list of ids, because it is no JSON Lines (.jsonl), Parquet or WARC file: "
                     f"{error}"
                 ) from None
-            source.digests["file"] = _digest(path)
+            source.digests["file"] = digest_of(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
             source.counts.update({f"{name} ids": count for name, count in faults.items() if count})
             yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), iter(seeds.keys))
@@ -165,9 +190,126 @@ def _state(path: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def is_jsonl(path: Path) -> bool:
+    """Return whether a file's name says that it is JSON Lines, compressed or not."""
+    return path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_JSONL_NAMES)
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file's name says that it is a Parquet file."""
+    return path.name.lower().endswith(_PARQUET_NAME)
+
+
+def jsonl_texts(path: Path, field: str) -> Iterator[str]:
+    """Yield the field of each line of a JSON Lines file; blank lines are passed over.
+
+    Raises InputError, naming file and line, if a line is no JSON object, or if its field is missing or no text. Raises
+    InputError too if the file cannot be read to its end.
+    """
+    number = 0
+    try:
+        with _open(path) as lines:
+            for number, line in enumerate(iter(partial(lines.readline, LONGEST_ROW + 1), b""), 1):
+                if len(line) > LONGEST_ROW:
+                    raise InputError(f"{path}, line {number}: has more than {LONGEST_ROW:,} bytes")
+                if line.strip():
+                    yield _text(line, field, f"{path}, line {number}")
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+        reason = getattr(error, "strerror", None) or error or "it ends too early"
+        raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None
+
+
+def _open(path: Path) -> io.BufferedIOBase:
+    if path.name.lower().endswith(".gz"):
+        return gzip.open(path)
+    if path.name.lower().endswith(".zst"):
+        return zstd.open(path)
+    return path.open("rb")
+
+
+def _text(line: bytes, field: str, place: str) -> str:
+    try:
+        content = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise InputError(f"{place}: is not JSON; give one JSON object a line") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{place}: is no JSON object; give objects with a field {field!r}")
+    if field not in content:
+        raise InputError(f"{place}: has no field {field!r}; name the one with the text: --text-field NAME")
+    return _checked(content[field], field, place)
+
+
+def _checked(value: Any, field: str, place: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: its field {field!r} is no text, but {type(value).__name__}")
+    return value
+
+
+def parquet_texts(path: Path, field: str) -> Iterator[str]:
+    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+    try:
+        # an extra
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(f"{path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
+    row = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            if field not in file.schema_arrow.names:
+                names = ", ".join(file.schema_arrow.names)
+                raise InputError(
+                    f"{path}: has no column {field!r}, but {names}; name the column of texts: --text-field NAME"
+                )
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
+                for value in batch.column(0).to_pylist():
+                    row += 1
+                    yield _checked(value, field, f"{path}, row {row}")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read after row {row}: {reason}") from None
+
+
+# -- archives ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextTaker:
+    """Settings of a worker process: pickled if processes are spawned, inherited if they are forked."""
+
+    corpus: Corpus
+    extractor: str
+    clean_text: bool
+    """True to take the corpus's own text; False to take the HTML, and the text only of pages without HTML."""
+
+
+def page_text(taker: TextTaker, key: str) -> str:
+    """Return the text of a page. Raises PageError."""
+    if taker.clean_text:
+        return taker.corpus.text(key)
+    with suppress(MissingRecord):
+        return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
+    return taker.corpus.text(key)
+
+
+def text_to_learn(taker: TextTaker, key: str) -> str:
+    """Return the text of a page that may be trained on. Raises PageError, for others with the signal that decides."""
+    page = taker.corpus.page(key)
+    said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
+    if reason := reason_against_training(said):
+        raise NoPage(f"{key}: {reason}", reason, wanted=False)
+    return page_text(taker, key)
+
+
+def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:
+    """Open archive files, given as a folder or a pattern, and index them if needed. Returns the counts of the indexing
+    too. Raises InputError."""
+    index = index_folder(path)
+    try:
+        found = build_warc_index(list_files(path), index, processes=cores())
+        return WarcCorpus(path, index, largest=largest_page(settings)), found
+    except InputError as error:
+        raise InputError(str(error).removeprefix("CORPUS ")) from None

@@ -24,7 +24,8 @@ from crawl4llm.scoring import load_scorer
 from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated, evaluate
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
-from crawl4llm.tools.export.selecting import Wanted, oracle_threshold
+from crawl4llm.tools.export.filters import Wanted
+from crawl4llm.tools.export.selecting import oracle_threshold
 from crawl4llm.tools.frontier.change import INJECT
 from simulate import open_corpus
 

@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.tables import text_lines
 from crawl4llm.tools.export.export import export
-from crawl4llm.tools.export.selecting import Wanted
+from crawl4llm.tools.export.filters import Wanted
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 if sys.version_info >= (3, 14):

@@ -58,7 +58,7 @@ IMPORTED = {
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
-    "crawl4llm/tools/export/preparing.py": {"known_texts.work"},  # likewise
+    "crawl4llm/tools/export/filters.py": {"known_texts.work"},  # likewise
     "crawl4llm/tools/export/selecting.py": {"near_duplicates.work"},  # exports leave out near duplicates
     "crawl4llm/tools/corpus/known.py": {  # `scrapy corpus known` makes the files
         *("known_links.file", "known_texts.work"),

@@ -12,7 +12,7 @@ from export_helpers import Page, documents, manifest, pages, run_export, write_r
 from warc_helpers import page, record, url_of, write
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import preparing
+from crawl4llm.tools.export import filters
 from crawl4llm.tools.export.folder import ExportFolder
 
 
@@ -30,9 +30,9 @@ def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "content", "how"),
     [
-        ("to_prepare", b"\xff" * 800, "is damaged"),
+        ("prepared.0.jsonl", b"\xff" * 16, "prepared.0.jsonl"),
         ("listed.json", b'{"left_out": {"x": -1}, "scores": false}', "its left_out is"),
-        ("listed.json", b'{"left_out": {}}', "it lacks scores"),
+        ("listed.json", b'{"left_out": {}}', "it lacks left_out_languages"),
         ("request.json", b'{"settings": {}}', "it lacks state"),
     ],
 )
@@ -61,8 +61,8 @@ def test_what_cannot_be_selected_is_refused_before_texts_are_extracted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict, fault: str
 ) -> None:
     extracted: list[int] = []
-    extract = preparing.extract_text
-    monkeypatch.setattr(preparing, "extract_text", lambda *given: extracted.append(1) or extract(*given))
+    extract = filters.extract_text
+    monkeypatch.setattr(filters, "extract_text", lambda *given: extracted.append(1) or extract(*given))
     source = write(tmp_path / "a.warc.gz", page(0), page(1))
     with pytest.raises(InputError, match=fault):
         run_export(tmp_path / "out", source, **wanted)
@@ -178,6 +178,14 @@ def test_a_language_that_no_page_has(
 def test_a_language_of_pages_that_are_left_out_for_another_reason(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [page._replace(language="en") for page in pages(3)])
     assert run_export(tmp_path / "out", run, languages=("en",), min_words=1000)[0].startswith("Wrote 0 documents")
+
+
+def test_a_language_of_pages_that_are_left_out_by_their_score(tmp_path: Path) -> None:
+    german, english = pages(2)
+    run = write_run(tmp_path / "run", [german._replace(language="de"), english._replace(language="en")])
+    told = run_export(tmp_path / "out", run, languages=("de",), min_influence=0.5)
+    assert told[0].startswith("Wrote 0 documents")
+    assert manifest(tmp_path / "out")["left_out"] == {"below_min_influence": 1, "language": 1}
 
 
 def test_limits_that_no_text_can_keep(tmp_path: Path) -> None:

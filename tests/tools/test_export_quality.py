@@ -214,7 +214,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_stopped_while_it_measures_it_goes_on(whole: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
     run, stopped = whole / "run", tmp_path / "stopped"
     process = begin(["export", str(run), "--out", str(stopped), *GIVEN, "-s", "SCORING_WORKERS=2"], silent=["out"])
-    ends = stopped / "work" / "prepared.jsonl.ends"
+    ends = stopped / "work" / "prepared.0.jsonl.ends"
     while process.poll() is None and not (ends.exists() and ends.stat().st_size):
         time.sleep(0.01)
     process.send_signal(number)

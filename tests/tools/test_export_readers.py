@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from export_helpers import documents, files, pages, run_export, write_run
 
@@ -73,7 +74,6 @@ def test_datatrove(exports: dict[str, Path], name: str) -> None:
 
 
 def test_duckdb_compares_dates(exports: dict[str, Path]) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="needs the extra evaluate")
     files = f"{exports['parquet']}/documents/*.parquet"
     query = "select count(*), min(date)::timestamptz = ? from read_parquet(?) where date >= date '2022-01-01'"
     (found,) = duckdb.execute(query, [datetime(2022, 8, 1, 12, tzinfo=timezone.utc), files]).fetchall()

@@ -16,7 +16,7 @@ from crawl_helpers import begin, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import export as export_module, preparing, shards
+from crawl4llm.tools.export import export as export_module, filters, shards
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,10 @@ def test_killed_while_it_writes_it_goes_on(run: Path, tmp_path: Path) -> None:
 
 
 def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "BLOCK", 8)
+    monkeypatch.setattr(filters, "BLOCK", 8)
     run_export(tmp_path / "whole", bare)
     extracted: list[bytes] = []
-    extract = preparing.extract_text
+    extract = filters.extract_text
 
     def fail_after(html: bytes, extractor: Any, *, most: int) -> str:
         extracted.append(html)
@@ -81,11 +81,11 @@ def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkey
 
     out = tmp_path / "stopped"
     for most in (20, 100):
-        monkeypatch.setattr(preparing, "extract_text", partial(fail_after, most=most))
+        monkeypatch.setattr(filters, "extract_text", partial(fail_after, most=most))
         if most == 20:
             with pytest.raises(KeyboardInterrupt):
                 run_export(out, bare)
-            with (out / "work" / "texts").open("ab") as spool:
+            with (out / "work" / "texts.0").open("ab") as spool:
                 spool.write(b"a text whose row was not written")
     run_export(out, bare)
     assert len(extracted) == 21 + 40 - 16  # two blocks of eight were kept

@@ -19,7 +19,7 @@ from warc_helpers import http, page, record, response, url_of, write
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe
-from crawl4llm.tools._text_files import jsonl_texts, parquet_texts
+from crawl4llm.tools._text_sources import jsonl_texts, parquet_texts
 from crawl4llm.tools.trainscorer.card import measure
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
 

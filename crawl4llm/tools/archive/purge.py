@@ -37,7 +37,7 @@ from crawl4llm.tools.archive.folder import PURGED, Changes, Dataset, idle_datase
 from crawl4llm.tools.archive.rewrite import find_refilled, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
-from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
+from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, counted, listed_shards
 from crawl4llm.tools.export.formats import PARQUET, Document, date_of, open_file, require_package
 from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
 
@@ -186,18 +186,11 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
 
 
 def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
-    """Stage a manifest and a card with new totals and a note of the purge."""
-
-    def total(name: str) -> int:
-        return sum(shard[name] for shard in manifest["shards"])
-
-    manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
+    """Stage a manifest and a card, with the counts of the files that are left and a note of the purge."""
     try:
-        manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
-        if "tokenizer" in manifest["tokens"]:
-            manifest["tokens"]["tokenizer"] = total("tokens")
+        manifest |= counted(manifest["shards"], tokens="tokenizer" in manifest.get("tokens", {}))
         manifest["purged"] = [*manifest.get("purged", []), {"date": now(), "domain": domain.name, "documents": gone}]
-    except TypeError:
+    except (KeyError, TypeError):
         raise damaged(folder / MANIFEST) from None
     changes.write(folder / CARD, [card(manifest, folder / MANIFEST).encode()])
     changes.write(folder / MANIFEST, [f"{json.dumps(manifest, indent=2)}\n".encode()])

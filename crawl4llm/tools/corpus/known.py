@@ -32,9 +32,9 @@ from crawl4llm.options import read_options
 from crawl4llm.parts import CLUEWEB22, record_of, scheme_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, load_extractor, require_library
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
 from crawl4llm.tools._known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
 from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.tools._text_sources import TextTaker, open_archives, page_text
 from crawl4llm.tools.corpus.known_links import (
     WAT_NAME,
     WatJob,

@@ -1,9 +1,12 @@
 """``scrapy export``: from archives to the input of pretraining pipelines.
 
-Each stage of an export leaves the input of the next one in the work folder, so that a killed export continues.
-``sources`` lists the documents of archives as ``rows``; ``archive_source`` uses the index of our own archives.
-``preparing`` computes facts that the index lacks, in worker processes: the text of pages without one, scores, lengths.
-``selecting`` chooses and orders, in tasks ``selecting_on_disk``. ``shards`` writes the chosen documents in the
-``formats`` that pipelines read; ``reading`` reads texts and the metadata of pages. ``folder`` is the output directory,
-``card`` its dataset card, ``export`` the whole.
+The steps of a document, each of which leaves the input of the next one in the work folder:
+
+- ``sources`` lists it; ``archive_source`` does so by the index and the crawl log of our own archives;
+- ``filters`` computes its measures in worker processes, and applies the rules on single documents;
+- ``selecting`` compares it with the others, chooses and orders;
+- ``shards`` writes it, in one of the ``formats`` that pipelines read.
+
+``documents`` has its row in the work folder, and reads its page and text. ``folder`` is the output directory, ``card``
+its dataset card, ``export`` the pipeline.
 """

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.domains import is_below
-from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.errors import InputError, PageError, as_input_error
+from crawl4llm.base.input_files import LONGEST_LINE, digest_of, open_input, parse_json
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
@@ -27,10 +26,9 @@ from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.export.opt_outs import judged
-from crawl4llm.tools.export.reading import locate
-from crawl4llm.tools.export.rows import Row, load_all
-from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
+from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
+from crawl4llm.tools.export.filters import judged
+from crawl4llm.tools.export.sources import Source, WarcSource, run_settings, source_file, warcinfo_of
 from crawl4llm.tools.opened_run import Alongside
 from crawl4llm.warc import (
     INDEX_NAME,
@@ -99,7 +97,7 @@ class ArchiveSource(Source):
             "kind": "archive" if run is None else "run",
             "crawl_id": self.settings.get("crawl_id"),
             "model_digest": self.settings.get("model_digest"),
-            "digests": {path.name: f"sha256:{_digest(path)}" for path in read},
+            "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
             "files": {Path(file.path).name: file.size for file in self.files},
             **({"blocked": sorted(self._blocked)} if self._blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
@@ -133,20 +131,19 @@ class ArchiveSource(Source):
             score = influences.take(key) if reason is None else None
             if key:  # a redirect on the way to a page has none
                 row = Row(
-                    key,
-                    url,
-                    _date(stamp),
-                    digest,
-                    first_file + file,
-                    offset,
-                    length,
-                    next_at - end if next_at > end else 0,
-                    (first_file + text_file, text_offset, text_length) if text else None,
-                    text_digest,
-                    score[0] if score else None,
-                    language or None,
-                    score is not None,
-                    reason,
+                    id=key,
+                    url=url,
+                    date=_date(stamp),
+                    digest=digest,
+                    file=first_file + file,
+                    offset=offset,
+                    length=length,
+                    after=max(next_at - end, 0),
+                    text=(first_file + text_file, text_offset, text_length) if text else None,
+                    influence=score[0] if score else None,
+                    language=language or None,
+                    scored=score is not None,
+                    reason=reason,
                     signals=signals or "",
                 )
                 yield judged(row) if row.reason is None else row
@@ -176,8 +173,7 @@ class ArchiveSource(Source):
         parsed = []
         for stamp, fields in parse_many([line for line in lines if _PURPOSE in line or _SIGNALS in line]):
             signals, purpose, site = (str(fields.get(name, "")) for name in (SIGNALS, PURPOSE, SITE))
-            place = self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"])
-            parsed.append((OfPage(str(fields["url"]), _date(stamp), signals), purpose, site, place))
+            parsed.append((OfPage(str(fields["url"]), _date(stamp), signals), purpose, site, self._place(fields)))
         return parsed
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
@@ -193,8 +189,11 @@ class ArchiveSource(Source):
 
         return read_values(path, parse, fault)
 
+    def _place(self, fields: Mapping[str, Any]) -> tuple[int, int, int]:
+        """Return the place that a line of an index names: file, offset, length."""
+        return self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"])
+
     def _parse_entries(self, lines: Sequence[bytes]) -> list[_Entry]:
-        number_of = self._numbers
         entries: list[_Entry] = [
             (
                 stamp,
@@ -204,9 +203,7 @@ class ArchiveSource(Source):
                 fields["mime"],
                 fields.get("status"),
                 fields.get(SIGNALS),
-                number_of[fields["filename"]],
-                int(fields["offset"]),
-                int(fields["length"]),
+                *self._place(fields),
             )
             for stamp, fields in parse_many(lines)
         ]
@@ -219,18 +216,8 @@ class ArchiveSource(Source):
         return entries
 
     def _parse_texts(self, lines: Sequence[bytes]) -> list[tuple[str, _Text]]:
-        number_of = self._numbers
         texts: list[tuple[str, _Text]] = [
-            (
-                fields["id"],
-                (
-                    number_of[fields["filename"]],
-                    int(fields["offset"]),
-                    int(fields["length"]),
-                    fields["digest"],
-                    fields.get("language"),
-                ),
-            )
+            (fields["id"], (*self._place(fields), fields["digest"], fields.get("language")))
             for _, fields in parse_many(lines)
         ]
         _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
@@ -292,35 +279,20 @@ def _content_after(file: SourceFile, end: int) -> Counter[str]:
         records = [frame.record for frame in frames]
         return Counter(NOT_INDEXED if record else DAMAGED for record in records if record is None or _is_page(record))
 
-    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
-        rest = Path(folder) / "rest"
-        try:
-            source = open_archive_file(Path(file.path))
-            with rest.open("wb") as copy:
-                while data := source.read(_CHUNK, end):
-                    copy.write(data)
-                    end += len(data)
-            return scan(rest, Path(folder) / "points", count)
-        except UnreadableFile:
-            return Counter({DAMAGED: 1})
-        except OSError as error:
-            raise InputError(f"{file.path} cannot be read: {error.strerror}") from None
+    reading = as_input_error(f"{file.path} cannot be read")
+    with reading, suppress(UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        rest, source = Path(folder) / "rest", open_archive_file(Path(file.path))
+        with rest.open("wb") as copy:
+            while data := source.read(_CHUNK, end):
+                copy.write(data)
+                end += len(data)
+        return scan(rest, Path(folder) / "points", count)
+    return Counter({DAMAGED: 1})
 
 
 def _is_page(record: Record) -> bool:
     """Return whether a record of ours holds a page; a text that was taken from one refers to it."""
     return record.kind in _CONTENT_KINDS and not (record.kind == "conversion" and record.fields.get(_REFERS_TO))
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with open_input(path) as file:
-            while data := file.read(_CHUNK):
-                digest.update(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    return digest.hexdigest()
 
 
 def read_values(path: Path, parse: Callable[[Sequence[bytes]], list[V]], fault: Fault) -> Iterator[V]:
@@ -329,25 +301,20 @@ def read_values(path: Path, parse: Callable[[Sequence[bytes]], list[V]], fault: 
     The last line counts only when it is whole. Raises InputError if the file cannot be read, and if ``parse`` raises
     LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
     """
-    try:
-        with open_input(path) as file:
-            number = 1
-            while lines := list(islice(file, _LINES_AT_ONCE)):
-                if not lines[-1].endswith(b"\n"):
-                    lines.pop()
-                if not lines:
-                    return
-                try:
-                    values = parse(lines)
-                except (LookupError, TypeError, ValueError):
-                    _find_fault(path, number, lines, parse, fault)
-                    raise
-                number += len(lines)
-                yield from values
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError), open_input(path) as file:
+        number = 1
+        while lines := list(islice(file, _LINES_AT_ONCE)):
+            if not lines[-1].endswith(b"\n"):
+                lines.pop()
+            if not lines:
+                return
+            try:
+                values = parse(lines)
+            except (LookupError, TypeError, ValueError):
+                _find_fault(path, number, lines, parse, fault)
+                raise
+            number += len(lines)
+            yield from values
 
 
 def _find_fault(

@@ -10,20 +10,19 @@ import fcntl
 import hashlib
 import json
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.received import EXPORT_FORMAT, WRITTEN
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.received import EXPORT_FORMAT, WORK_FORMAT, WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
-from crawl4llm.tools.export.card import CARD, UNKNOWN_OPT_OUTS, card
+from crawl4llm.tools.export.card import CARD, OPT_OUTS_KNOWN, UNKNOWN_OPT_OUTS, card
 from crawl4llm.tools.export.formats import FORMATS
 from crawl4llm.tools.export.shards import ShardFacts
 
@@ -75,12 +74,10 @@ class ExportFolder:
             shutil.rmtree(self.work, ignore_errors=True)
             yield True
             return
-        try:
+        with as_input_error(f"--out {self.path} cannot be written"):
             for folder in (self.documents, self.work, self._shards):
                 folder.mkdir(parents=True, exist_ok=True)
             lock = (self.work / _LOCK).open("wb")
-        except OSError as error:
-            raise InputError(f"--out {self.path} cannot be written: {error.strerror}") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +99,7 @@ class ExportFolder:
         """Begin, or resume the work of an earlier process; return which. Raises InputError as :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
-            write_json(self.work / _REQUEST, {"format": EXPORT_FORMAT, **request, "state": state}, fsync=True)
+            write_json(self.work / _REQUEST, {"format": WORK_FORMAT, **request, "state": state}, fsync=True)
             return False
         self._check_same(begun, request)
         if begun["state"] != _plain(state):
@@ -171,6 +168,13 @@ def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, A
     return shards
 
 
+def counted(shards: Sequence[Mapping[str, Any]], *, tokens: bool) -> dict[str, Any]:
+    """Return the counts of a manifest: the sums of those of its files. ``tokens``: whether a tokenizer counted some."""
+    documents, words, size = (sum(shard[name] for shard in shards) for name in ("documents", "words", "text_bytes"))
+    by_tokenizer = {"tokenizer": sum(shard["tokens"] for shard in shards)} if tokens else {}
+    return {"documents": documents, "tokens": {"words": words, **by_tokenizer}, "text_bytes": size}
+
+
 def plan_digest(numbers: bytes, suffix: str) -> str:
     """Return a digest that distinguishes a file from another one of that name."""
     return hashlib.sha256(suffix.encode() + b"\0" + numbers).hexdigest()
@@ -192,32 +196,27 @@ def _first_difference(theirs: Any, mine: Any) -> str:
     return " differ"
 
 
-def report(
-    out: Path,
-    shards: Sequence[ShardFacts],
-    left_out: Counter[str],
-    opt_outs_unknown: Sequence[str],
-    archives: Sequence[str],
-) -> Iterator[Part]:
+def report(out: Path, manifest: Mapping[str, Any], archives: Sequence[str]) -> Iterator[Part]:
     """Yield the written files of an export, the left-out documents, and the sources without opt-outs. ``archives``: the
     sources that are archives of crawls."""
-    documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
-    size = sum(shard.bytes for shard in shards)
+    shards, left_out = manifest["shards"], manifest["left_out"]
+    documents, words = manifest["documents"], manifest["tokens"]["words"]
+    size = sum(shard["bytes"] for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
-    counted = [shard.tokens for shard in shards if shard.tokens is not None]
-    tokens = f" ({sum(counted):,} tokens)" if counted else ""
-    yield from (
-        Fact(name, value, "") for name, value in ({**told, "tokens": sum(counted)} if counted else told).items()
-    )
+    tokens = ""
+    if shards and (count := manifest["tokens"].get("tokenizer")) is not None:
+        told["tokens"], tokens = count, f" ({count:,} tokens)"
+    yield from (Fact(name, value, "") for name, value in told.items())
     yield Line(
         f"Wrote {documents:,} documents, {words:,} words{tokens}, to {len(shards)} files of {size:,} bytes in {out}"
     )
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    yield Fact("left_out", counts, "")
-    yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
-    yield Fact("opt_outs_unknown", list(opt_outs_unknown), "")
-    yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
-    if left_out["not_indexed"]:
+    yield Fact("left_out", left_out, "")
+    yield from (Line(f"left out: {count:,} {reason}") for reason, count in left_out.items())
+    known = zip(manifest["sources"], manifest[OPT_OUTS_KNOWN], strict=True)
+    unknown = [source["given"] for source, tells in known if not tells]
+    yield Fact("opt_outs_unknown", unknown, "")
+    yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in unknown)
+    if "not_indexed" in left_out:
         yield (
             "not_indexed: pages that index.cdxj does not name yet. To export them, finish the crawl or repair its "
             "archive, and export again"

@@ -1,30 +1,34 @@
-"""The writing stage: each file of an export is a task of its own, done whole or not at all."""
+"""The writing step: each file of an export is a task of its own, done whole or not at all."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
+from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge, as_input_error
 from crawl4llm.base.files import sync_path
+from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.reasons import NO_TEXT
-from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard
-from crawl4llm.tools.export.reading import Reader, as_text
-from crawl4llm.tools.export.rows import NUMBER, Row, Rows
-from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.tools.export.tokens import Tokenizer
+from crawl4llm.tools.export.documents import Reader, Row, Rows, SourceFile, as_text
+from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard, require_package
 from crawl4llm.warc import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
 PLAN: Final = "plan"
 """Name of the file in the work folder with the numbers of all documents, in the order of the export."""
+NUMBER: Final = np.dtype("<i8")
+"""The form of a document's number in that file."""
+_LARGEST_TOKENIZER: Final = 1 << 28
+"""Bytes of a tokenizer's file."""
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
 """Bounds to the languages that foreign archives can put into a manifest."""
 
@@ -47,6 +51,46 @@ class ShardFacts(NamedTuple):
     def entry(self) -> dict[str, Any]:
         """Return all of it, but tokens that were not counted."""
         return {name: value for name, value in self._asdict().items() if name != "tokens" or value is not None}
+
+
+class Tokenizer(NamedTuple):
+    """A ``tokenizer.json`` of the library tokenizers. Nothing is downloaded. Each process loads it once."""
+
+    path: str
+    digest: str
+    """SHA-256 of the file, in hex."""
+
+    @classmethod
+    def of(cls, given: str) -> Tokenizer:
+        """Return the tokenizer in a file. Raises InputError if it has none, or if the library is missing."""
+        require_package("tokenizers", "--tokenizer")
+        path = given_path(given)
+        with as_input_error(f"--tokenizer {given} cannot be read"), open_input(path) as file:
+            data = file.read(_LARGEST_TOKENIZER + 1)
+        if len(data) > _LARGEST_TOKENIZER:
+            raise InputError(f"--tokenizer {given} has more than {_LARGEST_TOKENIZER:,} bytes; give a tokenizer.json")
+        tokenizer = cls(str(path), hashlib.sha256(data).hexdigest())
+        try:
+            tokenizer.count("text")
+        except Exception as error:  # noqa: BLE001 - the library raises nothing more special
+            raise InputError(f"--tokenizer {given} is no tokenizer.json: {error}") from None
+        return tokenizer
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, without those that mark its ends."""
+        return len(_load(self).encode(text, add_special_tokens=False).ids)
+
+
+@cache
+def _load(tokenizer: Tokenizer) -> Any:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
+    # an extra, which reads the variable when it is imported
+    from tokenizers import Tokenizer as Library
+
+    loaded = Library.from_file(tokenizer.path)
+    loaded.no_truncation()
+    loaded.no_padding()
+    return loaded
 
 
 class ShardWriter:

@@ -8,17 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.optouts import OfPage, OfSite, is_known
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
-from crawl4llm.tools.export.opt_outs import judged
-from crawl4llm.tools.export.rows import Row
-from crawl4llm.tools.export.selecting import DUPLICATE_ID
+from crawl4llm.tools.export.documents import Row, SourceFile
+from crawl4llm.tools.export.filters import DUPLICATE_ID, judged
 from crawl4llm.warc import Frame, UnreadableFile, scan
 from simulate import (
     DAMAGED,
@@ -43,19 +42,6 @@ from simulate import (
 _LARGEST_WARCINFO = 1 << 16
 UNREADABLE_FILE = "unreadable_file"
 _LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
-
-
-class SourceFile(NamedTuple):
-    """A file that records are read from."""
-
-    path: str
-    size: int
-    changed: int
-    """Its time of change in nanoseconds."""
-    points: str
-    """Path of the entry points into a file that is compressed as a whole."""
-    named: bool
-    """True if an index of ours says which URL is at a place: a different URL there means an index of another file."""
 
 
 class Source(Protocol):
@@ -130,10 +116,8 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
     """Describe a file as it is now. Raises InputError if it cannot be read."""
-    try:
+    with as_input_error(f"{path} cannot be read"):
         stat = path.stat()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     return SourceFile(str(path), stat.st_size, stat.st_mtime_ns, str(points), named)
 
 

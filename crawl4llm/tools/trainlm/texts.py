@@ -18,7 +18,7 @@ from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.within import require_within
 from crawl4llm.options import read_options
 from crawl4llm.scoring import PageWorkers, load_extractor
-from crawl4llm.tools._archive_texts import TextTaker, open_archives, text_to_learn
+from crawl4llm.tools._text_sources import TextTaker, open_archives, text_to_learn
 from crawl4llm.tools.opened_run import open_run
 from crawl4llm.warc import INDEX_NAME
 from simulate import PAGE

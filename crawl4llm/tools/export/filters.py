@@ -1,17 +1,19 @@
-"""The preparing stage: worker processes compute the facts of a document that selecting needs and its source lacks."""
+"""The rules on single documents, which leave them out with a reason, and what worker processes compute for them.
+
+Opt-outs come first, for a source of any kind: the signals that the archive noted with the page, and those that the
+sources have heard later (:mod:`crawl4llm.optouts.heard`). The head of the page's HTML is read whatever the archive
+notes. Influence, blank texts and known texts follow. The rules that compare documents are in ``selecting``.
+"""
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import InputError
@@ -19,7 +21,7 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
-from crawl4llm.optouts import from_text, said_in_tree
+from crawl4llm.optouts import Heard, Said, as_text as as_field, from_text, reason_against_training, said_in_tree
 from crawl4llm.scoring import (
     EXTRACTORS,
     Languages,
@@ -32,31 +34,106 @@ from crawl4llm.scoring import (
     rate_text,
     signature_of,
 )
-from crawl4llm.tools.export.opt_outs import judged
-from crawl4llm.tools.export.reading import Reader, as_text
-from crawl4llm.tools.export.rows import (
+from crawl4llm.tools.export.documents import (
     LISTED_ROWS,
-    NUMBER,
-    PREPARED_ROWS,
-    SPOOL,
-    TO_PREPARE,
+    Reader,
     Row,
     RowFile,
     RowWriter,
-    spool_path,
+    SourceFile,
+    as_text,
+    rows_path,
+    texts_path,
 )
-from crawl4llm.tools.export.selecting import KNOWN_TEXT, Wanted
-from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc import Record, StoredRecord, field_name, utf8
 
 if TYPE_CHECKING:
     from crawl4llm.parts import KnownTexts
 
+CRAWL, INFLUENCE = "crawl", "influence"
+DUPLICATE_ID, KNOWN_TEXT, NO_INFLUENCE, BELOW = "duplicate_id", "known_text", "no_influence", "below_min_influence"
+_FILES = ("tokenizer", "language_model")
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""
 
 _PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The choice of documents, their order, and the files' format and size."""
+
+    format: str = "jsonl.zst"
+    order: str = CRAWL
+    """CRAWL: as they were crawled, sources one after the other. INFLUENCE: the best first."""
+    min_influence: float | None = None
+    top: int | None = None
+    """Number of best documents to take."""
+    top_share: float | None = None
+    """This share, rounded up, of the best documents that the other rules leave."""
+    oracle: bool = False
+    """Only pages of the oracle set of the crawls' corpus."""
+    languages: tuple[str, ...] = ()
+    min_words: int | None = None
+    max_words: int | None = None
+    keep_duplicates: bool = False
+    keep_near_duplicates: bool = False
+    known: str | None = None
+    """Path of a file of known texts, which are left out."""
+    shard_documents: int = 100_000
+    shard_bytes: int | None = None
+    """Bytes of text in a file, at most; a text that is longer has a file to itself."""
+    tokenizer: str | None = None
+    """File of a tokenizer that counts tokens."""
+    language_model: str | None = None
+    """File of a fastText classifier for the language of pages whose archive names none."""
+
+    def check(self) -> None:
+        """Raise InputError if no document can fit the selection."""
+        least, most = self.min_words, self.max_words
+        if least is not None and most is not None and least > most:
+            raise InputError(f"--min-words {least} is more than --max-words {most}; no text fits both")
+
+    @property
+    def selects_by_influence(self) -> bool:
+        """True if the choice of pages depends on influence, apart from the choice between duplicates."""
+        return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
+
+    @property
+    def compares_texts(self) -> bool:
+        """True if texts that are nearly those of others are left out. Equal ones are nearly equal too."""
+        return not (self.keep_duplicates or self.keep_near_duplicates)
+
+    def refuses(self, influence: float | None) -> str | None:
+        """Return the reason for which a page of this influence is left out, whatever the others are; else None."""
+        if influence is None:
+            return NO_INFLUENCE if self.selects_by_influence else None
+        return BELOW if self.min_influence is not None and influence < self.min_influence else None
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return all of it, for the manifest; known texts by the content of their file, not by its path."""
+        given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
+        del given["known"]
+        return {**given, "languages": list(self.languages)}
+
+
+def judged(row: Row, more: Iterable[Said] = ()) -> Row:
+    """Return a row with more signals noted, and with the reason for which all of them leave it out, if they do."""
+    said = list(dict.fromkeys([*from_text(row.signals), *more]))
+    return row._replace(signals=as_field(said), reason=reason_against_training(said)) if said else row
+
+
+def judged_later(rows: Iterable[Row], heard: Heard) -> Iterator[Row]:
+    """Yield rows; those that the sources have heard opt-outs of get the reason."""
+    if not heard:
+        yield from rows
+        return
+    for row in rows:
+        reason = row.reason
+        if reason is None:
+            reason = reason_against_training(heard.said(row.id, row.url, row.date or ""))
+        yield row._replace(reason=reason)
 
 
 def scores_pages(options: Options) -> bool:
@@ -151,7 +228,7 @@ def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, 
         return row._replace(reason=reason)
     return row._replace(
         language=row.language or preparer.languages.language(text),
-        text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
+        text_digest=hashlib.sha1(data, usedforsecurity=False).hexdigest(),
         text_bytes=len(encoded),
         words=count_tokens(text),
         link_share=None if page is None else linked_share(page, text),
@@ -204,27 +281,23 @@ def _text_record(row: Row) -> Row:
 
 
 class Share(NamedTuple):
-    """Some of the documents that are to be prepared, by their places in TO_PREPARE: the job of a task, or all."""
+    """Some of the listed documents, which are prepared one after the other."""
 
+    number: int
     start: int
     stop: int
-    spool: int = SPOOL
-    """The number of its file of texts."""
 
     @property
     def size(self) -> int:
         """Documents."""
         return self.stop - self.start
 
-    def rows(self, work: Path) -> Path:
-        """Return the file of its rows."""
-        return work / (PREPARED_ROWS if self.spool == SPOOL else f"{PREPARED_ROWS}.{self.start}")
 
-
-def shares_of(documents: int, tasks: int) -> list[Share]:
-    """Divide documents into ``tasks`` shares at most."""
-    ends = [documents * task // tasks for task in range(tasks + 1)]
-    return [Share(*place, SPOOL - 1 - task) for task, place in enumerate(pairwise(ends)) if place[0] < place[1]]
+def shares_of(documents: int, most: int) -> list[Share]:
+    """Divide documents into at most ``most`` shares, of which none is empty."""
+    parts = min(documents, most)
+    ends = (documents * part // parts for part in range(parts + 1))
+    return [Share(number, *place) for number, place in enumerate(pairwise(ends))]
 
 
 @dataclass(frozen=True)
@@ -236,8 +309,7 @@ class Preparing:
 
     def is_done(self, share: Share) -> bool:
         """Return whether the rows of a share are all there."""
-        rows = share.rows(self.preparer.work)
-        return rows.exists() and len(RowFile(rows)) == share.size
+        return self._done(share) == share.size
 
     def do(self, shares: Sequence[Share]) -> Iterator[None]:
         """Prepare shares."""
@@ -247,63 +319,47 @@ class Preparing:
             yield
 
     def documents(self, share: Share) -> Iterator[int]:
-        """Write the rows of a share; texts that had to be extracted go to its spool.
+        """Write the rows of a share; texts that had to be extracted go to a file of their own.
 
         The work of an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
         """
-        preparer, rows = self.preparer, share.rows(self.preparer.work)
-        to_prepare = np.fromfile(preparer.work / TO_PREPARE, NUMBER, share.size, offset=share.start * NUMBER.itemsize)
-        if to_prepare.max(initial=0) >= len(RowFile(preparer.work / LISTED_ROWS)):
-            raise InputError(
-                f"{preparer.work / TO_PREPARE} is damaged: it names rows that are not listed; remove "
-                f"{preparer.work.parent}, and export again"
-            )
-        done = len(RowFile(rows)) if rows.exists() else 0
+        preparer, work = self.preparer, self.preparer.work
+        done = self._done(share)
         yield done
         if done == share.size:
             return
-        texts = AppendFile(spool_path(preparer.work, share.spool), at=_spooled(rows) if done else 0)
+        rows = rows_path(work, share.number)
+        texts = AppendFile(texts_path(work, share.number), at=_size_of_texts(rows) if done else 0)
         with (
+            closing(texts),
             PageWorkers(preparer, self.processes) as workers,
             closing(RowWriter(rows, at=done)) as writer,
         ):
             workers.start()
-            for start in range(done, share.size, BLOCK):
-                numbers = to_prepare[start : start + BLOCK].tolist()
-                answers = workers.run_all(prepare, numbers)
-                saved = [_save(preparer, *answer, texts, share.spool) for answer in zip(numbers, answers, strict=True)]
+            for start in range(share.start + done, share.stop, BLOCK):
+                numbers = range(start, min(start + BLOCK, share.stop))
+                answers = zip(numbers, workers.run_all(prepare, numbers), strict=True)
+                saved = [_saved(preparer, *answer, texts, share) for answer in answers]
                 texts.sync()
                 writer.append(saved)
                 writer.sync()
                 yield len(numbers)
-        texts.close()
+
+    def _done(self, share: Share) -> int:
+        rows = rows_path(self.preparer.work, share.number)
+        return len(RowFile(rows)) if rows.exists() else 0
 
 
-def join(work: Path, shares: Sequence[Share]) -> None:
-    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay in their files.
-
-    Rows of an earlier process stay.
-    """
-    rows = Share(0, 0).rows(work)
-    done = len(RowFile(rows)) if rows.exists() else 0
-    with closing(RowWriter(rows, at=done)) as writer:
-        for share in shares:
-            found = RowFile(share.rows(work))
-            for start in range(max(done - share.start, 0), share.size, BLOCK):
-                writer.append(list(found.several(range(start, min(start + BLOCK, share.size)))))
-                writer.sync()
-
-
-def _spooled(rows: Path) -> int:
-    """Return the size of a spool that holds the texts of all rows that were written, and maybe some more."""
-    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] <= SPOOL)
+def _size_of_texts(rows: Path) -> int:
+    """Return the size of a file with the texts that were extracted for some rows, which may have some more."""
+    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] < 0)
     return max(ends, default=0)
 
 
-def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, spool: int) -> Row:
-    """Return the row of a document, whose text goes to the spool if it was extracted."""
+def _saved(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, share: Share) -> Row:
+    """Return the row of a document, whose text goes to a file if it was extracted."""
     if isinstance(answer, Rating):
         return preparer.rows[number]._replace(reason=answer.reason)
     if answer.text is None:
         return answer.row
-    return answer.row._replace(text=[spool, texts.append(answer.text), len(answer.text)])
+    return answer.row._replace(text=[-1 - share.number, texts.append(answer.text), len(answer.text)])

@@ -1,0 +1,361 @@
+"""The documents of an export while it is made: a row each in files of the work folder, and their pages in archives."""
+
+from __future__ import annotations
+
+import math
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from itertools import accumulate, count, groupby, takewhile
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from crawl4llm.base.compression import InflateError, inflate, plausible
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, as_input_error, reading
+from crawl4llm.base.files import AppendFile, PreadFile, keep_open
+from crawl4llm.warc import (
+    CONTENT_TYPE,
+    SIGNALS,
+    RecordReader,
+    StoredRecord,
+    html_of_record,
+    may_be_html,
+    parse_stored,
+)
+
+LISTED_ROWS: Final = "listed.jsonl"
+"""File of a work folder with the rows of the documents that no reason has left out yet, as they are listed."""
+_END: Final = np.dtype("<u8")
+_TOGETHER: Final = 256
+"""Rows that are read at once."""
+_ABOUT_WITHIN = 1 << 16
+"""Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""
+_OPEN_TEXTS = 16
+
+
+def rows_path(work: Path, share: int) -> Path:
+    """Return the path of the prepared rows of a share, in a work folder."""
+    return work / f"prepared.{share}.jsonl"
+
+
+def texts_path(work: Path, share: int) -> Path:
+    """Return the path of the texts that were extracted for a share, in a work folder."""
+    return work / f"texts.{share}"
+
+
+def load_all(lines: Sequence[bytes]) -> list[Any]:
+    """Parse some lines of JSON at once. Raises ValueError if one of them is not JSON."""
+    values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
+    if len(values) != len(lines):  # one holds a comma between two values
+        raise ValueError("a line holds more than one value")
+    return values
+
+
+class Row(NamedTuple):
+    """A document. Its number is its place in the order of the sources."""
+
+    id: str
+    """The document key; a normalised URL if the archive has none."""
+    url: str
+    date: str | None
+    """Date of the capture: W3C date-time in UTC."""
+    digest: str | None
+    """WARC-Payload-Digest of the record that holds the page."""
+    file: int
+    """Number of the source file in which that record lies."""
+    offset: int
+    length: int
+    after: int
+    """Bytes from its end to the next document or the end of the file: records about it stand there."""
+    text: Sequence[int] | None
+    """File, offset and length of the record that holds the text; None if it is still to be extracted. A negative number
+    is that of a file of extracted texts."""
+    text_digest: str | None = None
+    """SHA-1 of the text as it is stored, in hex; None if it is not prepared."""
+    influence: float | None = None
+    language: str | None = None
+    scored: bool = False
+    """True if influence is that of a crawl log, which may be null."""
+    reason: str | None = None
+    """The reason for leaving it out, if that is known already."""
+    text_bytes: int = 0
+    words: int = 0
+    link_share: float | None = None
+    """Share of the text's words that stand in links; None if the archive has no HTML of the page."""
+    signature: str | None = None
+    """Signature of the text (:mod:`crawl4llm.scoring.signatures`), in hex; None if texts are not compared."""
+    signals: str = ""
+    """The opt-out signals about the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
+
+
+class RowWriter:
+    """A writer that appends rows. Those before a :meth:`sync` survive a kill or a power cut, and none in part."""
+
+    def __init__(self, path: Path, at: int = 0) -> None:
+        """Open the file behind row ``at``. Raises InputError."""
+        ends = _read_ends(path)[:at]
+        self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
+        self._ends = AppendFile(_ends_path(path), at=ends.nbytes)
+        self._waiting = bytearray()
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Write rows. Raises InputError if that fails (disk full)."""
+        lines = [orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE) for row in rows]
+        ends = list(accumulate(map(len, lines), initial=self._rows.size))[1:]
+        self._rows.append(b"".join(lines))
+        self._waiting += np.array(ends, _END).tobytes()
+
+    def sync(self) -> None:
+        """Wait until all rows are on the disk, then their ends: a row without one does not count."""
+        self._rows.sync()
+        self._ends.append(bytes(self._waiting))
+        self._ends.sync()
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._rows.close()
+        self._ends.close()
+
+
+class RowFile:
+    """A file of rows, read by number or all. Raises InputError if it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ends = _read_ends(path)
+        with as_input_error(f"{path} cannot be read"):
+            self._file = path.open("rb")
+            self._size = os.fstat(self._file.fileno()).st_size
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, number: int) -> Row:
+        return next(self.several([number]))
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.several(range(len(self)))
+
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Yield rows by their numbers, in that order; those that lie together are read together."""
+        start = 0
+        for stop in range(1, len(numbers) + 1):
+            if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
+                first, last = numbers[start], numbers[stop - 1]
+                begin, end = int(self._ends[first - 1]) if first else 0, int(self._ends[last])
+                if not begin <= end <= self._size:
+                    raise InputError(f"{_ends_path(self._path)} is damaged; remove the export and make it again")
+                lines = os.pread(self._file.fileno(), end - begin, begin)
+                yield from self._parse(lines.splitlines())
+                start = stop
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _parse(self, lines: Sequence[bytes]) -> list[Row]:
+        try:
+            return [Row(*values) for values in load_all(lines)]
+        except (TypeError, ValueError):
+            raise InputError(f"{self._path} is damaged; remove the output directory and export again") from None
+
+
+class Rows:
+    """The prepared rows of all shares in a work folder, by number. Raises InputError if they cannot be read."""
+
+    def __init__(self, work: Path) -> None:
+        self.paths = list(takewhile(Path.exists, (rows_path(work, share) for share in count())))
+        self._files = list(map(RowFile, self.paths))
+        self.starts = [0, *accumulate(map(len, self._files))]
+        """The numbers of the first row of each file, and of all rows."""
+
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Yield rows by their numbers, in that order."""
+        for file, some in groupby(numbers, lambda number: bisect_right(self.starts, number) - 1):
+            yield from self._files[file].several([number - self.starts[file] for number in some])
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+
+
+def _ends_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.ends")
+
+
+def _read_ends(path: Path) -> NDArray[np.uint64]:
+    """Read the ends of a file's rows, if there is such a file. A piece that was cut off does not count."""
+    ends = _ends_path(path)
+    with as_input_error(f"{ends} cannot be read"), suppress(FileNotFoundError):
+        if whole := ends.stat().st_size // _END.itemsize:
+            return np.memmap(ends, _END, "r", shape=(whole,))
+    return np.zeros(0, _END)
+
+
+class SourceFile(NamedTuple):
+    """A file that records are read from."""
+
+    path: str
+    size: int
+    changed: int
+    """Its time of change in nanoseconds."""
+    points: str
+    """Path of the entry points into a file that is compressed as a whole."""
+    named: bool
+    """True if an index of ours says which URL is at a place: a different URL there means an index of another file."""
+
+
+class About(NamedTuple):
+    """The metadata record of a page in our archives."""
+
+    influence: float | None
+    language: str | None
+    signals: str = ""
+    """The opt-out signals about the uses of the page."""
+
+
+_NOTHING = About(None, None)
+
+
+class Reader:
+    """A reader of source files; ``work`` is the work folder with the texts that were extracted.
+
+    Of a record, no more than ``largest`` bytes and its heads are read; one that has more raises TooLarge.
+    """
+
+    def __init__(self, files: Sequence[SourceFile], work: Path, largest: int | None = None) -> None:
+        self._files = files
+        self._largest = largest
+        self._records = RecordReader(partial(locate, files), largest)
+        self._texts = lru_cache(maxsize=keep_open(_OPEN_TEXTS))(lambda share: PreadFile(texts_path(work, share)))
+
+    def text(self, row: Row) -> bytes:
+        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
+        assert row.text is not None
+        file, offset, length = row.text
+        if file < 0:
+            return self._extracted(-1 - file, offset, length)
+        data = self._read(file, offset, length)
+        block = _block_of_ours(data, row.url) if self._files[file].named else None
+        return self._parse(file, offset, data, row.url).record.block(data) if block is None else block
+
+    def _extracted(self, share: int, offset: int, length: int) -> bytes:
+        texts = self._texts(share)
+        try:
+            return inflate(texts.read(length, offset), "gzip", plausible(length))
+        except InflateError as error:
+            raise CorruptRecord(f"{texts.path}: text at {offset}: {error}") from error
+
+    def content(self, row: Row) -> StoredRecord:
+        """Read the record that holds a page. Raises PageError."""
+        return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
+
+    def html(self, stored: StoredRecord, *, is_html: bool) -> bytes:
+        """Return the HTML in the record of a page, in UTF-8; empty if it has none. ``is_html``: it is known to be HTML.
+        Raises PageError."""
+        fields = stored.http.fields if stored.http else stored.record.fields
+        if not (is_html or may_be_html(fields.listed(CONTENT_TYPE))):
+            return b""
+        with reading(stored.at):
+            try:
+                return html_of_record(stored, self._largest).data
+            except ValueError as error:
+                raise CorruptRecord(f"{stored.at}: {error}") from error
+
+    def about(self, row: Row) -> About:
+        """Read the metadata record behind a page, if this project wrote it; otherwise return nothing.
+
+        It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
+        document of an export.
+        """
+        if not row.after:
+            return _NOTHING
+        try:
+            data = self._read(row.file, row.offset + row.length, min(row.after, _ABOUT_WITHIN))
+        except (CorruptRecord, MissingRecord):
+            return _NOTHING
+        of_page = b"\r\nWARC-Target-URI: %b\r\n" % row.url.encode("utf-8", "replace")
+        at = data.find(of_page)
+        while at >= 0:
+            start = data.find(b"\r\n\r\n", at) + 2
+            end = data.find(b"\r\n\r\n", start + 2)
+            if start > at and end > 0 and data.startswith(b"id: ", start + 2):
+                block = data[start : end + 2]
+                language = _field(block, b"language").decode("utf-8", "replace")
+                signals = _field(block, SIGNALS.encode()).decode("utf-8", "replace")
+                return About(_number(_field(block, b"influence")), language or None, signals)
+            at = data.find(of_page, at + 1)
+        return _NOTHING
+
+    def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
+        """Parse a record; CorruptRecord if an index of ours says that it is of another URL."""
+        file = self._files[number]
+        stored = parse_stored(data, f"{file.path}: record at {offset}")
+        if stored.record.size is None or len(data) < stored.record.size:
+            raise CorruptRecord(f"{stored.at}: is cut short")
+        if file.named and stored.record.url != url:
+            raise CorruptRecord(f"{stored.at}: is of another page than the index says")
+        return stored
+
+    def _read(self, number: int, offset: int, length: int) -> bytes:
+        file = self._files[number]
+        if file.named and offset + length > file.size:
+            raise CorruptRecord(f"{file.path}: record at {offset}: is cut short, or its entry in the index is damaged")
+        try:
+            return self._records.data(number, offset, length)
+        except OSError as error:
+            raise CorruptRecord(f"{file.path}: cannot be read: {error.strerror}") from error
+
+
+def as_text(data: bytes) -> tuple[str, bytes]:
+    """Return a text as it is exported, and the same in UTF-8; bytes that are not UTF-8 become U+FFFD."""
+    try:
+        return data.decode(), data
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        return text, text.encode()
+
+
+def locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
+    """Return the paths of a file by its number, and of its entry points."""
+    return Path(files[number].path), Path(files[number].points)
+
+
+def _block_of_ours(data: bytes, url: str) -> bytes | None:
+    """Return the block of a record with the head that this project writes, ten times as fast as by parsing.
+
+    None if it has another head, or is of another URL.
+    """
+    block_at = data.find(b"\r\n\r\n") + 4
+    head, block = data[:block_at], data[block_at:-4]
+    ours = (
+        b"\r\nWARC-Target-URI: %b\r\n" % url.encode("utf-8", "replace") in head
+        and b"\r\nContent-Length: %d\r\n" % len(block) in head
+        and data.endswith(b"\r\n\r\n")
+    )
+    return block if ours else None
+
+
+def _field(head: bytes, name: bytes) -> bytes:
+    """Return the value of a field in a block that begins and ends with a line end; empty if the field is missing."""
+    start = head.find(b"\r\n%b: " % name)
+    if start < 0:
+        return b""
+    start += len(name) + 4
+    return head[start : head.find(b"\r\n", start)]
+
+
+def _number(field: bytes) -> float | None:
+    try:
+        number = float(field)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
