@@ -11,7 +11,7 @@ import pytest
 from evaluation_helpers import FACTS, line, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.measures import new_quality
+from crawl4llm.tools.evaluate.measures import CrawledPages, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import read_runs
 
 
@@ -33,11 +33,12 @@ def test_what_is_read(tmp_path: Path) -> None:
 def test_which_texts_are_new(tmp_path: Path) -> None:
     fields: list[dict[str, Any]] = [{}, {"near_duplicate_of": None}, {"near_duplicate_of": 0}, {"known_text": True}]
     lines = [line(order, **more) for order, more in enumerate([*fields, {"known_text": False}])]
-    (run,) = read_runs([write_run(tmp_path / "run", lines, settings={"CRAWL_MAX_PAGES": 5, "QUALITY_THRESHOLD": 1})])
+    (run,) = read_runs([write_run(tmp_path / "run", lines, settings={"CRAWL_MAX_PAGES": 5, "QUALITY_THRESHOLD": 0.5})])
     assert run.is_new.tolist() == [True, True, False, False, True]
-    assert run.quality_threshold == 1
-    at = np.array([1, 3, 5])
-    found = new_quality(np.array([0.9, 0.4, 0.9, 0.9, 0.9]), run.is_new, 0.5, run.fetched, at)
+    assert run.quality_threshold == 0.5
+    scores = np.array([0.9, 0.4, 0.9, 0.9, 0.9])
+    pages = CrawledPages(run, np.arange(5), scores, np.zeros(5, dtype=np.int64), oracle_of(Population(scores, 5)))
+    found = pages.new_quality(np.array([1, 3, 5]))
     assert found.tolist() == [1000, 1000 / 3, 400]
 
 
