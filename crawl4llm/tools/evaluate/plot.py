@@ -38,7 +38,7 @@ _MARKS: Final = 5
 """Markers along the diagonal of a plot. Each line has its own places for them, so that lines that coincide can all be
 seen."""
 _ALL_MARKED: Final = 12
-"""A line of up to so many points has a marker at each; one between gaps would not be seen without."""
+"""Points up to which a line has a marker at each, because a point between gaps is no line."""
 _MARKER_SIZE: Final = 5.0
 _SETTLED, _SETTLED_SHARE = 100, 0.1
 """Width of the beginning of the x axis, and its largest share of the axis, which does not set the scale of y: means of
@@ -82,7 +82,7 @@ _FORMATS: Final = {
     "pdf": ("Creator", "Producer", "CreationDate"),
     "png": ("Software",),
 }
-"""With what each would have of itself, which differs between releases or from one run to the next."""
+"""Formats, each with metadata to leave out: they differ between releases or from one time to the next."""
 
 
 def draw(figure: Figure) -> dict[str, bytes]:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines, read_json
+from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.output_dir import STORED_CRAWL
-from crawl4llm.base.received import require_fit
-from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
+from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import is_done
@@ -158,19 +157,12 @@ def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[st
 
 def _facts(path: Path) -> dict[str, Any]:
     require_within(path, path / SETTINGS, path / STATS, path / SEEDS)
-    try:
-        facts = read_json(path / SETTINGS)
-    except OSError as error:
-        raise InputError(
-            f"{path}: {SETTINGS} cannot be read ({error.strerror}); give the OUTPUT_DIR of a crawl"
-        ) from None
-    except ValueError:
-        raise InputError(f"{path}: {SETTINGS} is damaged") from None
-    if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
+    if not (facts := read_json(path / SETTINGS)):
+        raise InputError(f"{path}: {SETTINGS} is missing or damaged; give the OUTPUT_DIR of a crawl")
+    if not all(name in facts for name in (*_SAME, "policy", "settings")):
         raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
-    if not isinstance(facts["settings"], dict) or type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
+    if type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
         raise InputError(f"{path}: {SETTINGS} is damaged: its settings have no CRAWL_MAX_PAGES")
-    require_fit(path / SETTINGS, facts)
     if facts.get("corpus") == LIVE:
         raise InputError(
             f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"
@@ -249,12 +241,7 @@ def _seeds(path: Path) -> list[str]:
 
 
 def _why_unfinished(path: Path) -> str | None:
-    try:
-        stats = read_json(path / STATS)
-    except FileNotFoundError:
-        return f"it is running or was killed: there is no {STATS}"
-    except (OSError, ValueError):
-        return f"its {STATS} cannot be read"
-    require_fit(path / STATS, stats)
+    if not (stats := read_json(path / STATS)):
+        return f"it is running or was killed: there is no {STATS} that can be read"
     reason = stats.get("finish_reason")
     return None if is_done(reason) else f"it ended by {reason}"

@@ -1,5 +1,7 @@
-"""``scrapy report``: how many documents were not fetched, or refused by their server, by owner and in all, and why; of
-a simulation, which sent no requests, these are all of the report."""
+"""``scrapy report``: documents that were not fetched, or refused by their server, counted by owner and reason.
+
+A simulation sent no requests, so its report has nothing else.
+"""
 
 from __future__ import annotations
 

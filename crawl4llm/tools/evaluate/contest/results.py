@@ -79,7 +79,7 @@ class Results:
 
     @property
     def sets(self) -> int:
-        """How many pairs of crawls from the same seeds two policies have, on all webs together."""
+        """The number of pairs of crawls from the same seeds that two policies have, on all webs together."""
         number: int = len(self.webs) * self.about["seed_sets"]
         return number
 
@@ -159,12 +159,15 @@ def read_results(path: Path) -> Results | None:
         return None  # said by what reads a track
     if not isinstance(content, dict) or content.get("kind") != KIND:
         return None
-    require_format(path, content.get("format"), FORMAT, command("evaluate", "contest", "TRACK"))
+    require_format(path, content.get("format"), FORMAT, command("evaluate", "--contest", "TRACK"))
     if not fits([content], _RESULTS):
         raise InputError(f"{path} is damaged: {misfit(content, _RESULTS)}; get it again, or repeat the contest")
     results = Results(**{name: content[name] for name in _RESULTS})
     if not _is_whole(results):
-        raise InputError(f"{path} is damaged: its crawls are not those of its webs, policies and sets of seeds")
+        raise InputError(
+            f"{path} is damaged: its crawls are not those of its webs, policies and sets of seeds; get it again, or "
+            "repeat the contest"
+        )
     return results
 
 

@@ -1,5 +1,8 @@
-"""What a contest is about: its track (webs, seeds and batches, by name or from a JSON file), and its policies (those of
-the project by name, and anybody's by file or dotted path)."""
+"""The webs, seeds and policies of a contest.
+
+A track names webs and numbers of seeds; it has a name itself, or is a JSON file. Policies are the project's own, by
+name, or anybody's, by file or dotted path.
+"""
 
 from __future__ import annotations
 
