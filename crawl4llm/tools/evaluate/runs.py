@@ -220,7 +220,7 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
         yield [known_as, *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
 
 
-def _text(value: str) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
