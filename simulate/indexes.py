@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -27,7 +26,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
-from crawl4llm.base.shard_tasks import Shards
+from crawl4llm.base.jobs import Jobs
 from crawl4llm.base.whole_files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.within import is_within, within
 
@@ -225,7 +224,7 @@ def build_index(
     digest: str,
     current: Callable[[], dict[str, Any] | None],
     write: Callable[[Mapping[Path, str]], dict[str, Any]],
-    run: Callable[[Shards[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
+    run: Callable[[Jobs[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
     beside: Collection[Path] = (),
 ) -> tuple[dict[str, Any], int]:
     """Bring the index in a folder up to a state of its corpus, which ``digest`` stands for. Return its manifest, and
@@ -240,8 +239,8 @@ def build_index(
         (folder / "parts").mkdir(exist_ok=True)
         remove_temporary(folder)
         missing = sum(not job.is_done() for job in jobs)
-        shards = Shards(partial(map, make_part), jobs, methodcaller("is_done"), folder / "tasks" / digest[:16])
-        faults = {job.path: fault for job, fault in run(shards) if fault}
+        work = Jobs(partial(map, make_part), jobs, folder / "tasks" / digest[:16])
+        faults = {job.path: fault for job, fault in run(work) if fault}
         manifest = current()
         if manifest is None or len(faults) < missing:
             manifest = {"byteorder": sys.byteorder, "digest": digest, **write(faults)}

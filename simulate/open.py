@@ -59,7 +59,7 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.chunks import BuildOptions  # slow to import, and for builds alone
+    from simulate.build.plan import BuildOptions  # slow to import, and for builds alone
     from simulate.build.tree import build_tree  # likewise
 
     options = read_options(settings)

@@ -69,11 +69,12 @@ def _temporary(to: Path, process: int | str) -> Path:
 def _remove_left_over(to: Path) -> None:
     for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
         process = path.name.split(".")[-2]
-        if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
+        if process.isdecimal() and (int(process) == os.getpid() or not runs(int(process))):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _runs(process: int) -> bool:
+def runs(process: int) -> bool:
+    """Return whether there is a process with an id."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -145,9 +146,9 @@ def write_new(out: Path, text: str, what: str) -> None:
         refuse_to_overwrite(out)  # the work took its time
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Put a file of an index in place once all of it is on disk. Raises InputError."""
-    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+def write_whole(path: Path, data: bytes, what: str = "the index") -> None:
+    """Put a file in place once all of it is on disk. Raises InputError, naming ``what`` it is a file of."""
+    with writing(path, what), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
         file.write(data)
 
 

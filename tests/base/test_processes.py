@@ -19,7 +19,7 @@ INTERRUPTED_OFTEN = """
 import random, signal
 from concurrent.futures import ThreadPoolExecutor
 from crawl4llm.base import terminal
-from crawl4llm.base.processes import in_any_order
+from crawl4llm.base.pools import in_any_order
 
 draw, interrupted = random.Random(3), 0
 for _ in range(3000):
@@ -96,7 +96,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 _STOPPED_EARLY = """
 import os, signal, time
 from pebble import ProcessPool
-from crawl4llm.base.processes import PoolSpawnContext
+from crawl4llm.base.pools import PoolSpawnContext
 
 def end(*_):
     time.sleep(1)
