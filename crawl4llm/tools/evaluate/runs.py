@@ -243,5 +243,5 @@ def _seeds(path: Path) -> list[str]:
 def _why_unfinished(path: Path) -> str | None:
     if not (stats := read_json(path / STATS)):
         return f"it is running or was killed: there is no {STATS} that can be read"
-    reason = stats.get("finish_reason")
+    reason = str(stats.get("finish_reason"))
     return None if is_done(reason) else f"it ended by {reason}"
