@@ -262,7 +262,7 @@ def _contest_seeds() -> list[bytes]:
     from crawl4llm.tools.evaluate.contest.track import TRACKS
 
     track = TRACKS["small"]
-    webs = [{"name": web.name, "demo": web.demo and web.demo._asdict()} for web in track.webs]
+    webs = [{"name": web.name, "demo": web.demo} for web in track.webs]
     numbers = {"seed_sets": track.seed_sets, "seeds": track.seeds, "batch": track.batch}
     return [json.dumps({"track": track.name, "webs": webs, **numbers}).encode()]
 
@@ -270,7 +270,7 @@ def _contest_seeds() -> list[bytes]:
 def _trainlm(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.tools._learnt import NAME, read_results
-    from crawl4llm.tools.evaluate.learnt import by_policy
+    from crawl4llm.tools.evaluate.contest.page import by_policy
 
     def read(data: bytes) -> None:
         (folder / NAME).write_bytes(data)

@@ -56,20 +56,17 @@ class Command(ScrapyCommand):
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
         from crawl4llm.tools._storage_view import run_folder
-        from crawl4llm.tools.report.overview import overview
-        from crawl4llm.tools.report.owner import owner_report
-        from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
-        from crawl4llm.tools.report.requests import Log, checked_day, is_merged
-        from crawl4llm.tools.report.simulation import simulation_at
+        from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside, simulation
+        from crawl4llm.tools.report.requests import Log, checked_day, is_merged, overview, owner_report
 
         assert self.settings is not None
         since = None if opts.since is None else checked_day(opts.since)
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
-        if (simulation := simulation_at(path, self.settings)) is not None:
+        if (simulated := simulation(path, self.settings, opts.owners)) is not None:
             if owner is not None or since is not None:
                 raise InputError(f"{path} is a simulation: it sent no requests, so leave out --owner and --since")
-            yield from simulation.report(opts.owners)
+            yield from simulated
             return
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:

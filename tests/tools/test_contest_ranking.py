@@ -7,17 +7,15 @@ import random
 import pytest
 from scipy.stats import permutation_test
 
-from crawl4llm.tools.evaluate.contest.ranking import (
+from crawl4llm.tools.evaluate.ranking import (
     AREA,
     error_of,
     holm,
-    paired,
+    ranking_of,
     sets_needed,
     sign_flip,
-    standings,
     too_few,
 )
-from crawl4llm.tools.evaluate.verdict import alike, how_sure
 
 
 def test_exact_test_is_that_of_scipy() -> None:
@@ -61,8 +59,7 @@ def test_ranks_and_what_is_not_distinguished() -> None:
         "as-good": {AREA: [[0.5 + more for more in reversed(noise)]]},
         "bound": {AREA: [[0.4] * 12]},
     }
-    ranked = {name: value for name, value in values.items() if name != "bound"}
-    found = standings(values, {"bound"}, paired(ranked))
+    found = ranking_of(values, {"bound"}, 12).standings
     assert [(one.rank, one.policy, list(one.not_distinguished)) for one in found] == [
         (1, "as-good", ["good"]),
         (2, "good", ["as-good"]),
@@ -82,17 +79,15 @@ def test_too_few_sets_are_said_to_be_so() -> None:
         "worst": {AREA: [[0.1 + more / 2 for more in noise]]},
     }
 
-    def told(*names: str) -> tuple[str, list[str]]:
-        policies = {name: values[name] for name in names}
-        differences = paired(policies)
-        ranked = standings(policies, (), differences)
-        few = too_few(len(ranked), 6)
-        return next(how_sure(ranked, differences, 6)), [", ".join(alike(one, few)) for one in ranked]
+    def told(*names: str) -> tuple[str, list[str | None]]:
+        ranking = ranking_of({name: values[name] for name in names}, (), 6)
+        _, sure = ranking.verdict("all pages")
+        return sure, list(map(ranking.alike, ranking.standings))
 
     sure, column = told("good", "other")
     assert "from 6 of 6 sets of seeds; p = 0.031 (paired" in sure
     assert sure.endswith("so chance alone does not explain it.")
-    assert column == ["", ""]
+    assert column == [None, None]
     unsure, column = told("good", "other", "worst")
     assert "from 6 of 6 sets of seeds, which are too few sets to say how much of that is chance" in unsure
     assert "from 7 sets of seeds" in unsure

@@ -16,10 +16,9 @@ from scipy.stats import spearmanr
 from crawl4llm.base import reductions
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reductions import reduced
-from crawl4llm.tools.evaluate import columns
-from crawl4llm.tools.evaluate.columns import TEXTS, Texts, packed, slices, stored, stored_rows
+from crawl4llm.tools.evaluate import documents
 from crawl4llm.tools.evaluate.correlations import Pair, _plot, rank_correlation
-from crawl4llm.tools.evaluate.documents import Documents
+from crawl4llm.tools.evaluate.documents import Documents, slices, stored, stored_rows
 from crawl4llm.tools.evaluate.measures import Population, oracle_of
 
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.0, 0.1 + 0.2, 0.3, 1e300, -5.0, np.nan, np.inf])
@@ -33,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_columns_are_what_was_given(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "AT_ONCE", 3)
+    monkeypatch.setattr(documents, "AT_ONCE", 3)
     numbers, flags = stored(((np.arange(n), np.ones(n + 1)) for n in (3, 0, 2)), np.float64, np.bool_)
     assert (numbers.dtype, numbers.tolist(), flags.tolist()) == (np.float64, [0, 1, 2, 0, 1], [True] * 8)
     assert [numbers[part].tolist() for part in slices(5)] == [[0, 1, 2], [0, 1]]
@@ -43,17 +42,6 @@ def test_columns_are_what_was_given(here: Path, monkeypatch: pytest.MonkeyPatch)
     assert [len(found) for found in stored([], np.int32, np.float64)] == [0, 0]
     assert Documents(f"{number % 10}" for number in range(100)).numbers_of(["9", "x", "3"]).tolist() == [9, -1, 3]
     assert not list(here.iterdir())
-
-
-@given(st.lists(st.lists(st.text(st.characters(codec=None)), max_size=3), max_size=4))
-@settings(max_examples=40, deadline=None)
-def test_texts_are_what_was_given(blocks: list[list[str]]) -> None:
-    """Of any length, with any characters, lone surrogates too, which a log can have as escapes."""
-    parts = (packed([text.encode("utf-8", "surrogatepass") for text in block]) for block in blocks)
-    expected = [text for block in blocks for text in block]
-    texts = Texts(*stored(parts, *TEXTS))
-    assert (len(texts), list(texts), texts[1:], texts[:-1]) == (len(expected), expected, expected[1:], expected[:-1])
-    assert [texts[-place - 1] for place in range(len(texts))] == expected[::-1]
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40))
@@ -73,7 +61,7 @@ def test_correlations_are_those_of_scipy(pairs: list[tuple[float, float]]) -> No
 @pytest.mark.parametrize("size", [10, 2999, 3001, 20_000])
 def test_the_points_of_a_plot_are_pairs(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plot shows the pairs at places that are drawn, whatever is in memory at a time."""
-    monkeypatch.setattr(columns, "AT_ONCE", 700)
+    monkeypatch.setattr(documents, "AT_ONCE", 700)
     x = np.where(np.arange(size) % 7 == 3, np.nan, np.arange(size))
     (points,) = _plot(Pair("id", ("x", "y"), (x, x * 2))).series
     known = np.flatnonzero(np.isfinite(x))
@@ -138,7 +126,7 @@ def test_a_disk_that_is_full(here: Path) -> None:
     """Here a file may have 8 kB; then there is no folder."""
     script = """
 import numpy as np
-from crawl4llm.tools.evaluate.columns import stored
+from crawl4llm.tools.evaluate.documents import stored
 print(len(stored([(np.zeros(500),)] * 2, np.float64)[0]))
 stored([(np.zeros(500),)] * 3, np.float64)
 """

@@ -14,8 +14,8 @@ from graph_corpus import NumberScorer
 
 from crawl4llm.policies import pagerank
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate import buffer
-from crawl4llm.tools.evaluate.buffer import Change, later_estimates
+from crawl4llm.tools.evaluate import ordering
+from crawl4llm.tools.evaluate.ordering import Change, later_estimates
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 
 WEB = scored(
@@ -76,7 +76,7 @@ def test_estimated_ranks_are_those_of_the_links_seen_by_then(tmp_path: Path, mon
 
 def test_links_are_followed_in_the_slices_of_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents without a page count; of a batch that may be the last, no links are followed before its end."""
-    monkeypatch.setattr(buffer, "_PAGES_AT_ONCE", 2)
+    monkeypatch.setattr(ordering, "_PAGES_AT_ONCE", 2)
     with pages_at_once(2):
         driven, _, changes = replayed(tmp_path / "run", url_policy="backlink", crawl_batch_size=4)
     assert driven.batches == [["1", "7"], ["2", "3"], ["4", "5"], ["6"]]

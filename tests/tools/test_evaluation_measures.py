@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation_helpers import line, write_run
 from hypothesis import given, settings, strategies as st
 
-from crawl4llm.tools.evaluate.buffer import Change, kept
 from crawl4llm.tools.evaluate.correlations import rank_correlation
+from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.measures import (
+    CrawledPages,
+    Oracle,
     Population,
     best,
     crawl_and_stop,
     crawl_and_stop_with_threshold,
-    harvest_rate,
     mean_of_best,
-    mean_so_far,
     oracle_of,
     pages_to_find,
     points_along,
     pool_to_match,
-    precision,
-    recall,
     share_of_hot,
 )
+from crawl4llm.tools.evaluate.ordering import Change, kept
+from crawl4llm.tools.evaluate.runs import read_runs
 
 NAN = math.nan
 
@@ -75,15 +77,24 @@ CRAWLED = np.array([0.1, 0.9, NAN, 0.8])
 AT = np.array([1, 2, 4])
 
 
-def test_precision_recall_and_harvest_rate() -> None:
-    assert precision(CRAWLED, ORACLE, AT).value.tolist() == [0, 0.5, 0.5]
-    assert recall(CRAWLED, ORACLE, AT).value.tolist() == [0, 0.5, 1]
-    assert harvest_rate(CRAWLED, ORACLE, np.array([2, 4, 5, 10]), AT).value.tolist() == [0, 0.25, 0.2]
+def crawled(folder: Path, influence: Floats, oracle: Oracle = ORACLE) -> CrawledPages:
+    fetched = (2, 4, 5, 10)[: len(influence)]
+    (run,) = read_runs([write_run(folder / "run", [line(place, fetched=some) for place, some in enumerate(fetched)])])
+    return CrawledPages(run, np.arange(len(run)), influence, np.zeros(len(run), dtype=np.int64), oracle)
 
 
-def test_mean_leaves_out_pages_without_a_score() -> None:
-    assert mean_so_far(CRAWLED, np.array([1, 2, 3, 4])).tolist() == pytest.approx([0.1, 0.5, 0.5, 0.6])
-    assert np.isnan(mean_so_far(np.array([NAN]), np.array([1])))
+def test_precision_recall_and_harvest_rate(tmp_path: Path) -> None:
+    found = crawled(tmp_path, CRAWLED)
+    assert found.precision(AT).value.tolist() == [0, 0.5, 0.5]
+    assert found.recall(AT).value.tolist() == [0, 0.5, 1]
+    assert found.harvest_rate(AT).value.tolist() == [0, 0.25, 0.2]
+
+
+def test_mean_leaves_out_pages_without_a_score(tmp_path: Path) -> None:
+    means = crawled(tmp_path, CRAWLED).mean_influence(np.array([1, 2, 3, 4]))
+    assert means.tolist() == pytest.approx([0.1, 0.5, 0.5, 0.6])
+    (tmp_path / "one").mkdir()
+    assert np.isnan(crawled(tmp_path / "one", np.array([NAN])).mean_influence(np.array([1])))
 
 
 def test_points_end_where_the_crawl_ends() -> None:

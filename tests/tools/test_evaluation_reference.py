@@ -15,7 +15,6 @@ from crawl4llm.options import Options
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.correlations import pairs_of
-from crawl4llm.tools.evaluate.measures import precision, recall
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -57,12 +56,12 @@ def test_oracle_set(subject: Subject) -> None:
 )
 def test_precision_and_recall(name: str, precisions: list[float], recalls: list[float], subject: Subject) -> None:
     (run,) = [run for run in subject.runs if run.name == name]
-    assert precision(run.influence, subject.oracle, AT).value.tolist() == pytest.approx(precisions, abs=0.01)
-    assert recall(run.influence, subject.oracle, AT).value.tolist() == pytest.approx(recalls, abs=0.01)
+    assert run.precision(AT).value.tolist() == pytest.approx(precisions, abs=0.01)
+    assert run.recall(AT).value.tolist() == pytest.approx(recalls, abs=0.01)
 
 
 def test_random_lies_within_its_spread(subject: Subject) -> None:
-    shares = precision(subject.runs[2].influence, subject.oracle, AT).value
+    shares = subject.runs[2].precision(AT).value
     for share, low, high in zip(shares, (0.054, 0.053, 0.061, 0.064), (0.092, 0.079, 0.081, 0.086), strict=True):
         assert low - 0.0005 <= share <= high + 0.0005
 

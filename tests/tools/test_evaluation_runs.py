@@ -11,7 +11,7 @@ import pytest
 from evaluation_helpers import FACTS, line, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.measures import new_quality
+from crawl4llm.tools.evaluate.measures import CrawledPages, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import read_runs
 
 
@@ -33,11 +33,12 @@ def test_what_is_read(tmp_path: Path) -> None:
 def test_which_texts_are_new(tmp_path: Path) -> None:
     fields: list[dict[str, Any]] = [{}, {"near_duplicate_of": None}, {"near_duplicate_of": 0}, {"known_text": True}]
     lines = [line(order, **more) for order, more in enumerate([*fields, {"known_text": False}])]
-    (run,) = read_runs([write_run(tmp_path / "run", lines, settings={"CRAWL_MAX_PAGES": 5, "QUALITY_THRESHOLD": 1})])
+    (run,) = read_runs([write_run(tmp_path / "run", lines, settings={"CRAWL_MAX_PAGES": 5, "QUALITY_THRESHOLD": 0.5})])
     assert run.is_new.tolist() == [True, True, False, False, True]
-    assert run.quality_threshold == 1
-    at = np.array([1, 3, 5])
-    found = new_quality(np.array([0.9, 0.4, 0.9, 0.9, 0.9]), run.is_new, 0.5, run.fetched, at)
+    assert run.quality_threshold == 0.5
+    scores = np.array([0.9, 0.4, 0.9, 0.9, 0.9])
+    pages = CrawledPages(run, np.arange(5), scores, np.zeros(5, dtype=np.int64), oracle_of(Population(scores, 5)))
+    found = pages.new_quality(np.array([1, 3, 5]))
     assert found.tolist() == [1000, 1000 / 3, 400]
 
 
@@ -99,7 +100,7 @@ def test_an_empty_run(tmp_path: Path) -> None:
 
 
 def test_no_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"settings\.json cannot be read \(No such file"):
+    with pytest.raises(InputError, match=r"settings\.json is missing or damaged; give the OUTPUT_DIR of a crawl"):
         read_runs([tmp_path / "run"])
     path = write_run(tmp_path / "run", [line(0)])
     (path / "crawl.jsonl").unlink()
@@ -112,9 +113,13 @@ def test_the_run_of_an_addon_has_no_corpus(tmp_path: Path) -> None:
     (path / "settings.json").write_text('{"policy": "influence", "settings": {}}')
     with pytest.raises(InputError, match="names no corpus"):
         read_runs([path])
-    for damaged in ([], {"CRAWL_MAX_PAGES": "many"}):
+    for damaged, why in (
+        ([], "its settings is"),
+        ({"CRAWL_MAX_PAGES": "many"}, "CRAWL_MAX_PAGES"),
+        ({}, "have no CRAWL"),
+    ):
         (path / "settings.json").write_text(json.dumps(FACTS | {"settings": damaged}))
-        with pytest.raises(InputError, match="is damaged: its settings have no CRAWL_MAX_PAGES"):
+        with pytest.raises(InputError, match=f"is damaged: .*{why}"):
             read_runs([path])
 
 

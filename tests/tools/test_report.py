@@ -23,9 +23,7 @@ from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
-from crawl4llm.tools.evaluate.report import write_report
-from crawl4llm.tools.evaluate.report.data import compare
-from crawl4llm.tools.evaluate.report.page import series_table, shown
+from crawl4llm.tools.evaluate.report import compare, series_table, shown, write_report
 
 READABLE_NAME = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
 

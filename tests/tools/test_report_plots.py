@@ -1,4 +1,4 @@
-"""Plots: text and gaps survive, colours have a dark counterpart, long series are thinned to what is seen."""
+"""Plots: text and gaps survive, colours can be told apart, no line hides another."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 pytest.importorskip("matplotlib", reason="needs the extra evaluate")
 
 from report_helpers import FIGURES, LONG
 
+from crawl4llm.tools.evaluate import plot as colours
 from crawl4llm.tools.evaluate.figures import Figure, Series
-from crawl4llm.tools.evaluate.report import plot as colours
-from crawl4llm.tools.evaluate.report.plot import cloud_points, draw, line_points, stand_alone, tick_label
+from crawl4llm.tools.evaluate.plot import draw, tick_label
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def figure(*series: Series, x_log: bool = False, y_log: bool = False) -> Figure:
     return Figure("f", "title", "definition", "x", "y", series, x_log=x_log, y_log=y_log)
+
+
+def svg_of(figure: Figure) -> str:
+    return draw(figure)["svg"].decode()
 
 
 def curves(svg: str, colour: str = colours.SERIES[0]) -> list[str]:
@@ -37,7 +40,7 @@ def curves(svg: str, colour: str = colours.SERIES[0]) -> list[str]:
 
 @pytest.mark.parametrize("drawn", FIGURES, ids=lambda drawn: drawn.id)
 def test_plot_is_xml_with_text_and_title(drawn: Figure) -> None:
-    root = ET.fromstring(stand_alone(draw(drawn)))
+    root = ET.fromstring(svg_of(drawn))
     assert root.tag == f"{SVG}svg"
     texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     assert drawn.x_label in texts
@@ -51,7 +54,7 @@ def test_plot_is_xml_with_text_and_title(drawn: Figure) -> None:
 
 
 def test_names_in_the_legend() -> None:
-    root = ET.fromstring(draw(FIGURES[0]))
+    root = ET.fromstring(svg_of(FIGURES[0]))
     texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     assert "influence" in texts
     assert any(text.startswith("</script></title><script>") for text in texts)
@@ -60,40 +63,20 @@ def test_names_in_the_legend() -> None:
 
 
 def test_names_are_not_mathematics() -> None:
-    assert ">of $x_1$ &lt;b&gt;</text>" in draw(figure(Series("of $x_1$ <b>", [1, 2], [1, 2])))
+    assert ">of $x_1$ &lt;b&gt;</text>" in svg_of(figure(Series("of $x_1$ <b>", [1, 2], [1, 2])))
 
 
-def test_ids_differ_between_plots() -> None:
-    """They stand on one page."""
-    found = [set(re.findall(r'id="([^"]+)"', draw(drawn))) for drawn in FIGURES]
-    assert found[0]
-    assert sum(map(len, found)) == len(set().union(*found))
-
-
-@pytest.mark.parametrize("drawn", FIGURES, ids=lambda drawn: drawn.id)
-def test_every_colour_has_a_dark_counterpart(drawn: Figure) -> None:
-    svg = draw(drawn)
-    used = set(re.findall(r"(fill|stroke): (#\w+)", svg))
-    assert ("fill", colours.BACKGROUND) in used
-    for part, colour in used:
-        assert f'[style*="{part}: {colour}"] {{ {part}: #' in colours.dark_plots()
-    assert not re.findall(r"(?:fill|stroke): (?!#|none)\w+", svg)
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_colours_can_be_read() -> None:
-    """Contrast of at least 4.5 to 1 for text and 3 to 1 for lines (WCAG 2.2, 1.4.3 and 1.4.11), light and dark."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark = dict(re.findall(r'"fill: (#\w+)"\] \{ fill: (#\w+)', colours.dark_plots()))
+    """Contrast of at least 4.5 to 1 for text and 3 to 1 for lines (WCAG 2.2, 1.4.3 and 1.4.11)."""
     for colour in (*colours.SERIES, colours.NEUTRAL, colours.TEXT, colours.AXIS):
-        least = 3 if colour in colours.SERIES else 4.5
-        for front, back in ((colour, colours.BACKGROUND), (dark[colour], dark[colours.BACKGROUND])):
-            darker, lighter = sorted((luminance(front), luminance(back)))
-            assert (lighter + 0.05) / (darker + 0.05) >= least, (front, back)
+        darker, lighter = sorted((luminance(colour), luminance(colours.BACKGROUND)))
+        assert (lighter + 0.05) / (darker + 0.05) >= (3 if colour in colours.SERIES else 4.5), colour
 
 
 def test_the_colour_blind_can_tell_policies_apart() -> None:
@@ -102,28 +85,26 @@ def test_the_colour_blind_can_tell_policies_apart() -> None:
     deuteranopia = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     white = np.array([0.9505, 1, 1.089])
-    dark = dict(re.findall(r'"fill: (#\w+)"\] \{ fill: (#\w+)', colours.dark_plots()))
-    for palette in (colours.SERIES, [dark[colour] for colour in colours.SERIES]):
-        shares = np.array([[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for colour in palette])
-        linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-        for seen in (np.eye(3), np.array(protanopia), np.array(deuteranopia)):
-            x, y, z = np.cbrt(np.clip(linear @ seen.T, 0, 1) @ to_xyz.T / white).T
-            lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
-            apart = np.linalg.norm(lab[:, None] - lab[None], axis=2) + 1000 * np.eye(len(lab))
-            assert apart.min() > 20
+    shares = np.array([[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for colour in colours.SERIES])
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    for seen in (np.eye(3), np.array(protanopia), np.array(deuteranopia)):
+        x, y, z = np.cbrt(np.clip(linear @ seen.T, 0, 1) @ to_xyz.T / white).T
+        lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
+        apart = np.linalg.norm(lab[:, None] - lab[None], axis=2) + 1000 * np.eye(len(lab))
+        assert apart.min() > 20
 
 
 def test_a_policy_has_its_colour_whatever_its_place() -> None:
     bound = Series("bound", [1, 2], [3, 3], kind="dashed", place=-1)
-    svg = draw(figure(bound, Series("second", [1, 2], [1, 2], place=1), Series("first", [1, 2], [1, 2], place=0)))
+    svg = svg_of(figure(bound, Series("second", [1, 2], [1, 2], place=1), Series("first", [1, 2], [1, 2], place=0)))
     assert [len(curves(svg, colour)) for colour in colours.SERIES[:3]] == [1, 1, 0]
     assert f"stroke: {colours.NEUTRAL}" in svg
 
 
 def test_no_line_is_hidden_under_another() -> None:
-    """Of lines that coincide, of different or of the same colour, each shows markers of its own, above all lines."""
+    """Of lines that coincide, of different or of the same colour, each shows markers of its own."""
     same = [Series(name, range(500), range(500), place=place) for name, place in (("a", 0), ("b", 1), ("c", 1))]
-    root = ET.fromstring(draw(figure(*same)))
+    root = ET.fromstring(svg_of(figure(*same)))
     places: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for use in root.iter(f"{SVG}use"):
         colour = (use.get("style") or "").removeprefix("fill: ")
@@ -131,15 +112,16 @@ def test_no_line_is_hidden_under_another() -> None:
             shape = use.get("{http://www.w3.org/1999/xlink}href") or ""
             places.setdefault((shape, colour), []).append((float(use.get("x", 0)), float(use.get("y", 0))))
     assert [colour for _, colour in places] == [colours.SERIES[0], colours.SERIES[1], colours.SERIES[1]]
-    along = sorted(place for marks in places.values() for place in marks[:-1])  # the last stands in the legend
-    assert len(along) == 3 * 6
+    marks = [some[:-1] for some in places.values()]  # the last stands in the legend
+    assert all(len(some) >= 4 for some in marks)
+    along = sorted(place for some in marks for place in some)
     assert min(math.dist(one, other) for one, other in pairwise(along)) > 10
 
 
 def test_the_first_points_do_not_set_the_scale() -> None:
     swinging = Series("s", range(1, 1001), [100.0, -100.0, *[1 + number % 2 for number in range(998)]])
     labels = [
-        [float(label) for label in re.findall(r">(-?[\d.]+)</text>", draw(drawn))]
+        [float(label) for label in re.findall(r">(-?[\d.]+)</text>", svg_of(drawn))]
         for drawn in (figure(swinging), replace(figure(swinging), settles=True))
     ]
     assert min(labels[0]) < -50
@@ -147,85 +129,48 @@ def test_the_first_points_do_not_set_the_scale() -> None:
 
 
 def test_undefined_values_leave_gaps() -> None:
-    whole = curves(draw(figure(Series("s", range(6), [1, 2, 3, 4, 3, 2]))))
-    gap = curves(draw(figure(Series("s", range(6), [1, 2, None, 4, 3, 2]))))
+    whole = curves(svg_of(figure(Series("s", range(6), [1, 2, 3, 4, 3, 2]))))
+    gap = curves(svg_of(figure(Series("s", range(6), [1, 2, None, 4, 3, 2]))))
     assert [path.count("M") for path in whole] == [1]
     assert [path.count("M") for path in gap] == [2]
 
 
-def test_a_point_alone_is_seen() -> None:
-    assert "<use" in draw(figure(Series("s", [1, 2, 3], [None, 5, None]))).partition('id="x')[0]
-    alone = draw(figure(Series("s", [7], [5])))
-    assert re.search(rf'<use xlink:href="#\w+" x="[\d.]+" y="[\d.]+" style="fill: {colours.SERIES[0]}"', alone)
+@pytest.mark.parametrize(("x", "y"), [([1, 2, 3], [None, 5, None]), ([7], [5])])
+def test_a_point_alone_is_seen(x: list[float], y: list[float | None]) -> None:
+    dots = re.findall(rf'<use [^>]*style="fill: {colours.SERIES[0]}"', svg_of(figure(Series("s", x, y))))
+    assert len(dots) == 2, "its own, and the legend's"
 
 
 @pytest.mark.parametrize("y", [[], [None], [1], [0, 0, 0], [-1, 0, 5], [1e-30, 1e30, 1], [math.nan] * 3])
 @pytest.mark.parametrize(("x_log", "y_log"), [(False, False), (False, True), (True, False), (True, True)])
 def test_odd_series(y: list[float | None], x_log: bool, y_log: bool) -> None:
     kinds: tuple[Literal["line", "dashed", "points", "bars"], ...] = ("line", "dashed", "points", "bars")
-    svg = draw(figure(*(Series(kind, range(len(y)), y, kind=kind) for kind in kinds), x_log=x_log, y_log=y_log))
+    svg = svg_of(figure(*(Series(kind, range(len(y)), y, kind=kind) for kind in kinds), x_log=x_log, y_log=y_log))
     assert not re.search(r"\b(nan|inf)\b", svg)
 
 
-def test_values_that_a_logarithmic_axis_has_no_place_for() -> None:
-    drawn = figure(Series("s", [0, -1, 1, 10, 100, 1000], [5, 5, 5, 0, 5, 6], kind="points"), x_log=True, y_log=True)
-    assert len(re.findall(rf'<use [^>]*style="fill: {colours.SERIES[0]}"', draw(drawn))) == 3 + 1  # the legend's
+@pytest.mark.parametrize("kind", ["line", "points", "bars"])
+def test_values_that_a_logarithmic_axis_has_no_place_for(kind: Literal["line", "points", "bars"]) -> None:
+    x, y = [0.0, -1, 1, 10, 100, 1000], [5.0, 5, 5, 0, 5, 6]
+    odd = figure(Series("s", x, y, kind=kind), x_log=True, y_log=True)
+    gap: list[float | None] = [5.0, None, 5, 6]
+    assert svg_of(odd) == svg_of(figure(Series("s", x[2:], gap, kind=kind), x_log=True, y_log=True))
 
 
 def test_bars_are_as_high_as_their_values() -> None:
-    svg = draw(FIGURES[2])
-    heights = []
-    for colour in colours.SERIES[:2]:
-        bars, _legend = re.findall(rf'<path d="([^"]*)"[^>]* style="fill: {colour}"', svg)
-        ends = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", bar)] for bar in bars.split("z")[:-1]]
-        heights += [max(bar) - min(bar) for bar in ends]
-    assert [round(height / heights[0] * 900, 1) for height in heights] == [900, 100, 10, 1, 90, 50, 10, 0]
+    svg = svg_of(FIGURES[2])
+    *bars, _legend = re.findall(rf'<path d="([^"]*)"[^>]* style="fill: {colours.SERIES[0]}"', svg)
+    ends = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", bar)] for bar in bars]
+    heights = [max(bar) - min(bar) for bar in ends]
+    assert [round(height / heights[0] * 900, 1) for height in heights] == [900, 100, 10, 0]
     assert heights[0] > 100
 
 
-@pytest.mark.parametrize("kind", ["line", "points", "bars"])
-def test_fifty_thousand_points(kind: Literal["line", "points", "bars"]) -> None:
+def test_fifty_thousand_points() -> None:
+    """They are an image in the drawing."""
     chance = random.Random(0)
-    y = [chance.betavariate(0.3, 0.3) + 0.001 for _ in range(50_000)]
-    y[17] = 2.0
-    svg = draw(figure(Series("s", range(50_000), y, y, y, kind=kind)))
-    assert len(svg) < 1_600_000
-
-
-values = st.one_of(st.just(math.nan), st.floats(-100, 100))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 9), values, values), min_size=1, max_size=80), st.booleans())
-def test_thinned_lines_cover_the_same_pixels(points: list[tuple[float, float, float]], in_order: bool) -> None:
-    if in_order:
-        points.sort(key=lambda point: point[0])
-    x, y, other = (np.array(column) for column in zip(*points, strict=True))
-    kept = line_points(x, y, other)
-
-    assert list(kept) == sorted(set(kept))
-    stretch = np.cumsum(np.floor(np.concatenate((x[:1], x[:-1]))) != np.floor(x))
-    for number in range(stretch[-1] + 1):
-        everywhere = np.flatnonzero(stretch == number)
-        here = np.intersect1d(kept, everywhere)
-        defined = everywhere[~np.isnan(y[everywhere])]
-        assert len(here) <= 6
-        if not len(defined):
-            assert len(here), "the gap is kept"
-            continue
-        assert not np.isnan(y[here]).any()
-        assert (here[0], here[-1]) == (defined[0], defined[-1])
-        assert y[here].min() == y[defined].min()
-        assert y[here].max() == y[defined].max()
-        bounds = other[defined][~np.isnan(other[defined])]
-        if len(bounds) == len(defined):  # undefined bounds may hide others
-            assert (other[here].min(), other[here].max()) == (bounds.min(), bounds.max())
-
-
-def test_dots_that_hide_each_other() -> None:
-    x = np.array([0.1, 0.9, 1.1, 0.5, 1.9])
-    y = np.array([0.1, 0.9, 0.1, 1.5, 0.2])
-    assert list(cloud_points(x, y)) == [0, 2, 3]
+    y = [chance.random() for _ in range(50_000)]
+    assert len(svg_of(figure(Series("s", range(50_000), y, kind="points")))) < 500_000
 
 
 @pytest.mark.parametrize(

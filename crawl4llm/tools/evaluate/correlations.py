@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.columns import slices
-from crawl4llm.tools.evaluate.documents import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers, slices
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
 from crawl4llm.tools.evaluate.measures import CONFIDENCE
 from crawl4llm.tools.evaluate.survey import Subject

@@ -14,31 +14,24 @@ from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, floats, line, number
 from crawl4llm.tools.evaluate.measures import (
     Band,
+    CrawledPages,
     best,
-    harvest_rate,
     mean_of_best,
-    mean_so_far,
-    oracle_hits,
     oracle_share,
     pages_to_find,
     points_along,
     pool_to_match,
-    precision,
-    recall,
 )
-from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
+from crawl4llm.tools.evaluate.survey import Group, Subject
 
 CRAWLED, FETCHED = "pages crawled", "pages fetched"
 
 
 def figures(subject: Subject) -> list[Figure]:
     """Return the figures along the crawl, in the order of the report."""
-    oracle = subject.oracle
     by_fetched = [
         replace(curve, x=floats(_mean([crawled.run.fetched[points_along(group.pages) - 1] for crawled in group.runs])))
-        for group, curve in zip(
-            subject.groups, curves(subject, lambda c, at: recall(c.influence, oracle, at)), strict=True
-        )
+        for group, curve in zip(subject.groups, curves(subject, CrawledPages.recall), strict=True)
     ]
     counts = zip(
         curves(subject, lambda crawled, at: crawled.run.visited[at - 1], ": visited"),
@@ -56,7 +49,7 @@ def figures(subject: Subject) -> list[Figure]:
             y_label="precision",
             settles=True,
             series=[
-                *curves(subject, lambda crawled, at: precision(crawled.influence, oracle, at)),
+                *curves(subject, CrawledPages.precision),
                 *_bounds(subject, lambda at: at),
             ],
         ),
@@ -68,8 +61,8 @@ def figures(subject: Subject) -> list[Figure]:
             x_label=CRAWLED,
             y_label="recall",
             series=[
-                *curves(subject, lambda crawled, at: recall(crawled.influence, oracle, at)),
-                *_bounds(subject, lambda _: oracle.size.value),
+                *curves(subject, CrawledPages.recall),
+                *_bounds(subject, lambda _: subject.oracle.size.value),
             ],
         ),
         Figure(
@@ -88,7 +81,7 @@ def figures(subject: Subject) -> list[Figure]:
             x_label=CRAWLED,
             y_label="oracle pages a page fetched",
             settles=True,
-            series=curves(subject, lambda c, at: harvest_rate(c.influence, oracle, c.run.fetched, at)),
+            series=curves(subject, CrawledPages.harvest_rate),
         ),
         Figure(
             id="new-quality",
@@ -99,7 +92,7 @@ def figures(subject: Subject) -> list[Figure]:
             x_label=CRAWLED,
             y_label="documents per 1,000 fetches",
             settles=True,
-            series=curves(subject, lambda c, at: c.new_quality(oracle, at)),
+            series=curves(subject, CrawledPages.new_quality),
         ),
         Figure(
             id="visited",
@@ -117,7 +110,7 @@ def figures(subject: Subject) -> list[Figure]:
             x_label=CRAWLED,
             y_label="mean influence",
             settles=True,
-            series=curves(subject, lambda crawled, at: mean_so_far(crawled.influence, at)),
+            series=curves(subject, CrawledPages.mean_influence),
         ),
         Figure(
             id="domains",
@@ -232,7 +225,7 @@ def _pools(subject: Subject, n: int) -> Figure:
 def _table(subject: Subject, n: int) -> Table:
     rows: list[list[Cell]] = []
     for crawled in subject.runs:
-        rows += [_row(subject, crawled, n, k) for k in _POOLS if k * n <= len(crawled)]
+        rows += [_row(crawled, n, k) for k in _POOLS if k * n <= len(crawled)]
     return Table(
         id="selected",
         title=f"Crawl-then-select of {n:,} pages",
@@ -245,15 +238,15 @@ def _table(subject: Subject, n: int) -> Table:
     )
 
 
-def _row(subject: Subject, crawled: CrawledPages, n: int, k: int) -> list[Cell]:
+def _row(crawled: CrawledPages, n: int, k: int) -> list[Cell]:
     pool = k * n
     chosen = best(crawled.influence, pool, n)
     fetched = int(crawled.run.fetched[pool - 1])
     tokens = int(crawled.tokens[chosen].sum())
-    share = oracle_share(crawled.influence, chosen, subject.oracle)
+    share = oracle_share(crawled.influence, chosen, crawled.oracle)
     return [
         *(crawled.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
-        *(number(share * n / subject.oracle.size.value), tokens, tokens / fetched),
+        *(number(share * n / crawled.oracle.size.value), tokens, tokens / fetched),
     ]
 
 
@@ -264,7 +257,7 @@ def _match(subject: Subject) -> Table:
             pages = max(1, int(level * len(given)))
             others = [other for other in subject.runs if other.run.group != given.run.group]
             same_seeds = [other for other in others if other.run.seeds == given.run.seeds]
-            rows += [_match_row(subject, given, pages, other) for other in same_seeds or others]
+            rows += [_match_row(given, pages, other) for other in same_seeds or others]
     return Table(
         id="match",
         title="Pages needed to match a run",
@@ -280,10 +273,10 @@ def _match(subject: Subject) -> Table:
     )
 
 
-def _match_row(subject: Subject, given: CrawledPages, pages: int, other: CrawledPages) -> list[Cell]:
+def _match_row(given: CrawledPages, pages: int, other: CrawledPages) -> list[Cell]:
     by_mean = pool_to_match(other.influence, pages, mean_of_best(given.influence, pages, pages))
-    wanted = int(oracle_hits(given.influence, subject.oracle)[pages - 1])
-    by_recall = pages_to_find(oracle_hits(other.influence, subject.oracle), wanted)
+    wanted = int(given.hits()[pages - 1])
+    by_recall = pages_to_find(other.hits(), wanted)
     return [
         *(given.name, pages, other.name),
         *(by_mean, by_mean and by_mean / pages, by_recall, by_recall and by_recall / pages),

@@ -14,7 +14,7 @@ from crawl4llm.engine import take_over
 from crawl4llm.options import read_options
 from crawl4llm.scoring import PageRater, follow_rules, load_scorer
 from crawl4llm.tools._learnt import Results, read_results
-from crawl4llm.tools.evaluate import correlations, coverage, learnt, ordering, overview
+from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
@@ -90,7 +90,7 @@ def _report(
         *correlations.sections(subject, scorers),
         *ordering.sections(subject, wanted.topic),
         *overview.tables(subject),
-        *([] if trained is None else learnt.tables(subject, trained)),
+        *([] if trained is None else overview.losses(subject, trained)),
     ]
     return Report(
         title=f"Evaluation of {', '.join(group.name for group in subject.groups)}",

@@ -1,15 +1,22 @@
-"""The results of an evaluation as plain data: figures, tables and the report that holds them.
+"""The results of an evaluation as plain data, and as CSV and JSON: figures, tables and the report that holds them.
 
 Nothing here knows how a number was computed or how it is shown; crawl4llm.tools.evaluate.report writes it to disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
+
+from crawl4llm.base.terminal import harmless
 
 if TYPE_CHECKING:
     from crawl4llm.tools.evaluate.documents import Floats, Integers
@@ -17,6 +24,13 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
 Cell: TypeAlias = str | float | int | None
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NOT_IN_XML: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 (section 2.2) forbids besides controls. They include the stand-ins for bytes of file names
+that are not UTF-8."""
+_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +117,87 @@ def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> 
     """Return a curve with its band."""
     low, high = (floats(np.nan_to_num(bound, nan=0.0)) for bound in (y.low, y.high))
     return replace(line(name, x, y.value, place=place), low=low, high=high)
+
+
+# -- as CSV and JSON ---------------------------------------------------------------------------------------------------
+
+
+def plain_report(report: Report) -> Report:
+    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
+
+    Raises ValueError if an id is no file name or is there twice, or if sequences differ in length.
+    """
+    ids = [section.id for section in report.sections]
+    for section_id in ids:
+        if not _ID.fullmatch(section_id):
+            raise ValueError(f"{section_id!r} cannot be the id of a figure or table: it names files")
+    if len({section_id.casefold() for section_id in ids}) < len(ids):
+        raise ValueError(f"the ids of figures and tables are not unique: {', '.join(ids)}")
+    return replace(report, sections=[_plain_section(section) for section in report.sections])
+
+
+def _plain_section(section: Figure | Table) -> Figure | Table:
+    if isinstance(section, Figure):
+        return replace(section, series=[_plain_series(series) for series in section.series])
+    if any(len(row) != len(section.columns) for row in section.rows):
+        raise ValueError(f"table {section.id} has a row that is not as long as its columns")
+    return replace(section, rows=[list(map(_plain_value, row)) for row in section.rows])
+
+
+def _plain_series(series: Series) -> Series:
+    if (series.low is None) != (series.high is None):
+        raise ValueError(f"series {series.name!r} has one bound of its confidence band")
+    given = {name: getattr(series, name) for name in ("x", "y", "low", "high")}
+    plain: dict[str, Any] = {name: list(map(_plain_value, some)) for name, some in given.items() if some is not None}
+    if len(set(map(len, plain.values()))) > 1:
+        raise ValueError(f"series {series.name!r} has sequences of different lengths")
+    return replace(series, **plain)
+
+
+def _plain_value(value: Any) -> Cell:
+    """Return one value; a NumPy scalar becomes the Python number it equals."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value  # type: ignore[no-any-return]  # what Series and Table hold, by their types
+
+
+def printable(text: str) -> str:
+    """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
+    return _NOT_IN_XML.sub("\ufffd", harmless(text))
+
+
+def section_csv(section: Figure | Table) -> str:
+    """Return a figure or table as CSV; a figure has one line for each point of each series."""
+    if isinstance(section, Table):
+        return _csv(section.columns, section.rows)
+    rows: list[Sequence[Cell]] = []
+    for series in section.series:
+        undefined = [None] * len(series.x)
+        bounds = (series.low or undefined, series.high or undefined)
+        rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
+    return _csv(("series", "x", "y", "low", "high"), rows)
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_cell(value) for value in row] for row in (columns, *rows))
+    return text.getvalue()
+
+
+def _cell(value: Cell) -> Cell:
+    """Return a value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def report_json(report: Report) -> str:
+    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
+    content = asdict(report)
+    for section, described in zip(report.sections, content["sections"], strict=True):
+        described["type"] = type(section).__name__.lower()
+    return json.dumps(content, sort_keys=True, default=str) + "\n"

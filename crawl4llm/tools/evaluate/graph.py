@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from crawl4llm.tools.evaluate.columns import slices, starts_of, stored
-from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers, slices, starts_of, stored
 
 _ROWS_AT_ONCE = 1000
 """Pages whose second neighbours are in memory at a time."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.columns import stored_rows
-from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers, stored_rows
+from crawl4llm.tools.evaluate.runs import Run
 
 CONFIDENCE = 0.95
 _POINTS = 400
@@ -108,50 +108,67 @@ def points_along(pages: int, most: int = _POINTS) -> Integers:
     return np.unique(np.linspace(1, pages, min(pages, most)).round().astype(np.int64))
 
 
-def precision(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """Return, for each number of pages in ``at``, the share of oracle pages among the first pages crawled (Craw4LLM,
-    figure 4, left)."""
-    return Band(*(_hits(influence, threshold)[at - 1] / at for threshold in _thresholds(oracle)))
+@dataclass(frozen=True)
+class CrawledPages:
+    """The pages of a run as documents of the survey; arrays are in crawl order.
 
+    Its measures are values at each of some numbers of pages crawled.
+    """
 
-def recall(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """Return, for each number of pages in ``at``, the share of the oracle set that is crawled (Craw4LLM, figure 4,
-    right)."""
-    size = oracle.size.value
-    return Band(*(np.minimum(_hits(influence, threshold)[at - 1] / size, 1.0) for threshold in _thresholds(oracle)))
+    run: Run
+    numbers: Integers
+    influence: Floats
+    tokens: Integers
+    oracle: Oracle
+    """Of the corpus."""
 
+    def __len__(self) -> int:
+        return len(self.numbers)
 
-def harvest_rate(influence: Floats, oracle: Oracle, fetched: Integers, at: Integers) -> Band:
-    """Return, for each number of pages in ``at``, oracle pages crawled per page fetched."""
-    return Band(*(_hits(influence, threshold)[at - 1] / fetched[at - 1] for threshold in _thresholds(oracle)))
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.run.name
 
+    def hits(self) -> Integers:
+        """Return the number of oracle pages after each page."""
+        return _hits(self.influence, self.oracle.threshold.value)
 
-def new_quality(influence: Floats, is_new: Flags, threshold: float, fetched: Integers, at: Integers) -> Floats:
-    """Return, for each number of pages in ``at``, crawled pages of at least an influence and with new texts, per 1,000
-    pages fetched."""
-    return 1000 * _hits(np.where(is_new, influence, np.nan), threshold)[at - 1] / fetched[at - 1]
+    def precision(self, at: Integers) -> Band:
+        """Return the share of oracle pages among the pages crawled (Craw4LLM, figure 4, left)."""
+        return self._found_by(at, at)
 
+    def recall(self, at: Integers) -> Band:
+        """Return the share of the oracle set that is crawled (Craw4LLM, figure 4, right)."""
+        return Band(*(np.minimum(share, 1.0) for share in self._found_by(at, self.oracle.size.value)))
 
-def mean_so_far(values: Floats, at: Integers) -> Floats:
-    """Return, for each number in ``at``, the mean of as many first values without NaN; NaN if all are NaN."""
-    known = np.isfinite(values)
-    sums, counts = np.cumsum(np.where(known, values, 0.0))[at - 1], np.cumsum(known)[at - 1]
-    means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
-    return means
+    def harvest_rate(self, at: Integers) -> Band:
+        """Return oracle pages crawled per page fetched."""
+        return self._found_by(at, self.run.fetched[at - 1])
 
+    def new_quality(self, at: Integers) -> Floats:
+        """Return crawled pages of an influence of QUALITY_THRESHOLD or more, or of the oracle set without that setting,
+        and with new texts, per 1,000 pages fetched."""
+        given = self.run.quality_threshold
+        threshold = self.oracle.threshold.value if given is None else given
+        found = _hits(np.where(self.run.is_new, self.influence, np.nan), threshold)
+        return 1000 * found[at - 1] / self.run.fetched[at - 1]
 
-def oracle_hits(influence: Floats, oracle: Oracle) -> Integers:
-    """Return the number of oracle pages after each page."""
-    return _hits(influence, oracle.threshold.value)
+    def mean_influence(self, at: Integers) -> Floats:
+        """Return the mean influence of the pages that have one; NaN if none has."""
+        known = np.isfinite(self.influence)
+        sums, counts = np.cumsum(np.where(known, self.influence, 0.0))[at - 1], np.cumsum(known)[at - 1]
+        means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
+        return means
+
+    def _found_by(self, at: Integers, of: Integers | float) -> Band:
+        """Return oracle pages found, as shares; the band is by the thresholds at which fewest and most belong to it."""
+        value, low, high = self.oracle.threshold
+        return Band(*(_hits(self.influence, threshold)[at - 1] / of for threshold in (value, high, low)))
 
 
 def _hits(influence: Floats, threshold: float) -> Integers:
     return np.cumsum(influence >= threshold).astype(np.int64)
-
-
-def _thresholds(oracle: Oracle) -> tuple[float, float, float]:
-    """Return the threshold, then those at which fewest and most pages belong to the oracle set."""
-    return oracle.threshold.value, oracle.threshold.high, oracle.threshold.low
 
 
 # -- crawl-then-select: what the best pages of a larger crawl are worth (Craw4LLM, section 3 and figure 3) ------------

@@ -1,16 +1,20 @@
-"""Report sections on the runs at their end, the corpus, and the reach of the seeds."""
+"""Report sections on the runs at their end, their corpus, the reach of the seeds, and the losses of models that were
+trained on the runs, from a ``trainlm.json``."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.columns import slices
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools._learnt import Learnt, Results, rank_correlation
+from crawl4llm.tools.evaluate.documents import slices
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
-from crawl4llm.tools.evaluate.measures import harvest_rate, mean_so_far, precision, recall
-from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
+from crawl4llm.tools.evaluate.measures import CrawledPages
+from crawl4llm.tools.evaluate.survey import Subject
 
 
 def tables(subject: Subject) -> list[Table]:
@@ -39,9 +43,8 @@ def _runs(subject: Subject) -> Table:
 
 
 def _run_row(subject: Subject, crawled: CrawledPages) -> list[Cell]:
-    run, influence, oracle = crawled.run, crawled.influence, subject.oracle
-    end = np.array([len(run)])
-    found = recall(influence, oracle, end)
+    run, end = crawled.run, np.array([len(crawled)])
+    found = crawled.recall(end)
     fetched = int(run.fetched[-1])
     return [
         run.name,
@@ -49,12 +52,12 @@ def _run_row(subject: Subject, crawled: CrawledPages) -> list[Cell]:
         run.wanted,
         int(run.visited[-1]),
         fetched,
-        number(mean_so_far(influence, end)[0]),
-        number(precision(influence, oracle, end).value[0]),
+        number(crawled.mean_influence(end)[0]),
+        number(crawled.precision(end).value[0]),
         number(found.value[0]),
         *([number(found.low[0]), number(found.high[0])] if subject.survey.sampled else []),
-        number(harvest_rate(influence, oracle, run.fetched, end).value[0]),
-        number(crawled.new_quality(oracle, end)[0]),
+        number(crawled.harvest_rate(end).value[0]),
+        number(crawled.new_quality(end)[0]),
         number(crawled.tokens.sum() / fetched),
         int(run.domains[-1]),
     ]
@@ -106,5 +109,79 @@ def _reach(subject: Subject) -> Table:
         definition="Documents that the run's seeds can reach over any number of links, seeds included, and the oracle "
         "pages among them. No crawl from these seeds can find more.",
         columns=["Run", "Seeds", "Reachable", "Share of the corpus", "Reachable oracle pages", "Share of the oracle"],
+        rows=rows,
+    )
+
+
+# -- losses of trained models, beside precision and recall of the runs ------------------------------------------------
+
+_LOSS = (
+    "Loss: bits per byte of held-out texts, for models that scrapy trainlm trained on the first T tokens of each run; "
+    "±: the standard deviation over training seeds"
+)
+
+
+def losses(subject: Subject, results: Results) -> list[Table]:
+    """Return the runs with their losses, and the correlation of loss with other measures over the runs.
+
+    Raises InputError if none of the runs was trained on.
+    """
+    trained = {run.facts.get("crawl_id"): run for run in results.runs}
+    ids = [one.run.facts.get("crawl_id") for one in subject.runs]
+    found = [(one, trained[id_]) for one, id_ in zip(subject.runs, ids, strict=True) if id_ in trained and id_]
+    if not found:
+        raise InputError("--trained has no results of these runs; train on them: scrapy trainlm RUN ...")
+    measured = [_measures(crawled) for crawled, _ in found]
+    return [_losses(results, found, measured), _correlations(results, found, measured)]
+
+
+def _measures(crawled: CrawledPages) -> dict[str, float | None]:
+    end = np.array([len(crawled)])
+    return {
+        "Precision": number(crawled.precision(end).value[0]),
+        "Recall": number(crawled.recall(end).value[0]),
+        "Mean influence": number(crawled.mean_influence(end)[0]),
+    }
+
+
+def _losses(
+    results: Results,
+    found: Sequence[tuple[CrawledPages, Learnt]],
+    measured: Sequence[Mapping[str, float | None]],
+) -> Table:
+    rows: list[list[Cell]] = []
+    for (crawled, learnt), measures in zip(found, measured, strict=True):
+        point = learnt.points[-1]
+        losses = [loss for target in results.targets for loss in (point.mean(target), point.spread(target))]
+        rows.append([crawled.name, *measures.values(), point.pages, point.fetched, *losses])
+    losses_of = [column for target in results.targets for column in (f"Loss on {target}", "±")]
+    return Table(
+        id="learnt",
+        title="Losses of trained models",
+        definition=f"Precision and recall of the oracle set and mean influence, of all pages of the run. {_LOSS}. "
+        "Pages and fetched: pages that the run had crawled and fetched by then.",
+        columns=["Run", *measured[0], "Pages", "Fetched", *losses_of],
+        rows=rows,
+    )
+
+
+def _correlations(
+    results: Results,
+    found: Sequence[tuple[CrawledPages, Learnt]],
+    measured: Sequence[Mapping[str, float | None]],
+) -> Table:
+    rows: list[list[Cell]] = []
+    for target in results.targets:
+        losses = [learnt.points[-1].mean(target) for _, learnt in found]
+        for name in measured[0]:
+            values = [one[name] for one in measured]
+            known = [value for value in values if value is not None]
+            rows.append([name, target, rank_correlation(known, losses) if len(known) == len(losses) else None])
+    return Table(
+        id="learnt-correlation",
+        title="Does the measure predict the loss?",
+        definition=f"Spearman's rank correlation of a measure with the loss over {len(found)} runs: -1 if the better "
+        f"run by the measure always has the lower loss. None for fewer than three runs.",
+        columns=["Measure", "Target", "Rank correlation"],
         rows=rows,
     )

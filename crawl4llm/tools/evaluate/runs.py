@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,21 +16,47 @@ from numpy.typing import NDArray
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines, read_json
+from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.output_dir import STORED_CRAWL
-from crawl4llm.base.received import require_fit
-from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
+from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import is_done
-from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stored
-from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.documents import (
+    AT_ONCE,
+    Fingerprints,
+    Flags,
+    Floats,
+    Integers,
+    as_array,
+    fingerprints,
+    stored,
+)
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """Facts that decide influence scores: runs that differ in one of them cannot be compared."""
 _OF_ONE_RUN = ("format", "crawl_id", STORED_CRAWL, "random_seed", "seeds_digest", "versions", "settings")
 """Facts of a run that do not decide how pages are chosen, and the seeds. Runs that agree in all other facts, those of
 parts included, make one series."""
+
+
+@dataclass(frozen=True)
+class Logged(Collection[str]):
+    """Texts in the first ``count`` lines of a crawl log, such as the keys; they are read there again and again."""
+
+    path: Path
+    field: str
+    count: int
+
+    def __iter__(self) -> Iterator[str]:
+        lines = crawl_log.read_log(self.path / crawl_log.NAME)
+        return (str(line.get(self.field) or "") for line in islice(lines, self.count))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __contains__(self, text: object) -> bool:
+        return any(one == text for one in self)
 
 
 @dataclass(frozen=True)
@@ -44,7 +70,10 @@ class Run:
     """The name that it shares with runs that differ from it in their seeds only."""
     facts: Mapping[str, Any]
     """``settings.json``."""
-    keys: Sequence[str]
+    keys: Collection[str]
+    parents: Collection[str]
+    """Keys of the pages on which they were first seen; empty for seeds."""
+    documents: Fingerprints
     priority: Floats
     influence: Floats
     """NaN if the log has null."""
@@ -54,8 +83,6 @@ class Run:
     """Registrable domains seen so far, with this page's."""
     iterations: Floats
     """NaN in continuous order."""
-    parents: Sequence[str]
-    """Keys of the pages on which they were first seen; empty for seeds."""
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     is_new: Flags
@@ -130,19 +157,12 @@ def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[st
 
 def _facts(path: Path) -> dict[str, Any]:
     require_within(path, path / SETTINGS, path / STATS, path / SEEDS)
-    try:
-        facts = read_json(path / SETTINGS)
-    except OSError as error:
-        raise InputError(
-            f"{path}: {SETTINGS} cannot be read ({error.strerror}); give the OUTPUT_DIR of a crawl"
-        ) from None
-    except ValueError:
-        raise InputError(f"{path}: {SETTINGS} is damaged") from None
-    if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
+    if not (facts := read_json(path / SETTINGS)):
+        raise InputError(f"{path}: {SETTINGS} is missing or damaged; give the OUTPUT_DIR of a crawl")
+    if not all(name in facts for name in (*_SAME, "policy", "settings")):
         raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
-    if not isinstance(facts["settings"], dict) or type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
+    if type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
         raise InputError(f"{path}: {SETTINGS} is damaged: its settings have no CRAWL_MAX_PAGES")
-    require_fit(path / SETTINGS, facts)
     if facts.get("corpus") == LIVE:
         raise InputError(
             f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"
@@ -151,17 +171,19 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, facts: Mapping[str, Any], name: str, group: str) -> Run:
-    found = stored(_blocks(path), *TEXTS, *TEXTS, *[np.float64] * 3, *[np.int64] * 3, np.bool_)
-    keys, parents = Texts(*found[:2]), Texts(*found[2:4])
-    if not keys:
+    found = stored(_blocks(path), np.uint64, *[np.float64] * 3, *[np.int64] * 3, np.bool_)
+    documents, priority, influence, iterations, visited, fetched, domains, is_new = found
+    if not len(documents):
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
-    priority, influence, iterations, visited, fetched, domains, is_new = found[4:]
+    keys, parents = (Logged(path, field, len(documents)) for field in ("id", "parent"))
     return Run(
         path=path,
         name=name,
         group=group,
         facts=facts,
         keys=keys,
+        parents=parents,
+        documents=documents,
         priority=priority,
         influence=influence,
         visited=visited,
@@ -169,7 +191,6 @@ def _read(path: Path, facts: Mapping[str, Any], name: str, group: str) -> Run:
         domains=domains,
         iterations=iterations,
         is_new=is_new,
-        parents=parents,
         seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if not parent],
         unfinished=_why_unfinished(path),
     )
@@ -180,12 +201,12 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
     domains: set[str] = set()
     lines = enumerate(crawl_log.read_log(path / crawl_log.NAME), 1)
     while True:
-        keys, parents, is_new, numbers = list[bytes](), list[bytes](), list[bool](), array("d")
+        keys, is_new, numbers = list[str](), list[bool](), array("d")
         for place, line in islice(lines, AT_ONCE):
             try:
                 domains.add(domain_of(host_of(line["url"])))
-                keys.append(_utf8(line["id"]))
-                parents.append(_utf8(line["parent"] or ""))
+                keys.append(_text(line["id"]))
+                _text(line["parent"] or "")
                 is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
                 known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
                 numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
@@ -195,11 +216,14 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
                 ) from None
         if not keys:
             return
-        yield [*packed(keys), *packed(parents), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
+        known_as = as_array(fingerprints(keys))
+        yield [known_as, *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
 
 
-def _utf8(text: str) -> bytes:
-    return str.encode(text, "utf-8", "surrogatepass")  # TypeError where it is none
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
 def _number(value: float | None) -> float:
@@ -217,12 +241,7 @@ def _seeds(path: Path) -> list[str]:
 
 
 def _why_unfinished(path: Path) -> str | None:
-    try:
-        stats = read_json(path / STATS)
-    except FileNotFoundError:
-        return f"it is running or was killed: there is no {STATS}"
-    except (OSError, ValueError):
-        return f"its {STATS} cannot be read"
-    require_fit(path / STATS, stats)
-    reason = stats.get("finish_reason")
+    if not (stats := read_json(path / STATS)):
+        return f"it is running or was killed: there is no {STATS} that can be read"
+    reason = str(stats.get("finish_reason"))
     return None if is_done(reason) else f"it ended by {reason}"

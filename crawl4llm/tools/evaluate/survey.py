@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +36,18 @@ from crawl4llm.scoring import (
     rate_text,
     run_pass,
 )
-from crawl4llm.tools.evaluate.columns import stored
-from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
+from crawl4llm.tools.evaluate.documents import (
+    ABSENT,
+    Documents,
+    Flags,
+    Floats,
+    Integers,
+    as_array,
+    fingerprints,
+    stored,
+)
 from crawl4llm.tools.evaluate.graph import LinkGraph
-from crawl4llm.tools.evaluate.measures import Oracle, Population, new_quality, oracle_of
+from crawl4llm.tools.evaluate.measures import CrawledPages, Oracle, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
 from simulate import data_dir, open_scores
 
@@ -51,13 +59,6 @@ class ScoredPage(NamedTuple):
     reason: str | None
     """As in crawl4llm.policies.Rating."""
     tokens: int
-
-
-class Targets(NamedTuple):
-    """The documents that a page links to."""
-
-    fingerprints: bytes
-    """Those of the documents it links to, each once, itself not among them."""
 
 
 def scored_page(rater: PageRater, key: str) -> ScoredPage:
@@ -72,11 +73,11 @@ def counted_page(rater: PageRater, page: tuple[str, Rating | None]) -> ScoredPag
     return scored_page(rater, key) if known is None else ScoredPage(*known, count_tokens(rater.text(key)))
 
 
-def targets(rater: PageRater, key: str) -> Targets:
-    """Return the documents that a page links to."""
+def targets(rater: PageRater, key: str) -> bytes:
+    """Return the fingerprints of the documents that a page links to, each once, itself not among them."""
     linked = dict.fromkeys(link.key for link in rater.corpus.outlinks(key) if link.key is not None)
     linked.pop(key, None)
-    return Targets(fingerprints(linked))
+    return fingerprints(linked)
 
 
 WHOLE = "all"
@@ -116,7 +117,7 @@ class Survey:
         options: Options,
         *,
         sample: int | None = None,
-        crawled: Sequence[Sequence[str]] = (),
+        crawled: Sequence[Collection[str]] = (),
         cache: Path | None = None,
         executor: Executor = UNDIVIDED,
     ) -> None:
@@ -215,11 +216,11 @@ class Survey:
             yield from run_pass(task, part, rater, self.options.workers, self._cache, self._executor, show=show)
 
 
-def _listed(name: str, keys: Sequence[str]) -> Pages:
+def _listed(name: str, keys: Collection[str]) -> Pages:
     return Pages(name, len(keys), partial(iter, keys))
 
 
-def _of_crawl(keys: Sequence[str]) -> Pages:
+def _of_crawl(keys: Collection[str]) -> Pages:
     digest, before = hashlib.sha256(b"["), ""
     for key in keys:
         digest.update(f"{before}{json.dumps(key)}".encode())
@@ -250,37 +251,12 @@ def _pack_ratings(pages: Sequence[Rating]) -> Arrays:
     return {"value": np.array([np.nan if page.score is None else page.score for page in pages], dtype=np.float64)}
 
 
-def _pack_targets(pages: Sequence[Targets | Rating]) -> Arrays:
-    linked = [page.fingerprints if isinstance(page, Targets) else b"" for page in pages]
+def _pack_targets(pages: Sequence[bytes | Rating]) -> Arrays:
+    linked = [page if isinstance(page, bytes) else b"" for page in pages]
     return {
         "counts": np.array([len(data) // 8 for data in linked], dtype=np.int64),
         "fingerprints": as_array(b"".join(linked)),
     }
-
-
-@dataclass(frozen=True)
-class CrawledPages:
-    """The pages of a run as documents of the survey; arrays are in crawl order."""
-
-    run: Run
-    numbers: Integers
-    influence: Floats
-    tokens: Integers
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def new_quality(self, oracle: Oracle, at: Integers) -> Floats:
-        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. If the run has no
-        QUALITY_THRESHOLD, pages of the oracle set count."""
-        given = self.run.quality_threshold
-        threshold = oracle.threshold.value if given is None else given
-        return new_quality(self.influence, self.run.is_new, threshold, self.run.fetched, at)
-
-    @property
-    def name(self) -> str:
-        """The run's name."""
-        return self.run.name
 
 
 class Group(NamedTuple):
@@ -307,25 +283,25 @@ class Subject:
         self.survey = survey
         self.rater = rater
         self.scores: Scores = survey.scores(rater, survey.options.scorer)
+        self.oracle: Oracle = oracle_of(self.population(self.scores.influence))
         self.runs = [self._crawled(run) for run in runs]
         named: dict[str, list[CrawledPages]] = {}
         for crawled in self.runs:
             named.setdefault(crawled.run.group, []).append(crawled)
         self.groups = [Group(name, place, crawled) for place, (name, crawled) in enumerate(named.items())]
-        self.oracle: Oracle = oracle_of(self.population(self.scores.influence))
 
     def _crawled(self, run: Run) -> CrawledPages:
-        numbers = self.survey.documents.numbers_of(run.keys)
+        numbers = self.survey.documents.numbers(run.documents)
         if (numbers == ABSENT).any():
-            key = run.keys[int(np.argmax(numbers == ABSENT))]
+            key = _key(run, numbers == ABSENT)
             raise InputError(f"{run.path / NAME}: names {key}, which is not in the corpus; is it of another corpus?")
         pages, times = np.unique(numbers, return_counts=True)
         if (times > 1).any():  # it would count twice in recall
-            key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
+            key = _key(run, numbers == pages[times > 1][0])
             raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
         if len(pages) and run.seeds and (self.survey.documents.numbers_of(run.seeds) == ABSENT).all():
             raise InputError(f"{run.path / SEEDS}: none of its seeds is in the corpus; is it of another corpus?")
-        return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
+        return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers], self.oracle)
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
         """Return the values of all pages of the corpus; with ``within``, of those that it marks."""
@@ -361,3 +337,8 @@ class Subject:
         """Return the numbers of a run's seeds."""
         numbers = self.survey.documents.numbers_of(run.run.seeds)
         return [int(number) for number in numbers if number != ABSENT]
+
+
+def _key(run: Run, marked: Flags) -> str:
+    """Return the key of the first page that is marked."""
+    return next(islice(run.keys, int(np.argmax(marked)), None))

@@ -8,29 +8,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.contest.ranking import (
-    AREA,
-    LEVEL,
-    Paired,
-    Standing,
-    Values,
-    paired,
-    sets_needed,
-    standings,
-    too_few,
-)
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
-from crawl4llm.tools.evaluate.measures import Estimate, mean_so_far, oracle_hits, precision, recall
+from crawl4llm.tools.evaluate.measures import CrawledPages, Estimate
+from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Ranking, Values, ranking_of
 from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, closed
-from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
+from crawl4llm.tools.evaluate.survey import Group, Subject
 
 _RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
-TOO_FEW: Final = "too few sets to say"
-NOT_DISTINGUISHED: Final = (
-    "Not distinguished: the paired randomisation test of the areas from the same seeds, adjusted for the number of "
-    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets the test cannot '
-    "give less, for any runs."
-)
 _LOOKS_AHEAD = 1.5
 """Documents fetched per page crawled, from which the verdict says so."""
 _AHEAD: Final = "influence"
@@ -91,8 +75,8 @@ def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
     found = []
     for group in subject.groups:
         pages = [(one, at[one.name].pages) for one in group.runs]
-        crawled = [_recall_by_crawled(subject, one, n) for one, n in pages]
-        fetched = [_recall_by_fetched(subject, one, n) for one, n in pages]
+        crawled = [_recall_by_crawled(one, n) for one, n in pages]
+        fetched = [_recall_by_fetched(one, n) for one, n in pages]
         found.append(Standpoint(group.name, len(pages), spread(crawled), spread(fetched)))
     return sorted(found, key=lambda one: (-one.crawled.value, one.policy))
 
@@ -150,15 +134,13 @@ def _percent(estimate: Estimate, runs: int) -> str:
 def ranking(subject: Subject) -> Table:
     """Return the policies by area, over as many pages as all runs have."""
     at = min(map(len, subject.runs))
-    ranked, _, seed_sets = _standings(subject, at)
-    few = too_few(len(ranked), seed_sets)
+    found = _ranking(subject, at)
     runs = {group.name: len(group.runs) for group in subject.groups}
     rows: list[list[Cell]] = []
-    for standing in ranked:
+    for standing in found.standings:
         means = [number(standing.means[name]) for name in (_RECALL, _PRECISION, _INFLUENCE, _FETCHED)]
         area = [standing.means[AREA], standing.errors[AREA]]
-        others = ", ".join(alike(standing, few)) or None
-        rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, others])
+        rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, found.alike(standing)])
     return Table(
         id="ranking",
         title=f"Ranking at {at:,} pages",
@@ -189,7 +171,7 @@ def gap(subject: Subject) -> Iterator[Table]:
     sets = _common_seeds(subject)
 
     def recalls(group: Group, at: Mapping[str, Mark]) -> list[float]:
-        found = {one.name: _recall_by_crawled(subject, one, at[one.name].pages) for one in group.runs}
+        found = {one.name: _recall_by_crawled(one, at[one.name].pages) for one in group.runs}
         return [fmean(map(found.__getitem__, runs)) for runs in _runs_of(group, sets) or [list(found)]]
 
     yield Table(
@@ -219,69 +201,27 @@ def verdict(subject: Subject) -> Iterator[str]:
     """Yield the verdict on the runs: recall at 25%, the best policy, how sure that is, and its cost."""
     yield from headline(subject)
     at = min(map(len, subject.runs))
-    ranked, differences, seed_sets = _standings(subject, at)
-    if len(ranked) < 2:
-        yield f"One policy, {ranked[0].policy}: give runs of others, from the same seeds, to compare it with."
+    found = _ranking(subject, at)
+    if len(subject.groups) < 2:
+        yield f"One policy, {subject.groups[0].name}: give runs of others, from the same seeds, to compare it with."
         return
-    yield from told(ranked, f"the first {at:,} pages crawled")
-    yield from how_sure(ranked, differences, seed_sets)
-    fetched = {standing.policy: standing.means[_FETCHED] for standing in ranked}
+    yield from found.verdict(f"the first {at:,} pages crawled")
+    fetched = {standing.policy: standing.means[_FETCHED] for standing in found.standings}
     if max(fetched.values()) >= _LOOKS_AHEAD * min(fetched.values()):
         most = max(fetched, key=fetched.__getitem__)
         pages = min(int(crawled.run.fetched[-1]) for crawled in subject.runs)
-        found = {
-            group.name: fmean(_recall_by_fetched(subject, one, pages) for one in group.runs) for group in subject.groups
-        }
-        best = max(found, key=found.__getitem__)
+        recalls = {group.name: fmean(_recall_by_fetched(one, pages) for one in group.runs) for group in subject.groups}
+        best = max(recalls, key=recalls.__getitem__)
         yield (
             f"{most} fetched {fetched[most]:,.1f} documents for each page that it crawled. By documents fetched, "
-            f"{best} is ahead: with {pages:,} it had found {found[best]:.1%} of the oracle set."
+            f"{best} is ahead: with {pages:,} it had found {recalls[best]:.1%} of the oracle set."
         )
 
 
-def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
-    """Yield the lead of the best of two or more policies."""
-    best, second = ranked[:2]
-    areas = best.means[AREA], second.means[AREA]
-    if areas[0] == areas[1]:
-        yield f"No policy is best: over {over}, {best.policy} and {second.policy} found as much of the oracle set."
-        return
-    times = f": {areas[0] / areas[1]:.2f} times as much" if areas[1] else ""
-    yield (
-        f"{best.policy} is best: on average over {over} it had found {areas[0]:.1%} of the oracle set, "
-        f"{second.policy}, the next, {areas[1]:.1%}{times}."
-    )
-
-
-def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_sets: int) -> Iterator[str]:
-    """Yield the result of the paired test for the best two policies; ``seed_sets``: pairs of runs from the same
-    seeds."""
-    best, second = ranked[0].policy, ranked[1].policy
-    pair = next((one for one in differences if one.measure == AREA and {one.policy, one.other} == {best, second}), None)
-    needed = sets_needed(len(ranked))
-    takes = f"it takes runs of each policy from {needed or 'more'} sets of seeds, the same for all"
-    if pair is None or seed_sets < 2:
-        yield f"The test cannot tell how much of that is chance: {takes}."
-        return
-    lead = f"It was ahead of {second} from {pair.better if pair.policy == best else pair.worse} of {seed_sets} sets"
-    if too_few(len(ranked), seed_sets):
-        yield f"{lead} of seeds, which are {TOO_FEW} how much of that is chance: {takes}."
-        return
-    sure = "so chance alone does not explain it" if pair.p_holm <= LEVEL else "so it may be chance"
-    yield f"{lead} of seeds; p = {pair.p_holm:.2g} (paired randomisation test, adjusted for all pairs), {sure}."
-
-
-def alike(standing: Standing, few: bool) -> Sequence[str]:
-    """Return the policies that one is not distinguished from; ``few``: there are too few sets of seeds for any test."""
-    return [TOO_FEW] if few and standing.rank is not None else standing.not_distinguished
-
-
-def _standings(subject: Subject, at: int) -> tuple[list[Standing], list[Paired], int]:
-    """Return the ranking, the paired differences, and of how many sets of seeds all policies have runs."""
+def _ranking(subject: Subject, at: int) -> Ranking:
+    """Return the ranking after a number of pages, tested over the sets of seeds from which all policies have runs."""
     sets = _common_seeds(subject)
-    policies: dict[str, Values] = {group.name: _values(subject, group, at, sets) for group in subject.groups}
-    differences = paired(policies) if sets and len(policies) > 1 else []
-    return standings(policies, (), differences), differences, len(sets)
+    return ranking_of({group.name: _values(group, at, sets) for group in subject.groups}, (), len(sets))
 
 
 def _common_seeds(subject: Subject) -> list[tuple[str, ...]]:
@@ -295,33 +235,31 @@ def _runs_of(group: Group, sets: Sequence[tuple[str, ...]]) -> list[list[str]]:
     return [[one.name for one in group.runs if tuple(one.run.seeds) == seeds] for seeds in sets]
 
 
-def _values(subject: Subject, group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:
+def _values(group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:
     """Return a group's values by measure: of each set of seeds that all policies have, or else of each run."""
-    measured = {one.name: _measures(subject, one, at) for one in group.runs}
+    measured = {one.name: _measures(one, at) for one in group.runs}
     together: Sequence[Sequence[str]] = _runs_of(group, sets) or [[name] for name in measured]
     names = next(iter(measured.values()))
     return {name: [[fmean(measured[one][name] for one in runs) for runs in together]] for name in names}
 
 
-def _measures(subject: Subject, crawled: CrawledPages, at: int) -> Mapping[str, float]:
-    end, oracle = np.array([at]), subject.oracle
-    area = recall(crawled.influence, oracle, np.arange(1, at + 1)).value.mean()
+def _measures(crawled: CrawledPages, at: int) -> Mapping[str, float]:
+    end = np.array([at])
     return {
-        AREA: float(area),
-        _RECALL: float(recall(crawled.influence, oracle, end).value[0]),
-        _PRECISION: float(precision(crawled.influence, oracle, end).value[0]),
-        _INFLUENCE: float(mean_so_far(crawled.influence, end)[0]),
+        AREA: float(crawled.recall(np.arange(1, at + 1)).value.mean()),
+        _RECALL: _recall_by_crawled(crawled, at),
+        _PRECISION: float(crawled.precision(end).value[0]),
+        _INFLUENCE: float(crawled.mean_influence(end)[0]),
         _FETCHED: float(crawled.run.fetched[at - 1] / at),
     }
 
 
-def _recall_by_crawled(subject: Subject, crawled: CrawledPages, pages: int) -> float:
+def _recall_by_crawled(crawled: CrawledPages, pages: int) -> float:
     """Return the recall after ``pages`` pages crawled."""
-    return float(recall(crawled.influence, subject.oracle, np.array([pages])).value[0])
+    return float(crawled.recall(np.array([pages])).value[0])
 
 
-def _recall_by_fetched(subject: Subject, crawled: CrawledPages, fetched: int) -> float:
+def _recall_by_fetched(crawled: CrawledPages, fetched: int) -> float:
     """Return the recall after ``fetched`` documents fetched."""
     place = int(np.searchsorted(crawled.run.fetched, fetched, side="right"))
-    hits = oracle_hits(crawled.influence, subject.oracle)
-    return float(hits[place - 1] / subject.oracle.size.value) if place else 0.0
+    return _recall_by_crawled(crawled, place) if place else 0.0

@@ -1,4 +1,7 @@
-"""``scrapy report``: how many documents were not fetched, or refused by their server, by owner and in all, and why."""
+"""``scrapy report``: documents that were not fetched, or refused by their server, counted by owner and reason.
+
+A simulation sent no requests, so its report has nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,19 @@ from collections.abc import Iterator, Mapping
 from heapq import nlargest
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base import crawl_log, reasons
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.run_folder import STATS, read_json
+from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Line, Part, Rows
+from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl import StoredCrawl
+from crawl4llm.crawl import JOB, JobDir, StoredCrawl, find_output
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 _KINDS: Final = {
     reasons.ROBOTS: "robots",
@@ -123,3 +130,27 @@ def _not_followed(output: Path) -> dict[str, int]:
 def columns(counts: Counter[str]) -> dict[str, int]:
     """Return the counts of all kinds, in the order of the report."""
     return {name: counts[name] for name in COLUMNS}
+
+
+def simulation(path: Path, settings: BaseSettings, owners: int) -> Iterator[Part] | None:
+    """Return the report on the simulation in a JOBDIR or OUTPUT_DIR; None for a live crawl, or if no file says. Raises
+    InputError."""
+    output, is_job = path, (path / JOB).is_file()
+    if is_job:
+        job = JobDir(path, lock=False).job
+        assert job is not None  # its file is there
+        if job["digests"].get("corpus_digest") == LIVE:
+            return None
+        output = find_output(path, job, settings.get("OUTPUT_DIR"))
+    facts = read_json(output / SETTINGS)
+    corpus, given = facts.get("corpus"), facts.get("settings")
+    if corpus in (None, LIVE):
+        return None
+    named = given.get("CORPUS") if isinstance(given, dict) else None
+    return _of_simulation(harmless(str(named or corpus)), output, path if is_job else None, owners)
+
+
+def _of_simulation(corpus: str, output: Path, jobdir: Path | None, owners: int) -> Iterator[Part]:
+    yield Fact("simulation", corpus, "")
+    yield Line(f"This crawl is a simulation of the corpus {corpus}: it sent no request to any site.")
+    yield from refusals(output, owners, None if jobdir is None else set_aside(jobdir))

@@ -1,27 +1,40 @@
-"""The requests in the log of a crawl, as they are reported."""
+"""The log of requests of a live crawl: summed up by day and owner, or every request to one owner, to answer a
+complaint."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from datetime import date, datetime
+from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tqdm import tqdm
 
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.crawl import REQUESTS, JobDir, days, find_output, lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_LARGEST = 2**53
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LARGEST: Final = 2**53
+_FIELDS: Final = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
+"""Of a line of the log, in the order of a Request."""
+_MOST_OWNERS: Final = 200_000
+"""Owners that are counted at once; beyond, the half with the fewest requests is forgotten."""
+_REFUSALS: Final = {401, 403, 429, 503}
+_HEADINGS: Final = (
+    f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
+)
 
 
 class Request(NamedTuple):
@@ -37,20 +50,15 @@ class Request(NamedTuple):
     milliseconds: int
     waited: float | None
     rule: str | None
-    price: str | None = None
+    price: str | None
     """The price in a 402 response; see :data:`crawl4llm.live.request_log.PRICES`."""
-    sent: bool = True
+    sent: bool
     """False if no byte of it went out."""
 
     @property
     def day(self) -> str:
         """The day on which it was sent, in UTC."""
         return self.time[:10]
-
-    @property
-    def outcome(self) -> str:
-        """The status, or the reason for its absence."""
-        return str(self.status or self.error or "?")
 
 
 def is_merged(path: Path) -> bool:
@@ -89,16 +97,20 @@ class Log:
             if self.since is not None and day < self.since:
                 continue
             for line in lines(self.jobdir, day):
-                if needle in line and (request := self._parse(line)) and (owner is None or request.owner == owner):
+                if needle not in line:
+                    continue
+                try:
+                    request = _request(parse_json(line))
+                except (AttributeError, TypeError, ValueError):
+                    self.damaged += 1
+                    continue
+                if owner in {None, request.owner}:
                     yield request
 
-    def _parse(self, line: bytes) -> Request | None:
-        try:
-            request = _request(parse_json(line))
-        except (AttributeError, TypeError, ValueError):
-            self.damaged += 1
-            return None
-        return request
+    def told_damage(self) -> Iterator[str]:
+        """Yield a line on the damaged ones, if there are any."""
+        if self.damaged:
+            yield f"{self.damaged:,} damaged lines were skipped"
 
 
 def checked_day(text: str) -> str:
@@ -112,10 +124,9 @@ def checked_day(text: str) -> str:
     return text
 
 
-def _request(fields: Any) -> Request:
+def _request(given: Any) -> Request:
     """Return the request in a line. Raises AttributeError, TypeError or ValueError if it is no request."""
-    names = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
-    request = Request(*map(fields.get, names))
+    request = Request(*map(given.get, _FIELDS))
     texts = [request.time, request.owner, request.url, request.purpose]
     texts += [text or "" for text in (request.error, request.rule, request.price)]
     numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)
@@ -123,3 +134,145 @@ def _request(fields: Any) -> Request:
     if not sound or not isinstance(request.sent, bool):
         raise ValueError("no request")
     return request
+
+
+# -- summed up -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Sums:
+    """Requests and answers of a day or of an owner."""
+
+    requests: int = 0
+    """That went out."""
+    pages: int = 0
+    """Answers with status 200 to requests for documents."""
+    bytes: int = 0
+    errors: int = 0
+    """Requests that went out and had no answer, and answers with a status from 400 on."""
+    least_delay: float | None = None
+    """Seconds between the end of an exchange and the next request to that owner, the shortest."""
+    unsent: int = 0
+    """Requests of which nothing went out."""
+
+    def add(self, request: Request) -> None:
+        """Count a request."""
+        if not request.sent:
+            self.unsent += 1
+            return
+        self.requests += 1
+        self.pages += request.status == 200 and request.purpose not in {"robots.txt", "tdmrep.json"}
+        self.bytes += request.size
+        self.errors += (request.status or 999) >= 400
+        if request.waited is not None and (self.least_delay is None or request.waited < self.least_delay):
+            self.least_delay = request.waited
+
+
+SUMS: Final = tuple(field.name for field in fields(Sums))
+"""Their names."""
+
+
+def overview(log: Log, owners: int) -> Iterator[Part]:
+    """Yield a row for each day, and for the ``owners`` largest owners. Raises InputError."""
+    by_day: dict[str, Sums] = {}
+    by_owner: dict[str, Sums] = {}
+    forgot = False
+    for request in log.requests():
+        by_day.setdefault(request.day, Sums()).add(request)
+        by_owner.setdefault(request.owner, Sums()).add(request)
+        if len(by_owner) > _MOST_OWNERS:
+            kept = nlargest(_MOST_OWNERS // 2, by_owner.items(), key=lambda item: item[1].requests)
+            by_owner, forgot = dict(kept), True
+    largest = nlargest(owners, by_owner.items(), key=lambda item: (item[1].requests, item[0]))
+    tables = {"day": sorted(by_day.items(), key=itemgetter(0)), "owner": largest}
+    for kind, rows in tables.items():
+        yield Rows(f"{kind}s", (kind, *SUMS), [(name or "(no owner)", *astuple(sums)) for name, sums in rows])
+        yield ""
+    about = "at least " if forgot else ""
+    yield Fact("all_owners", len(by_owner), "")
+    yield Line(f"{about}{len(by_owner):,} owners; {len(largest):,} are shown; least delay is in seconds")
+    yield Line("requests were sent; unsent requests ended before, because a look-up or a connection failed")
+    yield from log.told_damage()
+
+
+# -- one owner -----------------------------------------------------------------------------------------------------
+
+
+def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[Part]:
+    """Yield a row for each request, the oldest first, then sums by day and a summary. Raises InputError.
+
+    ``refused``: how many documents of the owner were not fetched, or refused, by the columns of the report.
+    """
+    by_day: dict[str, Sums] = {}
+    delays: Counter[float] = Counter()
+    counts = Counter[str]()
+    ended: float | None = None
+    """When the last exchange ended, in seconds since 1970."""
+
+    def rows() -> Iterator[Sequence[object]]:
+        nonlocal ended
+        for found in log.requests(owner):
+            began = _seconds(found.time)
+            request = found
+            if found.waited is None and ended is not None:  # of another process, or long ago
+                request = found._replace(waited=max(round(began - ended, 3), 0.0))
+            ended = began + request.milliseconds / 1000
+            by_day.setdefault(request.day, Sums()).add(request)
+            if request.sent and request.waited is not None:
+                delays[float(f"{request.waited:.4g}")] += 1
+            counts["robots_txt"] += request.sent and request.purpose == "robots.txt"
+            counts["refusals"] += request.status in _REFUSALS
+            yield request
+
+    yield Rows("requests", _FIELDS, rows(), _HEADINGS, line=_line)
+    total, unsent = sum(sums.requests for sums in by_day.values()), sum(sums.unsent for sums in by_day.values())
+    summary = {
+        "owner": owner,
+        "requests": total,
+        "unsent": unsent,
+        "least_delay": min(delays, default=None),
+        "median_delay": _median(delays),
+        "robots_txt": counts["robots_txt"],
+        "refusals": counts["refusals"],
+        "refused": refused,
+    }
+    yield Fact("summary", summary, "")
+    yield ""
+    yield Rows("days", ("day", *SUMS), [(day, *astuple(sums)) for day, sums in by_day.items()])
+    if not_fetched := "; ".join(f"{name}: {count:,}" for name, count in refused.items() if count):
+        yield Line(f"documents that were not fetched, or refused: {not_fetched}")
+    of_robots = f"{counts['robots_txt']:,} of them for robots.txt"
+    not_sent = f"; {unsent:,} more were not sent" if unsent else ""
+    yield Line(
+        f"{owner}: {total:,} requests, {of_robots}; {counts['refusals']:,} refused (401, 403, 429, 503){not_sent}"
+    )
+    if delays:
+        least, median = min(delays), _median(delays)
+        yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
+    yield from log.told_damage()
+
+
+def _line(*values: Any) -> str:
+    request = Request(*values)
+    waited = "-" if request.waited is None else f"{request.waited:,.3f} s"
+    outcome = str(request.status or request.error or "?")
+    left = f"{request.time:<24} {outcome:>8} {request.size:>10,} {request.milliseconds:>7,} {waited:>10}"
+    price = f"  ({request.price})" if request.price else "" if request.sent else "  (not sent)"
+    return f"{left}  {request.rule or '-':<15} {request.purpose:<10} {' '.join(request.url.split())}{price}"
+
+
+def _median(delays: Counter[float]) -> float | None:
+    """Return the median of delays that are counted by their value (the lower one of two)."""
+    half = (sum(delays.values()) + 1) // 2
+    for delay in sorted(delays):
+        half -= delays[delay]
+        if half <= 0:
+            return delay
+    return None
+
+
+def _seconds(time: str) -> float:
+    try:
+        return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0

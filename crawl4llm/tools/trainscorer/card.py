@@ -254,7 +254,7 @@ def can_plot() -> bool:
 def calibration_plot(models: Sequence[Trained]) -> str:
     """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
     # Matplotlib is an extra
-    from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
+    from crawl4llm.tools.evaluate.plot import draw
 
     series = [
         Series(
@@ -272,4 +272,4 @@ def calibration_plot(models: Sequence[Trained]) -> str:
         y_label="share of positive texts",
         series=[*series, Series("a score that is the probability", [0.0, 1.0], [0.0, 1.0], kind="dashed")],
     )
-    return stand_alone(draw(figure))
+    return draw(figure)["svg"].decode()

@@ -26,9 +26,8 @@ from crawl4llm.tools.evaluate.contest.web import FetchedPages
 from crawl4llm.warc import NullArchive
 
 if TYPE_CHECKING:
-    from crawl4llm.tools.evaluate.contest.entrants import Entrant
     from crawl4llm.tools.evaluate.contest.subject import Subject
-    from crawl4llm.tools.evaluate.contest.track import Track
+    from crawl4llm.tools.evaluate.contest.track import Entrant, Track
 
 MARKS: Final = (5, 10, 25, 50)
 """Per cent of the pages in reach at which crawls are compared; a crawl ends at the last."""

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from crawl4llm.base.command_lines import docs
 from crawl4llm.base.terminal import cell
+from crawl4llm.tools import _learnt
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
-from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of, too_few
 from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, mean
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
-from crawl4llm.tools.evaluate.learnt import correlation_note
+from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Standing, error_of, mean_of
 from crawl4llm.tools.evaluate.shares import CLOSED, CLOSED_AT, closed_cells
-from crawl4llm.tools.evaluate.verdict import NOT_DISTINGUISHED, alike, how_sure, told
 
-_RECALLS = tuple(f"recall at {mark}%" for mark in MARKS)
-_QUARTER = 25
-"""The mark at which mean influence is shown."""
-_CLOSED_COLUMNS = (*(f"Closed at {mark}%" for mark in CLOSED_AT), f"Least, at {CLOSED_AT[-1]}%")
-_AREA = (
+_RECALLS: Final = tuple(f"recall at {mark}%" for mark in MARKS)
+_INFLUENCES: Final = tuple(f"Mean influence at {mark}%" for mark in MARKS)
+_QUARTER: Final = 25
+"""The mark at which the ranking shows mean influence."""
+_CLOSED_COLUMNS: Final = (*(f"Closed at {mark}%" for mark in CLOSED_AT), f"Least, at {CLOSED_AT[-1]}%")
+_AREA: Final = (
     "Area: the mean of recall over all numbers of pages crawled up to half of those in reach. Recall: the share of "
     "the oracle set in reach (the tenth of the web's pages with the highest influence; Craw4LLM, section 3) among the "
     "first 5, 10, 25 and 50% of the pages in reach that were crawled. Means over webs of means over seed sets"
@@ -29,20 +29,16 @@ _AREA = (
 
 def report_of(results: Results) -> Report:
     """Return the report as figures and tables."""
-    differences = results.differences()
-    ranked = results.standings(differences)
+    ranking = results.ranking
     return Report(
         title=f"Contest of crawl policies, track {results.about['track']}",
         notes=list(_notes(results)),
         sections=[
-            _ranking(results, ranked),
-            *(replace(_curves(results, web["name"], ranked), part="Recall on each web") for web in results.webs),
-            *(
-                replace(table, part="In numbers")
-                for table in (_differences(results, ranked, differences), _by_web(results, ranked), _webs(results))
-            ),
+            _ranking(results),
+            *(_curves(results, place, "Recall on each web") for place in range(len(results.webs))),
+            *(make(results, "In numbers") for make in (_differences, _by_web)),
         ],
-        verdict=list(_verdict(results, ranked, differences)),
+        verdict=list(ranking.verdict("the first half of the pages in reach")) if len(ranking.ranked) > 1 else [],
         runs=[],
     )
 
@@ -55,81 +51,70 @@ def _notes(results: Results) -> Iterator[str]:
     )
     more = f"What they mean, and how to cite them: `{docs('contest')}`."
     yield f"The same inputs and version give the same numbers. {more}"
-    areas = {standing.policy: standing.means[AREA] for standing in results.standings(results.differences())}
-    for target, losses in results.about.get(LEARNT, {}).items():
+    areas = {standing.policy: standing.means[AREA] for standing in results.ranking.standings}
+    for target, losses in about.get(LEARNT, {}).items():
         yield correlation_note(target, losses, areas)
     for failure in results.failures:
         policy, web, number = (failure[name] for name in ("policy", "web", "set"))
         yield f"{policy} failed on {web}, seed set {number}, and is not ranked: {failure['error']}"
 
 
-def _verdict(results: Results, ranked: Sequence[Standing], differences: Sequence[Paired]) -> Iterator[str]:
-    ours = [standing for standing in ranked if standing.rank is not None]
-    if len(ours) > 1:
-        yield from told(ours, "the first half of the pages in reach")
-        yield from how_sure(ours, differences, results.sets())
-
-
-def _few(results: Results, ranked: Sequence[Standing]) -> bool:
-    return too_few(sum(standing.rank is not None for standing in ranked), results.sets())
-
-
-def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
-    closed = _closed(results)
+def _ranking(results: Results) -> Table:
+    has_gap = bool(results.closed)
+    targets = results.about.get(LEARNT, {})
     return Table(
         id="ranking",
         title="Ranking",
         definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
         f"{NOT_DISTINGUISHED} Policies without a rank are bounds. Those that look ahead know the influence of each "
         "page that they discover, and are shown by pages crawled, as if to look had cost no fetch. The policy bound "
-        f"has read a quarter of the web beforehand.{f' {CLOSED}.' if closed else ''}",
+        f"has read a quarter of the web beforehand.{f' {CLOSED}.' if has_gap else ''}",
         columns=(
-            *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
-            *(_CLOSED_COLUMNS if closed else ()),
-            *(f"Loss on {target}" for target in results.about.get(LEARNT, {})),
+            *("Rank", "Policy", "Area", "±", *_RECALLS, _INFLUENCES[MARKS.index(_QUARTER)]),
+            *(_CLOSED_COLUMNS if has_gap else ()),
+            *(f"Loss on {target}" for target in targets),
             "Not distinguished from",
         ),
-        rows=[_standing_row(results, standing, _few(results, ranked), closed) for standing in ranked],
+        rows=[
+            [
+                *(standing.rank, standing.policy, standing.means[AREA], standing.errors[AREA]),
+                *(standing.means[name] for name in _RECALLS),
+                mean([value for web in results.influence(standing.policy, _QUARTER) for value in web]),
+                *_closed(results, standing.policy),
+                *(losses.get(standing.policy) for losses in targets.values()),
+                results.ranking.alike(standing),
+            ]
+            for standing in results.ranking.standings
+        ],
     )
 
 
-def _closed(results: Results) -> dict[str, list[Cell]]:
-    """Return the cells of each policy on the gap that it closes; nothing without both ends of the gap."""
-    closed, webs = results.closed(), [str(web["name"]) for web in results.webs]
-    return {policy: closed_cells(closed.get(policy), webs) for policy in results.complete() if closed}
+def _closed(results: Results, policy: str) -> list[Cell]:
+    """Return the cells of a policy on the gap that it closes; none without both ends of the gap."""
+    if not results.closed:
+        return []
+    return closed_cells(results.closed.get(policy), [str(web["name"]) for web in results.webs])
 
 
-def _standing_row(results: Results, standing: Standing, few: bool, closed: Mapping[str, Sequence[Cell]]) -> list[Cell]:
-    means, errors = standing.means, standing.errors
-    of_webs = results.influence(standing.policy, _QUARTER)
-    quarter = mean([value for web in of_webs for value in web])
-    recalls = [means[name] for name in _RECALLS]
-    others = ", ".join(alike(standing, few)) or None
-    losses = [by_policy.get(standing.policy) for by_policy in results.about.get(LEARNT, {}).values()]
-    share = closed.get(standing.policy, ())
-    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, *share, *losses, others]
-
-
-def _curves(results: Results, web: str, ranked: Sequence[Standing]) -> Figure:
+def _curves(results: Results, place: int, part: str) -> Figure:
     def series(standing: Standing) -> Series:
-        crawls = results.of(standing.policy, web)
-        means = [mean([results.recall(crawl, point) for crawl in crawls]) for point in POINTS]
-        curve: Any = [0.0, *means]
-        return Series(standing.policy, [0, *POINTS], curve, kind="line" if standing.rank else "dashed")
+        means = [mean(results.recall(standing.policy, point)[place]) for point in POINTS]
+        return Series(standing.policy, [0, *POINTS], [0.0, *means], kind="line" if standing.rank else "dashed")
 
+    web = results.webs[place]["name"]
     return Figure(
         id=f"recall-{web}",
         title=f"Recall on {web}",
         definition="Recall of the oracle set in reach, mean over the seed sets. Dashed: bounds.",
         x_label="pages crawled, % of those in reach",
         y_label="recall",
-        series=[series(standing) for standing in ranked],
+        series=[series(standing) for standing in results.ranking.standings],
+        part=part,
     )
 
 
-def _differences(results: Results, ranked: Sequence[Standing], differences: Sequence[Paired]) -> Table:
-    order = [standing.policy for standing in ranked]
-    rows = [_difference_row(pair, order) for pair in differences]
+def _differences(results: Results, part: str) -> Table:
+    pairs = sorted(results.ranking.differences, key=lambda pair: (pair.measure != AREA, pair.measure))
     return Table(
         id="differences",
         title="Paired differences",
@@ -141,75 +126,39 @@ def _differences(results: Results, ranked: Sequence[Standing], differences: Sequ
             *("Measure", "Policy", "Other", "Difference", "±", "p", "p, adjusted", "Better", "Worse"),
             *(web["name"] for web in results.webs),
         ),
-        rows=sorted(rows, key=lambda row: (row[0] != AREA, row[0], order.index(str(row[1])), order.index(str(row[2])))),
+        rows=[
+            [
+                *(pair.measure, pair.policy, pair.other, pair.mean, pair.error, pair.p, pair.p_holm),
+                *(pair.better, pair.worse, *pair.webs),
+            ]
+            for pair in pairs
+        ],
+        part=part,
     )
 
 
-def _difference_row(pair: Paired, order: Sequence[str]) -> list[Cell]:
-    if order.index(pair.policy) < order.index(pair.other):
-        one, two, sign, better, worse = pair.policy, pair.other, 1, pair.better, pair.worse
-    else:
-        one, two, sign, better, worse = pair.other, pair.policy, -1, pair.worse, pair.better
-    webs = [sign * difference for difference in pair.webs]
-    return [pair.measure, one, two, sign * pair.mean, pair.error, pair.p, pair.p_holm, better, worse, *webs]
-
-
-def _by_web(results: Results, ranked: Sequence[Standing]) -> Table:
+def _by_web(results: Results, part: str) -> Table:
     rows: list[list[Cell]] = []
     for place, web in enumerate(results.webs):
-        for standing in ranked:
-            measured = {name: [webs[place]] for name, webs in results.measured(standing.policy).items()}
-            influence = [mean(results.influence(standing.policy, mark)[place]) for mark in MARKS]
-            recalls = [mean_of(measured[name]) for name in _RECALLS]
-            areas = measured[AREA]
-            rows.append([web["name"], standing.policy, mean_of(areas), error_of(areas), *recalls, *influence])
-    influences = (f"Mean influence at {mark}%" for mark in MARKS)
+        for policy in (standing.policy for standing in results.ranking.standings):
+            values = {name: [webs[place]] for name, webs in results.measured[policy].items()}
+            recalls = [mean_of(values[name]) for name in _RECALLS]
+            influence = [mean(results.influence(policy, mark)[place]) for mark in MARKS]
+            rows.append([web["name"], policy, mean_of(values[AREA]), error_of(values[AREA]), *recalls, *influence])
     return Table(
         id="by-web",
         title="Each web by itself",
         definition=f"{_AREA}, here of one web. Mean influence: of the pages crawled by then that have a score.",
-        columns=("Web", "Policy", "Area", "±", *_RECALLS, *influences),
+        columns=("Web", "Policy", "Area", "±", *_RECALLS, *_INFLUENCES),
         rows=rows,
-    )
-
-
-def _webs(results: Results) -> Table:
-    names = ("half", "corpus_pages", "pages", "hosts", "links", "oracle", "scorer", "model", "digest")
-    rows: list[list[Cell]] = []
-    for web in results.webs:
-        reach = mean([start["reach"] for start in web["sets"]])
-        rows.append([web["name"], *(web.get(name) for name in names), reach])
-    return Table(
-        id="webs",
-        title="The webs",
-        definition="Half: the part of the hosts that was crawled (by a hash of the host's name), or what a demo web "
-        "is for; a dash for a corpus that is not divided. Pages and links: pages of these hosts that can be read, and "
-        "links between them. The digest is that of all that decides a crawl: keys, URLs, "
-        "influence scores, links and anchors.",
-        columns=(
-            *("Web", "Half", "Pages of the corpus", "Pages", "Hosts", "Links", "Oracle pages", "Scorer", "Model"),
-            *("Digest", "Pages in reach, mean"),
-        ),
-        rows=rows,
+        part=part,
     )
 
 
 def markdown_of(results: Results) -> str:
     """Return the ranking as a Markdown table, with what it was measured on."""
-    ranked = results.standings(results.differences())
-    few, closed = _few(results, ranked), _closed(results)
-    columns = ["rank", "policy", "area", *(f"{mark}%" for mark in MARKS)]
-    columns += [*(name.lower() for name in _CLOSED_COLUMNS if closed), "not distinguished from"]
-    lines = [f"| {' | '.join(columns)} |", "|" + "-|" * len(columns)]
-    for standing in ranked:
-        error = standing.errors[AREA]
-        area = f"{standing.means[AREA]:.3f}" + ("" if error is None else f"±{error:.3f}")
-        recalls = " | ".join(f"{standing.means[name]:.3f}" for name in _RECALLS)
-        others = ", ".join(map(cell, alike(standing, few)))
-        share = "".join(f"{one or '-'} | " for one in closed.get(standing.policy, ()))
-        lines.append(f"| {standing.rank or ''} | {cell(standing.policy)} | {area} | {recalls} | {share}{others} |")
-    lines.append("")
-    about = results.about
+    about, ranking = results.about, _ranking(results)
+    lines = [_line(ranking.columns), "|" + "-|" * len(ranking.columns), *map(_line, ranking.rows), ""]
     lines += [
         f"- {cell(web['name'])}: {web['pages']:,} pages, {web['links']:,} links, {cell(web['digest'])}"
         for web in results.webs
@@ -219,3 +168,30 @@ def markdown_of(results: Results) -> str:
         f"{about['batch']}; crawl4llm {cell(about['version'])}, code {cell(about['code'])}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[Cell]) -> str:
+    shown = ("" if one is None else f"{one:.3f}" if isinstance(one, float) else cell(one) for one in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+# -- losses of models, by policy ---------------------------------------------------------------------------------------
+
+
+def by_policy(results: _learnt.Results) -> dict[str, Any]:
+    """Return for each target the mean loss of the runs of each policy, as a contest keeps it."""
+    found: dict[str, dict[str, list[float]]] = {target: {} for target in results.targets}
+    for run in results.runs:
+        for target, losses in found.items():
+            losses.setdefault(str(run.facts.get("policy")), []).append(run.points[-1].mean(target))
+    return {target: {name: statistics.fmean(some) for name, some in losses.items()} for target, losses in found.items()}
+
+
+def correlation_note(target: str, losses: Mapping[str, float], areas: Mapping[str, float]) -> str:
+    """Return a sentence on the correlation of area with loss over the policies that have both."""
+    names = [name for name in areas if name in losses]
+    found = _learnt.rank_correlation([areas[name] for name in names], [losses[name] for name in names])
+    shown = "cannot be told" if found is None else f"is {found:.2f}"
+    return (
+        f"Loss on {target}, of runs elsewhere: its rank correlation with the area {shown}, over {len(names)} policies."
+    )

@@ -1,20 +1,19 @@
-"""The crawls of a contest: each in a process of its own, and saved when it is done."""
+"""The crawls of a contest as jobs: each in a process of its own, its findings put in a file when it is done."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.processes import ChildEnded, in_children
-from crawl4llm.base.whole_files import replacing
-from crawl4llm.base.within import require_within
+from crawl4llm.base.run_folder import read_json, write_text
+from crawl4llm.base.shapes import fits
+from crawl4llm.tools.evaluate.contest.results import CRAWL
 
 T = TypeVar("T")
 CRAWLS: Final = "crawls"
@@ -46,29 +45,16 @@ class SavedCrawls:
         self._folder = folder / CRAWLS
 
     def find(self, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the saved results of a crawl; None without any, or if the file is damaged. Raises InputError."""
-        path = self._path(identity)
-        require_within(self._folder, path)
-        try:
-            content = read_json(path)
-        except (FileNotFoundError, ValueError):
-            return None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
-        if not isinstance(content, dict) or content.get("identity") != identity:
-            return None
-        record = content.get("crawl")
-        return record if isinstance(record, dict) else None
+        """Return the saved findings of a crawl; None without any, or if the file is damaged."""
+        content = read_json(self._path(identity))
+        found: dict[str, Any] | None = content.get("crawl")
+        return found if content.get("identity") == identity and fits([found], CRAWL) else None
 
-    def save(self, identity: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    def save(self, identity: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Save a crawl's findings, wholly or not at all. Raises InputError if that fails."""
-        path = self._path(identity)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
-                file.write(json.dumps({"identity": identity, "crawl": record}).encode())
-        except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        with as_input_error(f"{self._folder} cannot be written"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._path(identity), json.dumps({"identity": identity, "crawl": found}), fsync=True)
 
     def _path(self, identity: Mapping[str, Any]) -> Path:
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

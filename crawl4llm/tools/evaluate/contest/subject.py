@@ -119,10 +119,7 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
         corpus.check()
         corpus.require("outlinks")
         web, known = read_web(source.name, corpus, rater, options)
-        if source.demo is None:
-            web, half_taken = _divided(web, half)
-        else:
-            half_taken = half
+        web, half_taken = _divided(web, half) if source.demo is None else (web, half)
         scores = {key: known[key] for key in web.keys()}
         oracle = best_tenth(scores)
         yield Subject(
@@ -162,8 +159,7 @@ def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
     given: dict[str, object] = {"CORPUS": source.corpus, "SCORER_MODEL": source.model}
     if source.demo is not None:
         show = wants_bar(read_options(settings).progress_bar)
-        pages, hosts, seed = source.demo
-        paths = ensure_demo(data_dir(), pages=pages, hosts=hosts, seed=seed, progress=show)
+        paths = ensure_demo(data_dir(), **source.demo, progress=show)
         given = {**_OF_DEMO, "CORPUS": str(paths.corpus), "SCORER_MODEL": str(paths.model)}
     for name, value in given.items():
         if value is not None:

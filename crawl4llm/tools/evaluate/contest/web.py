@@ -56,10 +56,11 @@ class MemoryWeb:
                 page = corpus.page(key)
                 held = None if text else corpus.text(key)
                 pages[key] = PageRecord(key, page.url, text=held, outlinks=page.outlinks)
-        targets = _Targets(corpus, pages)
+        targets: dict[str | None, str | None] = {None: None, **{key: key for key in pages}}
         for page in pages.values():
-            links = [link._replace(key=targets.of(link.key)) for link in page.outlinks or ()]
-            page.outlinks = _within(pages, links)
+            links = page.outlinks or ()
+            targets.update({link.key: _target(corpus, link.key) for link in links if link.key not in targets})
+            page.outlinks = _within(pages, [link._replace(key=targets[link.key]) for link in links])
         try:
             corpus.require(INLINKS)
             inlinks = {key: _within(pages, corpus.inlinks(key)) for key in pages}
@@ -200,23 +201,12 @@ def hashed_seeds(web: MemoryWeb, count: int, number: int) -> list[str]:
     return sorted(web.keys(), key=place)[:count]
 
 
-class _Targets:
-    """The pages that links lead to, by the keys that a corpus gives the links."""
-
-    def __init__(self, corpus: Corpus, pages: Collection[str]) -> None:
-        self._corpus, self._pages = corpus, pages
-        self._others: dict[str, str | None] = {}
-
-    def of(self, key: str | None) -> str | None:
-        """Return the key of the page itself."""
-        if key is None or key in self._pages:
-            return key
-        if key not in self._others:
-            self._others[key] = None
-            with suppress(PageError):
-                if key in self._corpus:  # the replay of a live crawl follows a redirect when it is fetched
-                    self._others[key] = self._corpus.page(key).key
-        return self._others[key]
+def _target(corpus: Corpus, key: str | None) -> str | None:
+    """Return the key of the page to which a key leads that may be one of a redirect; None if there is no such page."""
+    with suppress(PageError):
+        if key in corpus:  # the replay of a live crawl follows a redirect when it is fetched
+            return corpus.page(str(key)).key
+    return None
 
 
 def _within(held: Collection[str], links: Sequence[Link]) -> list[Link]:

@@ -1,4 +1,4 @@
-"""Means over webs with their errors, paired tests between policies, and the ranking.
+"""The ranking of policies: means over webs with their errors, paired tests, which is best, and how sure that is.
 
 The webs of a contest are fixed: the estimate is a policy's result on these webs from seeds like these. Errors come from
 the sets of seeds within each web.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -29,6 +29,12 @@ MOST_PAIRS: Final = 1000
 """Sets of seeds on all webs together: a test keeps the signs of each in memory."""
 _ROUNDING: Final = 1e-12
 """Sums of the same numbers, in another order, may differ so much."""
+TOO_FEW: Final = "too few sets to say"
+NOT_DISTINGUISHED: Final = (
+    "Not distinguished: the paired randomisation test of the areas from the same seeds, adjusted for the number of "
+    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets the test cannot '
+    "give less, for any runs."
+)
 
 Values: TypeAlias = Mapping[str, Sequence[Sequence[float]]]
 """A policy's values by measure: for each web those of its sets of seeds."""
@@ -134,50 +140,97 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def paired(policies: Mapping[str, Values]) -> list[Paired]:
-    """Return the differences of all pairs of policies, by each measure."""
-    pairs = list(combinations(policies, 2))
+    """Return the differences of all pairs of policies, by each measure: each policy minus one after it."""
     found: list[Paired] = []
     for measure in next(iter(policies.values()), {}):
-        differences = [
-            [
+        pairs = {
+            (policy, other): [
                 [one - two for one, two in zip(ours, theirs, strict=True)]
                 for ours, theirs in zip(policies[policy][measure], policies[other][measure], strict=True)
             ]
-            for policy, other in pairs
-        ]
-        tests = [sign_flip([value for web in of_webs for value in web]) for of_webs in differences]
-        for (policy, other), of_webs, p, p_holm in zip(pairs, differences, tests, holm(tests), strict=True):
-            values = [value for web in of_webs for value in web]
-            found.append(
-                Paired(
-                    *(
-                        measure,
-                        policy,
-                        other,
-                        mean_of(of_webs),
-                        error_of(of_webs),
-                        p,
-                        p_holm,
-                        list(map(fmean, of_webs)),
-                    ),
-                    better=sum(value > 0 for value in values),
-                    worse=sum(value < 0 for value in values),
-                )
+            for policy, other in combinations(policies, 2)
+        }
+        flat = [[value for web in of_webs for value in web] for of_webs in pairs.values()]
+        tests = list(map(sign_flip, flat))
+        found += [
+            Paired(
+                measure=measure,
+                policy=policy,
+                other=other,
+                mean=mean_of(of_webs),
+                error=error_of(of_webs),
+                p=p,
+                p_holm=p_holm,
+                webs=list(map(fmean, of_webs)),
+                better=sum(value > 0 for value in values),
+                worse=sum(value < 0 for value in values),
             )
+            for ((policy, other), of_webs), values, p, p_holm in zip(
+                pairs.items(), flat, tests, holm(tests), strict=True
+            )
+        ]
     return found
 
 
-def standings(policies: Mapping[str, Values], bounds: Collection[str], differences: Sequence[Paired]) -> list[Standing]:
-    """Return the policies by mean area, bounds after the others."""
+@dataclass(frozen=True)
+class Ranking:
+    """Policies by area, bounds after the others."""
+
+    standings: Sequence[Standing]
+    differences: Sequence[Paired]
+    """Of the policies that are no bounds: the better one, by area, minus the other."""
+    sets: int
+    """Pairs of runs from the same seeds that any two policies have."""
+
+    @property
+    def ranked(self) -> list[Standing]:
+        """The policies that are no bounds."""
+        return [standing for standing in self.standings if standing.rank is not None]
+
+    def alike(self, standing: Standing) -> str | None:
+        """Return the policies that one is not distinguished from, for a table."""
+        if standing.rank is not None and too_few(len(self.ranked), self.sets):
+            return TOO_FEW
+        return ", ".join(standing.not_distinguished) or None
+
+    def verdict(self, over: str) -> Iterator[str]:
+        """Yield the lead of the best of two or more policies, then the result of the paired test for the best two."""
+        best, second = self.ranked[:2]
+        areas = best.means[AREA], second.means[AREA]
+        if areas[0] == areas[1]:
+            yield f"No policy is best: over {over}, {best.policy} and {second.policy} found as much of the oracle set."
+        else:
+            times = f": {areas[0] / areas[1]:.2f} times as much" if areas[1] else ""
+            yield (
+                f"{best.policy} is best: on average over {over} it had found {areas[0]:.1%} of the oracle set, "
+                f"{second.policy}, the next, {areas[1]:.1%}{times}."
+            )
+        yield self._how_sure(best.policy, second.policy)
+
+    def _how_sure(self, best: str, second: str) -> str:
+        pairs = [one for one in self.differences if (one.measure, one.policy, one.other) == (AREA, best, second)]
+        takes = f"it takes runs of each policy from {sets_needed(len(self.ranked)) or 'more'} sets of seeds, the same"
+        if not pairs or self.sets < 2:
+            return f"The test cannot tell how much of that is chance: {takes} for all."
+        lead = f"It was ahead of {second} from {pairs[0].better} of {self.sets} sets of seeds"
+        if too_few(len(self.ranked), self.sets):
+            return f"{lead}, which are {TOO_FEW} how much of that is chance: {takes} for all."
+        sure = "so chance alone does not explain it" if pairs[0].p_holm <= LEVEL else "so it may be chance"
+        return f"{lead}; p = {pairs[0].p_holm:.2g} (paired randomisation test, adjusted for all pairs), {sure}."
+
+
+def ranking_of(policies: Mapping[str, Values], bounds: Collection[str], sets: int) -> Ranking:
+    """Return the ranking of policies by mean area; without ``sets`` of seeds that all have, nothing is tested."""
+    means = {policy: {name: mean_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
+    errors = {policy: {name: error_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
+    order = sorted(policies, key=lambda policy: (policy in bounds, -means[policy][AREA], policy))
+    differences = paired({policy: policies[policy] for policy in order if policy not in bounds}) if sets else []
     alike: dict[str, list[str]] = {policy: [] for policy in policies}
     for pair in differences:
         if pair.measure == AREA and pair.p_holm > LEVEL:
             alike[pair.policy].append(pair.other)
             alike[pair.other].append(pair.policy)
-    means = {policy: {name: mean_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
-    errors = {policy: {name: error_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
-    order = sorted(policies, key=lambda policy: (policy in bounds, -means[policy][AREA], policy))
-    return [
+    standings = [
         Standing(
             None if policy in bounds else place,
             policy,
@@ -187,3 +240,4 @@ def standings(policies: Mapping[str, Values], bounds: Collection[str], differenc
         )
         for place, policy in enumerate(order, 1)
     ]
+    return Ranking(standings, differences, sets)
