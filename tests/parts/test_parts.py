@@ -65,7 +65,6 @@ IMPORTED = {
         "known_urls.work",
     },
     "crawl4llm/tools/corpus/known_links.py": {"known_links.file", "known_urls.work"},  # likewise
-    "crawl4llm/tools/_known_links.py": {"known_links.file"},  # likewise
     "crawl4llm/tools/explain.py": {"known_links.file"},  # tells which links a known page gave
     "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise

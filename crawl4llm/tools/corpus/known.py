@@ -24,6 +24,7 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.base.whole_files import check_free, whole_folder, writing
@@ -32,8 +33,16 @@ from crawl4llm.parts import CLUEWEB22, record_of, scheme_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, load_extractor, require_library
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
-from crawl4llm.tools._known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
-from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.tools._known_files import (
+    AT_ONCE,
+    TEXT,
+    URL,
+    LinkedPage,
+    LinkSpread,
+    write_links,
+    write_texts,
+    write_urls,
+)
 from crawl4llm.tools.corpus.known_links import (
     WAT_NAME,
     WatJob,

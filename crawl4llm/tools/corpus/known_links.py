@@ -26,7 +26,7 @@ from crawl4llm.options import read_options
 from crawl4llm.optouts import Action, Said, decide, from_text, product_token, said_in_head, said_in_metas
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record
 from crawl4llm.scoring import PageWorkers, Rating
-from crawl4llm.tools._known_links import LinkedPage, LinkSpread
+from crawl4llm.tools._known_files import LinkedPage, LinkSpread
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import is_clueweb22, open_corpus
 
