@@ -115,4 +115,4 @@ def _read_back(entries: BinaryIO, width: int) -> Iterator[Sequence[NDArray[Any]]
 
     entries.seek(0)
     while len(numbers := np.fromfile(entries, np.uint64, width * _AT_ONCE)):
-        yield numbers.reshape(-1, width).T
+        yield list(numbers.reshape(-1, width).T)

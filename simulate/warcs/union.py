@@ -36,7 +36,7 @@ class Union:
         self._scratch = scratch
         sizes = [[job.stored().column(name)[1] for name in ("forms", "names", "alias_forms")] for job in jobs]
         documents, names, aliases = map(list, zip(*sizes, strict=True)) if sizes else ([], [], [])
-        self._starts = [*accumulate(documents, initial=0)]
+        self._starts: list[int] = [*accumulate(documents, initial=0)]
         self.documents = self._starts[-1]
         self._dropped = bytearray(self.documents)
         self.duplicates = self.texts = 0
@@ -58,7 +58,7 @@ class Union:
             self._add_names(part, first, by_digest=by_digest)
 
     def _add_names(self, part: SortedFile, first: int, *, by_digest: bool) -> None:
-        found = [(part.numbers("names"), part.numbers("named"))]
+        found: list[tuple[Any, Any]] = [(part.numbers("names"), part.numbers("named"))]
         if by_digest:
             digests = np.asarray(part.numbers("digests"))
             found.append((digests[digests > 0], np.flatnonzero(digests)))

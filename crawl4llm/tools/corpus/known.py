@@ -43,17 +43,18 @@ from crawl4llm.tools._known_files import (
     write_texts,
     write_urls,
 )
-from crawl4llm.tools.corpus.known_links import (
+from crawl4llm.tools.corpus.known_sources import (
     WAT_NAME,
+    RowFile,
     WatJob,
     is_of_clueweb22,
+    is_row_file,
     take_clueweb22,
     take_corpus,
     take_scores,
     wat_job,
     wat_pages,
 )
-from crawl4llm.tools.corpus.known_rows import RowFile, is_row_file
 from crawl4llm.warc import begins_like_archive
 from simulate import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
 
