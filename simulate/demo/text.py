@@ -10,14 +10,12 @@ braces are drawn separately at each place; ``topic`` and ``theme`` are the page'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from simulate.demo.web import Link, Page, PageLinks, Site
+from typing import Final, NamedTuple
 
 _PLAIN_SHARE, _LEAST_SHARE = 0.35, 0.04
 """Weight of plain paragraphs beside the others, and the least weight of these: no page is of one style by rule."""
@@ -83,6 +81,69 @@ class Sentences(dict[str, str]):
         """Return one sentence, with a capital at its start."""
         sentence = pattern.format_map(self)
         return sentence[0].upper() + sentence[1:]
+
+
+@dataclass(slots=True)
+class Page:
+    """One page, before it has links."""
+
+    number: int
+    site: int
+    url: str
+    title: str
+    topic: str  # the thing it is about
+    theme: str  # the process it is about
+    quality: float
+    length: int  # paragraphs, besides a list of links
+    text_of: int  # the page whose text it shows: its own number unless it is a copy
+    article: bool = False
+    altered: bool = False  # whether a copy differs in a paragraph
+
+
+class Link(NamedTuple):
+    """A link of a page."""
+
+    target: int | None  # number of the page it leads to; None if that is not in the web
+    url: str
+    anchor: str
+
+
+class PageLinks(NamedTuple):
+    """The links of a page by the place where they stand; no target occurs twice."""
+
+    header: Sequence[Link]
+    text: Sequence[Link]
+    listing: Sequence[Link]
+    aside: Sequence[Link]
+    footer: Sequence[Link]
+
+    def in_order(self) -> Iterator[tuple[Link, bool]]:
+        """Yield all links in page order, each with whether it stands in the header or footer."""
+        return ((link, part is self.header or part is self.footer) for part in self for link in part)
+
+
+class Section(NamedTuple):
+    """A part of a site under one path: its index pages, first to last, and the pages that they list."""
+
+    indexes: list[int]
+    pages: list[int]
+
+
+@dataclass(slots=True)
+class Site:
+    """A host, with its pages by number."""
+
+    number: int
+    base: str  # scheme and host: ``https://norwick-hive.example``
+    name: str
+    subject: int
+    language: str
+    level: float
+    size: int
+    home: int = -1
+    legal: list[int] = field(default_factory=list)  # what all its pages link to at their end
+    calendar: list[int] = field(default_factory=list)  # months, newest first: a trap for crawlers
+    sections: list[Section] = field(default_factory=list)
 
 
 class Block(NamedTuple):

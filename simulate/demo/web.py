@@ -15,14 +15,14 @@ import re
 import unicodedata
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from random import Random
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Final
 
-from simulate.demo.text import LANGUAGES, SUBJECTS, Block, Sentences, Writer
+from simulate.demo.text import LANGUAGES, SUBJECTS, Block, Link, Page, PageLinks, Section, Sentences, Site, Writer
 
 # -- sites and pages --------------------------------------------------------------------------------------------------
 
@@ -39,69 +39,6 @@ _CALENDAR_SHARE, _COPIES, _ALTERED = 0.4, 0.06, 0.3
 """Share of a site that its calendar is; of articles that are copies; of copies that differ in a paragraph."""
 _LENGTHS: Final = {0: 1, 1: 5, 4: 13, 5: 15, 6: 17, 7: 17, 8: 16, 9: 16}
 """Paragraphs of an article, and how often, in percent: there are galleries without a word, and stubs."""
-
-
-@dataclass(slots=True)
-class Page:
-    """One page, before it has links."""
-
-    number: int
-    site: int
-    url: str
-    title: str
-    topic: str  # the thing it is about
-    theme: str  # the process it is about
-    quality: float
-    length: int  # paragraphs, besides a list of links
-    text_of: int  # the page whose text it shows: its own number unless it is a copy
-    article: bool = False
-    altered: bool = False  # whether a copy differs in a paragraph
-
-
-class Link(NamedTuple):
-    """A link of a page."""
-
-    target: int | None  # number of the page it leads to; None if that is not in the web
-    url: str
-    anchor: str
-
-
-class PageLinks(NamedTuple):
-    """The links of a page by the place where they stand; no target occurs twice."""
-
-    header: Sequence[Link]
-    text: Sequence[Link]
-    listing: Sequence[Link]
-    aside: Sequence[Link]
-    footer: Sequence[Link]
-
-    def in_order(self) -> Iterator[tuple[Link, bool]]:
-        """Yield all links in page order, each with whether it stands in the header or footer."""
-        return ((link, part is self.header or part is self.footer) for part in self for link in part)
-
-
-class Section(NamedTuple):
-    """A part of a site under one path: its index pages, first to last, and the pages that they list."""
-
-    indexes: list[int]
-    pages: list[int]
-
-
-@dataclass(slots=True)
-class Site:
-    """A host, with its pages by number."""
-
-    number: int
-    base: str  # scheme and host: ``https://norwick-hive.example``
-    name: str
-    subject: int
-    language: str
-    level: float
-    size: int
-    home: int = -1
-    legal: list[int] = field(default_factory=list)  # what all its pages link to at their end
-    calendar: list[int] = field(default_factory=list)  # months, newest first: a trap for crawlers
-    sections: list[Section] = field(default_factory=list)
 
 
 def stream(*name: object) -> Random:
