@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.results import Result, Table, add_output, publish
-from simulate.build.chunks import BuildOptions
+from simulate.build.plan import BuildOptions
 from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus

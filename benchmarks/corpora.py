@@ -19,8 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from crawl4llm.base.jobs import run_jobs
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import whole_folder
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.reader import open_records

@@ -240,7 +240,7 @@ def warm() -> None:
     names = ["scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "scrapy.core.scraper", "lmdb", "tldextract"]
     names += ["scrapy.core.downloader.handlers.http11", "crawl4llm.engine.run", "crawl4llm.engine.summary"]
     names += ["crawl4llm.spiders.influence", "crawl4llm.tools._merging", "crawl4llm.tools._merging_journals"]
-    names += ["simulate.middleware", "simulate.clueweb22", "twisted.internet.asyncioreactor", "trafilatura", "pebble"]
+    names += ["simulate.middleware", "simulate.clueweb22", "twisted.internet.asyncioreactor", "trafilatura"]
     for package in ("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies", *_TOOLS):
         paths = import_module(package).__path__
         names += [f"{package}.{module.name}" for module in pkgutil.iter_modules(paths)]

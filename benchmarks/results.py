@@ -19,7 +19,7 @@ import psutil
 
 PROJECT = Path(__file__).resolve().parents[1]
 _LIBRARIES = (
-    *("Scrapy", "Twisted", "fasttext-community", "lmdb", "lxml", "numpy", "orjson", "pebble", "Resiliparse"),
+    *("Scrapy", "Twisted", "fasttext-community", "lmdb", "lxml", "numpy", "orjson", "Resiliparse"),
     *("selectolax", "trafilatura", "warcio"),
 )
 _NOT_SPENT = {"idle", "iowait", "guest", "guest_nice"}

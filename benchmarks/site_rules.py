@@ -18,8 +18,9 @@ from typing import NamedTuple
 from benchmarks.corpora import SHARED, HtmlPart, html_parts, model
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.html_tree import HtmlTree, html_links
+from crawl4llm.base.jobs import run_jobs
 from crawl4llm.base.page_heads import page_head
-from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.processes import cores
 from crawl4llm.base.software_marks import SOFTWARE, Mark
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.parts.site_rules import LISTS

@@ -26,7 +26,8 @@ from benchmarks.corpora import HtmlPart, html_parts, kept, model, real_html
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.text_sets import evaluation_set, handbook
 from crawl4llm.base.html_tree import HtmlTree, link_texts
-from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.processes import cores
 from crawl4llm.parts.left_overs import LINKS
 from crawl4llm.parts.left_overs.work import kept_share, reason_of
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer

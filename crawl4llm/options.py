@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import settings as check
 from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.jobs import Executor, Here
 from crawl4llm.base.settings import Check, fixed, option
-from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
+from crawl4llm.base.slurm import Slurm
 from crawl4llm.cluster_options import ClusterOptions
 from crawl4llm.live_options import LiveOptions
 from crawl4llm.parts import Settings as PartsOptions, load_part
@@ -186,7 +187,7 @@ class Options(
 
     def tasks(self, number: int | None) -> Executor:
         """Return an executor of ``number`` tasks; None: the work is not divided. Raises InputError."""
-        return Executor.of(LOCAL if self.executor is None else SLURM, number, self.executor)
+        return Here(number) if self.executor is None else Slurm(number, self.executor)
 
 
 GROUPS: Final[dict[str, Any]] = {

@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from operator import methodcaller
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none
-from crawl4llm.base.shard_tasks import Shards
+from crawl4llm.base.jobs import Jobs
 from crawl4llm.base.sorted_file import Kind, SortedFile
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import locked, remove_temporary, replacing, write_whole, writing
@@ -174,7 +173,7 @@ def build_index(
     digest: str,
     current: Callable[[], dict[str, Any] | None],
     write: Callable[[Mapping[Path, str]], dict[str, Any]],
-    run: Callable[[Shards[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
+    run: Callable[[Jobs[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
     beside: Collection[Path] = (),
 ) -> tuple[dict[str, Any], int]:
     """Bring the index in a folder up to a state of its corpus, which ``digest`` stands for. Return its manifest, and
@@ -189,8 +188,8 @@ def build_index(
         (folder / "parts").mkdir(exist_ok=True)
         remove_temporary(folder)
         missing = sum(not job.is_done() for job in jobs)
-        shards = Shards(partial(map, make_part), jobs, methodcaller("is_done"), folder / "tasks" / digest[:16])
-        faults = {job.path: fault for job, fault in run(shards) if fault}
+        work = Jobs(partial(map, make_part), jobs, folder / "tasks" / digest[:16])
+        faults = {job.path: fault for job, fault in run(work) if fault}
         manifest = current()
         if manifest is None or len(faults) < missing:
             manifest = {"format": FORMAT, "digest": digest, **write(faults)}

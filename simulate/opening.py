@@ -167,7 +167,7 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.chunks import BuildOptions  # slow to import, and for builds alone
+    from simulate.build.plan import BuildOptions  # slow to import, and for builds alone
     from simulate.build.tree import build_tree  # likewise
     from simulate.clueweb22.url_index import build_url_index  # likewise
 

@@ -118,8 +118,8 @@ def test_from_an_empty_folder_to_a_crawl(environment: Path, demo_web: Web, tmp_p
 
     live = run(environment, project, *crawl, "-a", "seeds=seeds.txt", SCRAPY_PROJECT="live")
     assert "USER_AGENT" in error_of(live)
-    (tmp_path / "pebble.py").write_text("raise ModuleNotFoundError(name=__name__)")
-    assert "pip install 'pebble>=5.1'" in error_of(run(environment, project, *crawl, PYTHONPATH=str(tmp_path)))
+    (tmp_path / "lmdb.py").write_text("raise ModuleNotFoundError(name=__name__)")
+    assert "pip install 'lmdb>=1.6.2'" in error_of(run(environment, project, *crawl, PYTHONPATH=str(tmp_path)))
 
 
 def test_how_to_install_an_extra(environment: Path, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from lxml import etree, html as lxml_html
 from trafilatura import extract
 
 from benchmarks.corpora import HtmlPart, html_parts, model
-from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.scoring import FastTextScorer
 from simulate.demo.write import LABEL

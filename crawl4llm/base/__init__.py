@@ -8,8 +8,8 @@
 - ``files``, ``whole_files``, ``input_files``, ``within``: writing and reading of files, and names kept within a folder.
 - ``compression``, ``chunked``: compression, and content and transfer codings undone within bounds.
 - ``sorted_file``, ``sorted_writer``, ``spread``: files of hashes with values or records, read by place; their sorting.
-- ``processes``: processes that end with their parent, and jobs over many files in them.
-- ``shard_tasks``, ``reductions``: such jobs in tasks, here or on other machines; reductions of their results on disk.
+- ``processes``, ``pools``: processes that end with their parent, work in a child, and in a pool of them.
+- ``jobs``, ``slurm``, ``reductions``: long work in jobs, here or elsewhere; reductions of their results on disk.
 - ``installed``: commands that install missing packages.
 - ``run_folder``, ``crawl_log``, ``series``: the files of a run; ``output_dir``: the folder, claimed when one begins.
 - ``terminal``, ``bars``, ``command_lines``: output for people, and command lines that they can copy.

@@ -1,4 +1,4 @@
-"""Processes: workers that end with their parent, not at Ctrl-C, and jobs over many files in several processes.
+"""Processes that end with their parent, and not at Ctrl-C; work that is done in a child process, for its outcome.
 
 No process that this project starts has the working directory on its path, unless its parent has. That folder may be a
 received one, and a ``bisect.py`` in it would run. Importing this module ensures this for all of multiprocessing.
@@ -13,25 +13,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker, util
-from multiprocessing.context import SpawnContext
+from multiprocessing import util
+from multiprocessing.connection import Connection, wait
+from multiprocessing.pool import ExceptionWithTraceback  # type: ignore[attr-defined]
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from crawl4llm.base.bars import Progress
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import interrupt_held_back
 
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import RLock
-
 T = TypeVar("T")
-J = TypeVar("J", bound="Job")
 R = TypeVar("R")
 
 _PR_SET_PDEATHSIG = 1
@@ -39,8 +33,6 @@ _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
 _LARGE_BLOCK, _FREE_AT_END = 1 << 18, 1 << 20
-_QUEUED_PER_PROCESS = 4
-KILLED_INDEXING = "an indexing process was killed; if memory ran out, use fewer --jobs"
 
 _SAFE_PATH: Final = ["-P"] if sys.version_info >= (3, 11) else ["-I"]
 """Python 3.10 has no ``-P``. Its ``-I`` also ignores PYTHONPATH, but multiprocessing passes the parent's path on."""
@@ -56,7 +48,9 @@ util._args_from_interpreter_flags = _interpreter_flags  # type: ignore[attr-defi
 
 
 def python_command(code: str, *arguments: str) -> list[str]:
-    """Return the command of a Python process that runs ``code`` without the working directory on its path."""
+    """Return the command of a Python process that runs ``code``, without the working directory on its path, and ends
+    with this process."""
+    code = f"from crawl4llm.base.processes import end_with; end_with({os.getpid()}); {code}"
     if sys.version_info >= (3, 11):
         return [sys.executable, "-P", "-c", code, *arguments]
     return [sys.executable, "-c", f"import sys; sys.path.pop(0); {code}", *arguments]
@@ -83,22 +77,6 @@ def return_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for name, value in ((_M_MMAP_THRESHOLD, _LARGE_BLOCK), (_M_TRIM_THRESHOLD, _FREE_AT_END), (_M_ARENA_MAX, 1)):
             mallopt(name, value)
-
-
-class PoolSpawnContext(SpawnContext):
-    """The context of a pebble pool with new processes instead of copies of this one.
-
-    Pebble releases a pool's locks before it ends the processes; a process that is only starting then would print a
-    traceback. So the locks are kept until the pool is gone.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._locks: list[RLock] = []
-
-    def RLock(self) -> RLock:  # noqa: N802 - that is what it is called
-        self._locks.append(lock := super().RLock())
-        return lock
 
 
 @contextmanager
@@ -157,112 +135,98 @@ def usage(process: int) -> Usage | None:
     return Usage(int(pss.split()[1]) << 10, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"))
 
 
-def terminate(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once; its shutdown() would wait for their work."""
-    for process in list(pool._processes.values()):
-        process.terminate()
-
-
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
-def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int) -> Iterator[tuple[T, Future[R]]]:
-    """Submit items, ``most`` at a time, and yield each with its future when that is done.
+# -- work in child processes -------------------------------------------------------------------------------------------
 
-    Ctrl-C may end it at any moment, because it never waits with a lock that the threads of a pool need.
-    (:func:`concurrent.futures.wait` can leave a lock taken if a signal comes before the block that releases it.)
+
+class ChildEnded(Exception):
+    """A child process ended before its work did; the message says how: ``SIGSEGV``, ``status 3``."""
+
+
+def in_child(work: Callable[..., R], *arguments: Any, idle: Callable[[], None] | None = None) -> R:
+    """Return what ``work`` returns in a forked process, for work that may crash or that heeds no signal.
+
+    ``idle`` is called once a second meanwhile. Raises the exception of the work, and ChildEnded. An interrupt ends the
+    process too.
     """
-    running: dict[Future[R], T] = {}
-    done: SimpleQueue[Future[R]] = SimpleQueue()
-    for item in items:
-        with sigint_blocked(), interrupt_held_back():
-            future = submit(item)
-            running[future] = item
-            future.add_done_callback(done.put)
-        if len(running) >= most:
-            future = done.get()
-            yield running.pop(future), future
-    while running:
-        future = done.get()
-        yield running.pop(future), future
+    ((_, outcome),) = in_children(lambda given: work(*given), [arguments], 1, idle)
+    return outcome.result()
 
 
-class Job(Protocol):
-    """Work that can be pickled."""
+def in_children(
+    work: Callable[[T], R], items: Iterable[T], processes: int, idle: Callable[[], None] | None = None
+) -> Iterator[tuple[T, Future[R]]]:
+    """Do the work on each item in a forked process of its own, ``processes`` at a time; yield items with their outcomes
+    in any order.
 
-    @property
-    def size(self) -> int:
-        """The job's share of all work, in the unit of the bar."""
-
-
-def run_jobs(
-    work: Callable[[J], R],
-    jobs: Sequence[J],
-    processes: int,
-    unit: str,
-    label: str = "indexing",
-    killed: str = KILLED_INDEXING,
-    show: bool | None = None,
-    *,
-    apart: bool = False,
-) -> Iterator[tuple[J, R]]:
-    """Do ``work`` on each job, in any order; the bar, which bears the label, counts sizes in ``unit``.
-
-    The bar is shown on a terminal, or as ``show`` says; otherwise a line is printed every 30 seconds. Errors of the
-    work are raised. A killed process raises InputError with the message ``killed``; with ``apart`` each job has its own
-    process, and the other jobs are done first.
+    An item does not notice what another one has left behind or broken. An outcome has the exception of the work, or
+    ChildEnded.
     """
-    total = sum(job.size for job in jobs)
-    with Progress[J](None, label, total, unit=unit, unit_scale=True, bar=show) as bar:
-        parallel = processes > 1 < len(jobs)
-        run = _apart if apart else _in_processes
-        done = run(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
-        for job, result in done:
-            bar.update(job.size)
-            yield job, result
-
-
-def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
-    context = multiprocessing.get_context("spawn")  # the caller may have threads, which do not survive a fork
-    pool = ProcessPoolExecutor(min(processes, len(jobs)), context, end_with, (os.getpid(),))
+    context = multiprocessing.get_context("fork")
+    waiting = iter(items)
+    running: dict[Connection, tuple[BaseProcess, T]] = {}
     try:
-        for job, future in in_any_order(lambda job: pool.submit(work, job), jobs, _QUEUED_PER_PROCESS * processes):
-            yield job, future.result()
-    except BrokenProcessPool:
-        raise InputError(killed) from None
-    except BaseException:
-        terminate(pool)  # nobody waits for what is left
-        raise
+        while True:
+            while len(running) < processes and (item := next(waiting, None)) is not None:
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(work, item, theirs, os.getpid()))
+                with sigint_blocked(), interrupt_held_back():  # Python drops what is raised while it forks
+                    process.start()
+                    running[ours] = process, item
+                theirs.close()
+            if not running:
+                return
+            for told in wait(list(running), timeout=1 if idle else None):
+                assert isinstance(told, Connection)
+                process, item = running[told]
+                outcome = _outcome(process, told)
+                del running[told]
+                yield item, outcome
+            if idle:
+                idle()
     finally:
-        pool.shutdown(cancel_futures=True)
+        for process, _ in running.values():
+            process.kill()
+            process.join()
 
 
-def _apart(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
-    context = multiprocessing.get_context("spawn")
-    resource_tracker.ensure_running()  # whose start lets SIGINT through, that of a pool in sigint_blocked() would
-    pools: dict[Future[R], ProcessPoolExecutor] = {}
+def _work(work: Callable[[T], R], item: T, tell: Connection, parent: int) -> None:
+    end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tell.send(attempt(work, item))
 
-    def submit(job: J) -> Future[R]:
-        pool = ProcessPoolExecutor(1, context, end_with, (os.getpid(),))
-        future = pool.submit(work, job)
-        pools[future] = pool
-        return future
 
-    broken = False
+def attempt(work: Callable[..., R], *arguments: Any) -> tuple[R | None, ExceptionWithTraceback | None]:
+    """Return what work returns or raises, to be sent to another process."""
     try:
-        for job, future in in_any_order(submit, jobs, processes):
-            pools.pop(future).shutdown()
-            if isinstance(future.exception(), BrokenProcessPool):
-                broken = True
-            else:
-                yield job, future.result()
-    finally:
-        for pool in pools.values():
-            terminate(pool)
-        for pool in pools.values():
-            pool.shutdown()  # Python 3.11's own end of its threads is not safe while they end
-    if broken:
-        raise InputError(killed)
+        return work(*arguments), None
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the other process must hear of it
+        return None, ExceptionWithTraceback(error, error.__traceback__)
+
+
+def ended(process: BaseProcess) -> ChildEnded:
+    """Wait for the end of a process; return the error that says how it ended."""
+    process.join()
+    code = process.exitcode or 0
+    return ChildEnded(signal.Signals(-code).name if code < 0 else f"status {code}")
+
+
+def _outcome(process: BaseProcess, told: Connection) -> Future[Any]:
+    outcome: Future[Any] = Future()
+    with told:
+        try:
+            result, error = told.recv()
+        except (EOFError, OSError):
+            result, error = None, ended(process)
+    process.join()
+    if error is None:
+        outcome.set_result(result)
+    else:
+        outcome.set_exception(error)
+    return outcome

@@ -145,9 +145,9 @@ def write_new(out: Path, text: str, what: str) -> None:
         refuse_to_overwrite(out)  # the work took its time
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Put a file of an index in place once all of it is on disk. Raises InputError."""
-    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+def write_whole(path: Path, data: bytes, what: str = "the index") -> None:
+    """Put a file in place once all of it is on disk. Raises InputError, naming ``what`` it is a file of."""
+    with writing(path, what), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
         file.write(data)
 
 

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,10 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.shard_tasks import KILLED, Executor, Shards, run_shards
-from crawl4llm.base.whole_files import replacing
+from crawl4llm.base.jobs import KILLED, Executor, Jobs, run_missing
+from crawl4llm.base.whole_files import write_whole, writing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
@@ -74,22 +72,17 @@ class BlockStore:
         content, contents = io.BytesIO(), dict[str, Any](arrays)
         np.savez(content, **contents)
         data = content.getvalue()
-        with as_input_error(f"{self._path(number)} cannot be written"):
+        with writing(self.folder, "the scores"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            if number == 0:
-                _write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode())
-            _write_whole(self._path(number), self._digest(data) + data)
+        if number == 0:
+            write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode(), "the scores")
+        write_whole(self._path(number), self._digest(data) + data, "the scores")
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.block"
 
     def _digest(self, content: bytes) -> bytes:
         return hashlib.sha256(self._identity + content).digest()
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp")) as file:
-        file.write(data)
 
 
 _UNIT = " pages"
@@ -167,18 +160,11 @@ def run_pass(
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
     blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(-(-pages.count // BLOCK))]
-    if executor.tasks is not None:
-        of_tasks = _Pass(task, pages, rater, store, executor.processes(processes))
-        shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
-        for _ in run_shards(shards, executor, processes, _UNIT, KILLED, task.what, show):
-            pass
-    own = _Pass(task, pages, rater, store, processes)
-    missing = [block for block in blocks if not own.is_done(block)]
-    if missing:
-        begun = pages.count - sum(block.size for block in missing)
-        with Progress[str](desc=task.what, total=pages.count, initial=begun, unit=_UNIT, bar=show) as bar:
-            for block, _ in zip(missing, own.compute(missing), strict=True):
-                bar.update(block.size)
+    work = _Pass(task, pages, rater, store, executor.processes(processes))
+    jobs = Jobs(work.compute, blocks, store.folder / "tasks", work.is_done)
+    at_once = 1 if executor.tasks is None else processes  # a pass that is not divided has processes of its own
+    for _ in run_missing(jobs, executor, at_once, _UNIT, KILLED, task.what, show):
+        pass
     return map(store.read, range(len(blocks)))
 
 

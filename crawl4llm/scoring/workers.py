@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-import signal
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
-from pebble import ProcessExpired, ProcessPool
-
-from crawl4llm.base.files import check_machine
 from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked
-from crawl4llm.base.reasons import KILLED, TIMEOUT
+from crawl4llm.base.pools import LOST, Pool, why_lost
 from crawl4llm.scoring import rating as tasks
 from crawl4llm.scoring.rating import Comparable, P, PageRater, R, RatedText, Raters, Rating, T, rate_all
 from crawl4llm.scoring.score_cache import ScoreCache
@@ -34,17 +25,9 @@ _CHUNKS_AHEAD = 2
 _SECONDS_PER_PAGE = 0.25
 """Seconds for each page of a chunk, in addition to the time limit; afterwards its pages are run one by one."""
 
-_ATTEMPTS = 3
-"""Runs of a single page while the pool breaks under it."""
-_GRACE = 10.0
-"""Seconds without any answer, in addition to a chunk's time limit, after which a pool is given up."""
-
 PAGE_SECONDS: Final = 30.0
 """Most seconds to look up, extract and score a page; a page that takes longer fails as ``timeout``. Real pages take
 milliseconds; the limit is for those that hang an extractor."""
-
-_rater: Any
-"""The rater of a worker process; unset in other processes."""
 
 W = TypeVar("W", bound="Weighed")
 """Type of a waiting page."""
@@ -70,9 +53,8 @@ class PageWorkers(Raters[R]):
         super().__init__(rater)
         self.scores = scores
         self.processes, self._time_limit = processes, time_limit
-        self._pool: ProcessPool | None = None
+        self._pool: Pool[list[Any]] | None = None
         self._started = False
-        self._last_answer = 0.0
 
     def start(self) -> None:
         """Load the rater, start the processes and wait until one of them answers; not if the cache has scores, which
@@ -82,27 +64,21 @@ class PageWorkers(Raters[R]):
             return
         super().start()
         if self._started:
-            self._begin().result()
+            self._begun().submit(tasks.influence, []).result()
 
-    def _begin(self) -> Future[Any]:
-        """Start processes; the returned future is done when one of them answers."""
-        super().start()
-        forks = hasattr(os, "fork") and not BUCKET_VIEWED.is_set()
-        self._pool = ProcessPool(
-            max_workers=self.processes,
-            initializer=_initialise,
-            initargs=(self.rater, os.getpid()),
-            context=multiprocessing.get_context("fork") if forks else PoolSpawnContext(),
-        )
-        with sigint_blocked():
-            return _submit(self._pool, os.getpid)  # any task: its result shows that the processes run
+    def _begun(self) -> Pool[list[Any]]:
+        """Return the pool; the first call loads what the rater needs."""
+        if self._pool is None:
+            super().start()
+            forks = hasattr(os, "fork") and not BUCKET_VIEWED.is_set()
+            self._pool = Pool(partial(rate_all, self.rater), self.processes, fork=forks)
+        return self._pool
 
     def close(self) -> None:
         """Stop the processes at once."""
         self._started = False
         if self._pool is not None:
-            self._pool.stop()
-            self._pool.join()
+            self._pool.close()
             self._pool = None
         if self.scores is not None:
             self.scores.close()
@@ -144,86 +120,24 @@ class PageWorkers(Raters[R]):
         if not self._started:
             return await super().run_chunk(task, pages)
         try:
-            return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
-        except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
+            return await self._call(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
+        except (asyncio.TimeoutError, *LOST):
             return [await self._run_alone(task, page) for page in pages]
 
     async def _run_alone(self, task: Callable[[R, P], T], page: P) -> T | Rating:
-        for _ in range(_ATTEMPTS):
-            try:
-                (rating,) = await self._schedule(task, [page], self._time_limit)
-            except asyncio.TimeoutError:
-                return Rating(None, TIMEOUT)
-            except ProcessExpired:
-                return Rating(None, KILLED)
-            except BrokenProcessPool:  # another process may have been the cause
-                continue
-            return rating
-        return Rating(None, KILLED)
-
-    async def _schedule(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
-        pool = self._living_pool()
         try:
-            scheduled = _submit(pool, _rate_chunk, task, pages, timeout=time_limit)
-        except RuntimeError as error:  # it ended just now
-            raise BrokenProcessPool from error
-        future: asyncio.Future[list[T | Rating]] = asyncio.wrap_future(scheduled)
-        self._last_answer = time.monotonic()
-        while not future.done():
-            await asyncio.wait([future], timeout=1)
-            if not future.done() and not self._is_at_work(pool, time_limit):
-                future.cancel()
-                raise BrokenProcessPool
-        self._last_answer = time.monotonic()
-        return future.result()
+            (rating,) = await self._call(task, [page], self._time_limit)
+        except (asyncio.TimeoutError, *LOST) as error:
+            return Rating(None, why_lost(error))
+        return rating
 
-    def _is_at_work(self, pool: ProcessPool, time_limit: float) -> bool:
-        """Return whether an answer may still come from a pool.
-
-        When Pebble gives up a pool, it forgets waiting tasks. A process that is killed while it takes a task leaves a
-        lock for which all others wait.
-        """
-        if time.monotonic() - self._last_answer > time_limit + _GRACE:
-            pool.stop()
-        return bool(pool.active) and pool is self._pool
-
-    def _living_pool(self) -> ProcessPool:
-        if self._pool is not None and not self._pool.active:  # pebble gives up a pool when an idle process ends
-            self._pool.stop()
-            self._pool.join()
-            self._pool = None
-        if self._pool is None:
-            self._begin()
-        return self._pool
+    async def _call(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
+        return await asyncio.wrap_future(self._begun().submit(task, pages, time_limit=time_limit))
 
 
 def open_workers(rater: R, processes: int, scores: ScoreCache | None = None) -> Raters[R]:
     """Return the rater of pages for a number of processes; 0: this process."""
     return PageWorkers(rater, processes, scores=scores) if processes or scores is not None else Raters(rater)
-
-
-def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
-    """Schedule a task; the first one starts the processes. Raises MachineError if no file can be opened."""
-    try:
-        future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
-    except (OSError, BrokenProcessPool) as error:
-        check_machine(error.__cause__ or error)
-        raise
-    return future
-
-
-def _initialise(rater: Any, crawler: int) -> None:
-    global _rater  # noqa: PLW0603 - the one way to hand a process pool's tasks what they work with
-    _rater = rater
-    # A forked process inherits the reactor's signal handling: without this, ending a worker would be
-    # reported to the crawler as its own SIGTERM.
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with(crawler)
-
-
-def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:
-    return rate_all(_rater, task, pages)
 
 
 async def rate_by_key(

@@ -9,16 +9,15 @@ import errno
 import multiprocessing
 import os
 import re
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.processes import end_with
+from crawl4llm.base.processes import ChildEnded, in_child
 from crawl4llm.scoring import inspect_model
 
 PREFIX: Final = "__label__"
@@ -88,27 +87,14 @@ def fit(
     terminal; else a line is printed now and then. Raises InputError if fastText fails, and OSError if its files are
     incomplete: it does not say when the disk is full. Ended by an interrupt, it leaves no process behind.
     """
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    said, says = context.Pipe(duplex=False)
     given = {**arguments, "input": str(examples), "verbose": _WITH_PROGRESS}
-    process = context.Process(
-        target=_fit, args=(sender, os.getpid(), given, model, quantised, None if progress else says)
-    )
-    process.start()
-    sender.close()
-    says.close()
-    try:
-        _tell_until_done(receiver, said)
-        fault: str | None = receiver.recv()
-    except EOFError:
-        process.join()
-        fault = f"its process has ended with {process.exitcode}, maybe for lack of memory"
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
-        said.close()
+    said, says = multiprocessing.Pipe(duplex=False)
+    with said, says:
+        lines = None if progress else _Lines(said)
+        try:
+            fault = in_child(_fit, given, model, quantised, None if progress else says, idle=lines)
+        except ChildEnded as ended:
+            fault = f"its process has ended with {ended}, maybe for lack of memory"
     if fault is not None:
         raise InputError(f"fastText cannot train on this: {fault}{advice}")
     for path in filter(None, (model, quantised)):
@@ -120,40 +106,25 @@ def fit(
             raise InputError("fastText has trained weights that are NaN; try a smaller --rate")
 
 
-def _tell_until_done(receiver: Connection, said: Connection) -> None:
-    """Print a line of fastText's output now and then, until there is a result or the process has ended."""
-    lines, last = Lines("training"), b""
-    listened: list[Connection] = [receiver, said]
-    while receiver not in (ready := wait(listened, timeout=1)):
-        if said in ready:
-            piece = os.read(said.fileno(), 1 << 16)
-            last = (last + piece)[-_LONGEST_SAID:]
-            if not piece:
-                listened.remove(said)
-        if lines.due():
-            shares = _SHARE.findall(last)
-            lines.say(shares[-1].decode() if shares else "reading the examples")
+class _Lines:
+    """Prints a line of fastText's output now and then."""
+
+    def __init__(self, said: Connection) -> None:
+        self._said = said
+        self._lines, self._last = Lines("training"), b""
+
+    def __call__(self) -> None:
+        while self._said.poll():
+            self._last = (self._last + os.read(self._said.fileno(), 1 << 16))[-_LONGEST_SAID:]
+        if self._lines.due():
+            shares = _SHARE.findall(self._last)
+            self._lines.say(shares[-1].decode() if shares else "reading the examples")
 
 
-def _fit(
-    sender: Connection,
-    parent: int,
-    arguments: dict[str, Any],
-    model: Path,
-    quantised: Path | None,
-    says: Connection | None,
-) -> None:
-    """Train in a process of its own; ``says`` receives fastText's standard error."""
+def _fit(arguments: dict[str, Any], model: Path, quantised: Path | None, says: Connection | None) -> str | None:
+    """Train and save; returns fastText's error if it fails. ``says`` receives its standard error."""
     if says is not None:
         os.dup2(says.fileno(), 2)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with(parent)
-    sender.send(_failure(arguments, model, quantised))
-
-
-def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
-    """Train and save; returns fastText's error if it fails."""
     # in the child alone, where it may crash
     import fasttext
 

@@ -6,20 +6,19 @@ Of a crawl that ended, was killed, or is being written; files are read up to the
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from os import SEEK_END
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import Entry, cdxj
 
@@ -31,6 +30,10 @@ Form = Literal["arrow", "pandas", "dicts"]
 _LONGEST_LINE: Final = 1 << 22
 """Bytes of a line of a log, at most."""
 _DEFAULT_EXTRACTOR: Final = "trafilatura"
+_AHEAD: Final = 10_000
+"""Entries that a file may be ahead of the other one."""
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,29 @@ class OpenedRun:
             if given in {page.id, page.url}:
                 return page
         raise InputError(f"{given} is no page of {self.path}; its crawl log lists the crawled pages")
+
+
+class Alongside(Generic[V]):
+    """Values by document from a file in which documents stand in nearly the same order as they are asked for."""
+
+    def __init__(self, items: Iterable[tuple[str, V]]) -> None:
+        self._items = iter(items)
+        self._following = next(self._items, None)
+        self._passed: dict[str, V] = {}
+
+    def take(self, key: str) -> V | None:
+        """Return the value of a document, None if it has none near; each can be taken once."""
+        following = self._following
+        if following is None or following[0] != key:
+            return self._search(key)
+        self._following = next(self._items, None)
+        return following[1]
+
+    def _search(self, key: str) -> V | None:
+        while key not in self._passed and self._following is not None and len(self._passed) < _AHEAD:
+            self._passed.setdefault(*self._following)
+            self._following = next(self._items, None)
+        return self._passed.pop(key, None)
 
 
 def open_run(path: str | Path) -> OpenedRun:

@@ -31,10 +31,7 @@ from crawl4llm.tools.opened_run import OpenedRun, open_run
 if TYPE_CHECKING:
     from crawl4llm.policies import Policy
 
-_CRAWL: Final = (
-    "import sys; from crawl4llm.base.processes import end_with; end_with(int(sys.argv.pop(1)));"
-    "from scrapy.cmdline import execute; execute()"
-)
+_CRAWL: Final = "from scrapy.cmdline import execute; execute()"
 _LARGEST: Final = 1 << 24
 """Bytes of a policy's file."""
 _LAST: Final = 1 << 14
@@ -95,7 +92,7 @@ def _run(arguments: list[str], folder: str, profile: dict[str, str], said: Binar
     """Run Scrapy in a session of its own, so that Ctrl-C reaches it once, and from here only."""
     path = os.pathsep.join([*(entry or str(Path.cwd()) for entry in sys.path), folder])
     process = subprocess.Popen(
-        python_command(_CRAWL, str(os.getpid()), *arguments),
+        python_command(_CRAWL, *arguments),
         env={**os.environ, **profile, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=said,

@@ -1,6 +1,5 @@
 """Build: any corpus written as a file tree in ClueWeb22 format.
 
-``tree``: the whole of a build, which goes on after a kill. ``plan``: which page gets which id.
-``chunks``: the first pass, which reads pages. ``data_files``: the second and third, which write them and their links.
-``pool``: the processes that do both. ``centrality``: harmonic centrality of a corpus's pages.
+``tree``: the whole of a build, its processes, and how it goes on after a kill. ``plan``: which page gets which id.
+``passes``: pages are read, then written, then their inlinks. ``centrality``: harmonic centrality of a corpus's pages.
 """

@@ -1,4 +1,4 @@
-"""The plan of a build: which page of the source gets which ClueWeb22-ID.
+"""A build and its plan: which page of the source gets which ClueWeb22-ID.
 
 The plan is a folder of files, so that any number of processes share it and memory does not grow with the corpus:
 
@@ -16,9 +16,10 @@ import shutil
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
@@ -115,6 +116,8 @@ class Plan:
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
+        self.keys = lru_cache(maxsize=1)(self._keys)  # successive chunks share them
+        """The keys of a data file's pages by record number; None for a record that no page has."""
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
         """The new id of the page with a key of the source, None if the source does not hold it."""
 
@@ -122,8 +125,7 @@ class Plan:
         """Return the number under which a data file is known to the spilled links."""
         return self._numbers[file_id]
 
-    def keys(self, file: PlannedFile) -> list[str | None]:
-        """Return the keys of a data file's pages by record number; None for a record that no page has."""
+    def _keys(self, file: PlannedFile) -> list[str | None]:
         keys: list[str | None] = [None] * file.records
         with (self._folder / "keys" / file.file_id).open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -137,6 +139,41 @@ class Plan:
             return None
         file, record = divmod(place, RECORDS_PER_FILE)
         return format_id(self._file_ids[file], record)
+
+
+class BuildOptions(NamedTuple):
+    """The options of a build, which decide its output together with source and manifest."""
+
+    extractor: str  # name of the extractor that takes text from the HTML
+    always_extract: bool  # whether to do so although the source has a clean text
+    default_date: str  # date of html records of pages whose date the source does not hold
+    time_limit: float  # seconds that a page may take
+    slim_links: bool = False  # whether of a link nothing is written but the id
+
+
+WORK: Final = ".build"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build: from where, to where and how. It is cheap to pickle."""
+
+    source: Corpus
+    root: Path
+    """Folder of the tree."""
+    options: BuildOptions
+
+    @property
+    def work(self) -> Path:
+        """Folder of temporary files, which is removed when the tree is complete."""
+        return self.root / WORK
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan(self.work / "plan")
+
+    def __reduce__(self) -> tuple[type[Build], tuple[Any, ...]]:
+        return Build, (self.source, self.root, self.options)
 
 
 def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None:

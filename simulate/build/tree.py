@@ -12,10 +12,11 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
@@ -23,12 +24,13 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.pools import LOST, Pool, why_lost
+from crawl4llm.base.processes import ChildEnded
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_all_within
-from simulate.build.chunks import BuildOptions, ChunkStore, chunks_of
-from simulate.build.data_files import PAGE_KINDS, DataFiles
-from simulate.build.plan import Plan, make_plan, read_manifest
-from simulate.build.pool import BuildPool, Paths
+from simulate.build import passes
+from simulate.build.passes import Chunk, Entry, Place
+from simulate.build.plan import WORK, Build, BuildOptions, PlannedFile, make_plan, read_manifest
 from simulate.clueweb22.opt_outs import write_opt_outs
 from simulate.clueweb22.records import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
@@ -37,12 +39,15 @@ MANIFEST: Final = "manifest.tsv"
 
 _FORMAT: Final = 5  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
-_WORK: Final = ".build"
 _README: Final = """\
 Pages in the layout of ClueWeb22-A ({kinds}); not ClueWeb22 data.
 Made by `scrapy corpus build` of crawl4llm from a {source} corpus: {documents} pages.
 manifest.tsv has a line `key<TAB>id` for every id that has been given; opt_outs.tsv what was said of the uses of pages.
 """
+_SECONDS_PER_PAGE = 0.25
+"""Extra time of a chunk on top of the limit for each of its pages; if that was not enough, they are read one by one."""
+
+R = TypeVar("R")
 
 
 def build_tree(
@@ -59,74 +64,124 @@ def build_tree(
     Raises InputError if the folder holds something else or cannot be written, if a process is killed, and for a
     manifest of another format.
     """
-    to = to.absolute()
-    paths = Paths(to, to / _WORK)
+    build = Build(source, to.absolute(), options)
     identity = _identity(source, options, manifest)
-    with _writing(to):
-        state = _read_state(to, identity)
+    with _writing(build.root):
+        state = _read_state(build.root, identity)
         if not state.get("finished"):
-            require_all_within(to)
-            with _locked(paths):
-                state = _build(source, paths, options, manifest, jobs, identity)
-        shutil.rmtree(paths.work, ignore_errors=True)
+            require_all_within(build.root)
+            with _locked(build):
+                state = _build(build, manifest, jobs, identity)
+        shutil.rmtree(build.work, ignore_errors=True)
     counts: dict[str, int] = state["counts"]
     return counts
 
 
-def _build(
-    source: Corpus, paths: Paths, options: BuildOptions, manifest: Path | None, jobs: int, identity: str
-) -> dict[str, Any]:
+def _build(build: Build, manifest: Path | None, jobs: int, identity: str) -> dict[str, Any]:
     """Build, or go on; return the state of the finished build."""
-    _write_state(paths, {"identity": identity, "finished": False})
-    for left_over in paths.root.rglob(".*.tmp"):
+    _write_state(build, {"identity": identity, "finished": False})
+    for left_over in build.root.rglob(".*.tmp"):
         left_over.unlink()
-    make_plan(paths.plan, source, read_manifest(manifest, source) if manifest else {})
-    counts = _write_tree(source, paths, options, jobs)
-    shutil.copyfile(paths.plan / MANIFEST, paths.work / MANIFEST)
-    (paths.work / MANIFEST).replace(paths.root / MANIFEST)
+    make_plan(build.work / "plan", build.source, read_manifest(manifest, build.source) if manifest else {})
+    for name in ("pages", "done", "links", "opt_outs"):
+        (build.work / name).mkdir(exist_ok=True)
+    try:
+        with Pool(partial(_do, build), jobs) as pool:
+            _write_tree(build, pool)
+    except ChildEnded as error:
+        raise InputError(
+            "a process of the build was killed; if memory ran out, use fewer --jobs; "
+            "what is finished stays, and the same command goes on from there"
+        ) from error
+    counts = _write_root_files(build)
+    shutil.copyfile(build.work / "plan" / MANIFEST, build.work / MANIFEST)
+    (build.work / MANIFEST).replace(build.root / MANIFEST)
     state = {"identity": identity, "finished": True, "counts": counts}
-    _write_state(paths, state)
+    _write_state(build, state)
     return state
 
 
-def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) -> dict[str, int]:
-    plan = Plan(paths.plan)
-    store = ChunkStore(paths.work / "pages")
-    files = DataFiles(paths.root, paths.work, plan, source, options)
-    pending = {file: [kind for kind in PAGE_KINDS if files.counts(kind, file) is None] for file in plan.files}
-    chunks = [chunk for file, kinds in pending.items() if kinds for chunk in chunks_of(file)]
-    unread = [chunk for chunk in chunks if not store.holds(chunk)]
-    inlinks = [(INLINK, file) for file in plan.files if files.counts(INLINK, file) is None]
-    with BuildPool(source, paths, options, jobs) as pool:
-        to_read = sum(len(chunk.records) for chunk in unread)
-        with _bar("reading pages", "pages", to_read, sum(file.records for file in plan.files)) as bar:
-            for chunk in pool.read(unread):
-                bar.update(len(chunk.records))
-        to_write = sum(map(len, pending.values())) + len(inlinks)
-        with _bar("writing files", "files", to_write, len(KINDS) * len(plan.files)) as bar:
-            for kind, file in pool.write([(kind, file) for file, kinds in pending.items() for kind in kinds]):
-                bar.update()
-                pending[file].remove(kind)
-                if not pending[file]:
-                    store.drop(file)
-            for _ in pool.write(inlinks):
-                bar.update()
-    return _write_root_files(source, paths.root, plan, files)
+def _do(build: Build, do: Callable[[Build, Any], R], item: Any) -> R:
+    """Do something in a process of the pool."""
+    return do(build, item)
 
 
-def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) -> dict[str, int]:
+def _write_tree(build: Build, pool: Pool[Any]) -> None:
+    """Read the missing chunks of pages, then write the missing data files."""
+    files = build.plan.files
+    of_pages, of_links = (
+        [(kind, file) for file in files for kind in kinds if passes.counts_of(build, kind, file) is None]
+        for kinds in (passes.PAGE_KINDS, [INLINK])
+    )
+    left = Counter(file for _, file in of_pages)
+    chunks = [chunk for file in left for chunk in passes.chunks_of(file)]
+    unread = [chunk for chunk in chunks if not passes.chunk_path(build, chunk).exists()]
+    to_read = sum(len(chunk.records) for chunk in unread)
+    with _bar("reading pages", "pages", to_read, sum(file.records for file in files)) as bar:
+        for chunk in _read(build, pool, unread):
+            bar.update(len(chunk.records))
+    with _bar("writing files", "files", len(of_pages + of_links), len(KINDS) * len(files)) as bar:
+        for _, file in _written(pool, of_pages):
+            bar.update()
+            left[file] -= 1
+            if not left[file]:
+                for chunk in passes.chunks_of(file):
+                    passes.chunk_path(build, chunk).unlink(missing_ok=True)
+        for _ in _written(pool, of_links):
+            bar.update()
+
+
+def _read(build: Build, pool: Pool[Any], chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Read chunks, and yield each when its file is there."""
+    limit = build.options.time_limit
+    for chunk, done in pool.each(
+        chunks, passes.read_chunk, time_limit=limit + _SECONDS_PER_PAGE * passes.PAGES_PER_CHUNK
+    ):
+        try:
+            done.result()
+        except LOST:
+            passes.write_chunk(build, chunk, _one_by_one(pool, chunk, limit))
+        yield chunk
+
+
+def _one_by_one(pool: Pool[Any], chunk: Chunk, limit: float) -> list[Entry]:
+    """Return the pages of a chunk; one that hangs or kills its process is read again without its text."""
+    entries: dict[int, Entry] = {}
+    places = [Place(chunk.file, record) for record in chunk.records]
+    while places:
+        lost = []
+        for place, done in pool.each(places, passes.read_page, time_limit=limit):
+            try:
+                entries[place.record] = done.result()
+            except LOST as error:
+                entries[place.record] = passes.Unreadable(place.without_text or why_lost(error))
+                lost += [] if place.without_text else [place._replace(without_text=why_lost(error))]
+        places = lost
+    return [entries[record] for record in chunk.records]
+
+
+def _written(pool: Pool[Any], files: Iterable[tuple[str, PlannedFile]]) -> Iterator[tuple[str, PlannedFile]]:
+    """Write data files, given as kind and file, and yield each when it is done."""
+    for file, done in pool.each(files, passes.write_kind):
+        done.result()
+        yield file
+
+
+def _write_root_files(build: Build) -> dict[str, int]:
     """Write the description of the tree; return the counts of its files."""
     totals: Counter[str] = Counter()
     records: dict[str, dict[str, int]] = {}
     for kind in KINDS:
-        for file in plan.files:
-            counts = files.counts(kind, file) or Counter()
+        for file in build.plan.files:
+            counts = passes.counts_of(build, kind, file) or Counter()
             if counts["records"]:
                 records.setdefault(kind, {})[file.file_id] = counts.pop("records")
             totals.update(counts)
+    source = build.source
     readme = _README.format(kinds=", ".join(records), source=source.name, documents=totals["documents"])
-    write_root_files(root, readme, records)
-    write_opt_outs(root, files.opt_outs, known=getattr(source, "knows_opt_outs", False))
+    write_root_files(build.root, readme, records)
+    said = [passes.opt_outs_path(build, file) for file in build.plan.files]
+    write_opt_outs(build.root, said, known=getattr(source, "knows_opt_outs", False))
     return dict(sorted(totals.items()))
 
 
@@ -159,7 +214,7 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
     try:
         state = json_or_none((to / _STATE).read_bytes())
     except FileNotFoundError:
-        if to.exists() and {path.name for path in to.iterdir()} - {_WORK}:
+        if to.exists() and {path.name for path in to.iterdir()} - {WORK}:
             raise InputError(f"{to}: not an empty folder, and no build to resume; name another --to") from None
         return {}
     except NotADirectoryError:
@@ -175,19 +230,19 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
     return state
 
 
-def _write_state(paths: Paths, state: Mapping[str, Any]) -> None:
-    with replacing(paths.root / _STATE, paths.work / _STATE) as file:
+def _write_state(build: Build, state: Mapping[str, Any]) -> None:
+    with replacing(build.root / _STATE, build.work / _STATE) as file:
         file.write(f"{json.dumps({'format': _FORMAT, **state}, indent=1)}\n".encode())
 
 
 @contextmanager
-def _locked(paths: Paths) -> Iterator[None]:
-    paths.work.mkdir(parents=True, exist_ok=True)
-    with (paths.work / "lock").open("wb") as lock:
+def _locked(build: Build) -> Iterator[None]:
+    build.work.mkdir(parents=True, exist_ok=True)
+    with (build.work / "lock").open("wb") as lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{paths.root}: another process is building there; wait for it to end") from None
+            raise InputError(f"{build.root}: another process is building there; wait for it to end") from None
         yield
 
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.processes import KILLED_INDEXING
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
+from crawl4llm.base.jobs import KILLED_INDEXING, UNDIVIDED, Executor, run_missing
 from crawl4llm.base.sorted_file import HashTable, fingerprint
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
@@ -114,7 +113,7 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
         digest,
         lambda: indexes.current_manifest(folder, digest),
         lambda _: _write_index(folder, parts, starts, digest),
-        partial(run_shards, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
+        partial(run_missing, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
     )
     counts = (manifest[name] for name in IndexSummary._fields[:3])
     return IndexSummary._make([*counts, read, len(files) - read])

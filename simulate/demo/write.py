@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.jobs import run_jobs
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd

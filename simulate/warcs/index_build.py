@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, run_shards
+from crawl4llm.base.jobs import UNDIVIDED, Executor, run_missing
 from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
@@ -109,7 +109,7 @@ def build_warc_index(
         digest,
         lambda: _current_manifest(folder, collection, digest),
         write,
-        partial(run_shards, executor=executor, processes=processes, unit="B", killed=_killed(collection, options)),
+        partial(run_missing, executor=executor, processes=processes, unit="B", killed=_killed(collection, options)),
         [points_path(folder, name) for file in collection.files for name in file.names],
     )
     return IndexSummary(

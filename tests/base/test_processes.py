@@ -19,7 +19,7 @@ INTERRUPTED_OFTEN = """
 import random, signal
 from concurrent.futures import ThreadPoolExecutor
 from crawl4llm.base import terminal
-from crawl4llm.base.processes import in_any_order
+from crawl4llm.base.pools import in_any_order
 
 draw, interrupted = random.Random(3), 0
 for _ in range(3000):
@@ -94,27 +94,17 @@ if "--multiprocessing-fork" in sys.orig_argv:
         time.sleep(0.5)
 """
 _STOPPED_EARLY = """
-import os, signal, time
-from pebble import ProcessPool
-from crawl4llm.base.processes import PoolSpawnContext
-
-def end(*_):
-    time.sleep(1)
-    os._exit(0)
-
-def end_slowly():
-    signal.signal(signal.SIGTERM, end)
+import os
+from crawl4llm.base.pools import Pool
 
 if __name__ == "__main__":
-    pool = ProcessPool(2, context=PoolSpawnContext())
-    pool.schedule(end_slowly).result()
-    pool.stop()
-    pool.join()
+    with Pool(os.getpid, 2) as pool:
+        pool.submit().result()
 """
 
 
 def test_a_pool_that_is_stopped_while_a_process_starts(tmp_path: Path) -> None:
-    """The first process ends when the second one, which starts late, has been told of the pool's locks."""
+    """The first process answers while the second one, which starts late, is at it."""
     (tmp_path / "sitecustomize.py").write_text(_LATE)
     (tmp_path / "stopped.py").write_text(_STOPPED_EARLY)
     done = subprocess.run(

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shard_tasks import Executor, Shards, run_shards
+from crawl4llm.base.jobs import Executor, Here, Jobs, run_missing
+from crawl4llm.base.slurm import Slurm
 from crawl4llm.scoring import ScoringOptions
 
+LOCAL, SLURM = "local", "slurm"
 OPTIONS = {"partition": "cpu", "time": "1:00:00"}
 
 
@@ -47,9 +49,9 @@ def write(job: Job) -> str:
 def do(folder: Path, does: list[str], name: str, tasks: int | None = 2, **options: Any) -> list[tuple[str, str]]:
     """Do some jobs in tasks; returns the files with the results."""
     jobs = [Job(folder / f"{number}", 1, what) for number, what in enumerate(does)]
-    shards = Shards(partial(map, write), jobs, Job.is_done, folder / "tasks")
-    executor = Executor.of(name, tasks, {**OPTIONS, **options})
-    return sorted((job.path.name, result) for job, result in run_shards(shards, executor, 2, " jobs", ""))
+    executor: Executor = Here(tasks) if name == LOCAL else Slurm(tasks, {**OPTIONS, **options})
+    done = run_missing(Jobs(partial(map, write), jobs, folder / "tasks"), executor, 2, " jobs", "")
+    return sorted((job.path.name, result) for job, result in done)
 
 
 class KillingScorer:

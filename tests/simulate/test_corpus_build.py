@@ -36,7 +36,7 @@ from warc_helpers import DATE, html_of, url_of, write
 
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
-from simulate.build import pool as build_pool
+from simulate.build import tree as build_tree_module
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 
@@ -236,7 +236,7 @@ def test_a_page_without_text_stays(tmp_path: Path) -> None:
 
 
 def test_a_page_that_hangs_or_kills_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_pool, "_SECONDS_PER_PAGE", 0.0)
+    monkeypatch.setattr(build_tree_module, "_SECONDS_PER_PAGE", 0.0)
     source = Hostile(write_tree(tmp_path / "source", files=["en0000-00"], records=6))
     summary = build(source, tmp_path / "tree", time_limit=0.8)
     assert summary["documents"] == 4

@@ -20,7 +20,7 @@ from shard_jobs import OPTIONS, KillingScorer
 from warc_helpers import http, response, url_of, write
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Here
 from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.survey import Survey
@@ -70,9 +70,9 @@ def test_scores_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         survey.scores(PageRater(corpus, KillingScorer(), None), "killing")
 
     with pytest.raises(InputError, match="a task was killed; the same command does the remaining ones"):
-        scores("tasks", Executor(tasks=2))
+        scores("tasks", Here(tasks=2))
     assert 0 < len(list((tmp_path / "tasks").rglob("*.block"))) < 3
-    scores("tasks", Executor(tasks=2))
+    scores("tasks", Here(tasks=2))
     scores("whole", UNDIVIDED)
     assert digests(tmp_path / "tasks") == digests(tmp_path / "whole")
     assert len(list((tmp_path / "tasks").rglob("*.block"))) == 3

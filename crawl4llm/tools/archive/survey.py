@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Jobs, run_missing
 from crawl4llm.base.object_store import open_archive_file
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
@@ -237,8 +237,8 @@ def surveyed(
             FileJob(number, name, path, stat.st_size, folder / f"{number}.db", digests, md5)
             for number, (name, path, stat) in enumerate(files)
         ]
-        shards = Shards(partial(map, survey_file), jobs, FileJob.is_done, folder / "tasks")
-        for job, _ in run_shards(shards, executor, processes, "B", f"a process was killed while {label}", label):
+        work = Jobs(partial(map, survey_file), jobs, folder / "tasks")
+        for job, _ in run_missing(work, executor, processes, "B", f"a process was killed while {label}", label):
             if executor.tasks is None:
                 facts.merge(job.part)
         for job in filter(FileJob.is_done, jobs):

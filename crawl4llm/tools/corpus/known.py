@@ -23,7 +23,8 @@ from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.processes import cores, run_jobs
+from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar

@@ -6,7 +6,6 @@ Such a process prints one JSON object.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -20,7 +19,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
 from crawl4llm.base.files import PreadFile
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.base.processes import end_with, python_command
+from crawl4llm.base.processes import python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
 
@@ -133,7 +132,6 @@ _ACTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"text": text, "fron
 
 def main() -> None:
     """Print the result of the action that the first argument names."""
-    end_with(os.getppid())
     try:
         found = _ACTIONS[sys.argv[1]](*sys.argv[2:])
     except (InputError, PageError, OSError) as error:

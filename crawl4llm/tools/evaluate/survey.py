@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SEEDS
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options
 from crawl4llm.scoring import (

@@ -17,21 +17,21 @@ from crawl4llm.base.command_lines import command
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import WARC
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
-from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import locate
 from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, WarcSource, run_settings, source_file, warcinfo_of
+from crawl4llm.tools.opened_run import Alongside
 from crawl4llm.warc import (
     INDEX_NAME,
     OPEN_SUFFIX,

@@ -16,8 +16,8 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import given_path
+from crawl4llm.base.jobs import Executor, J, Jobs, R, run_missing
 from crawl4llm.base.object_store import is_storage
-from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
@@ -275,7 +275,7 @@ class _Export:
         processes, folder = self._executor.processes(options.workers), self._folder.work
         preparing = Preparing(preparer, processes)
         if shares := self._shares(to_prepare):
-            for _ in self._run(Shards(preparing.do, shares, preparing.is_done, folder / "tasks"), "preparing"):
+            for _ in self._run(Jobs(preparing.do, shares, folder / "tasks", preparing.is_done), "preparing"):
                 pass
             join(folder, shares)
             return
@@ -292,10 +292,10 @@ class _Export:
         self._folder.note("division", {"tasks": tasks})
         return shares_of(documents, tasks)
 
-    def _run(self, shards: Shards[J, R], label: str) -> Iterator[tuple[J, R]]:
+    def _run(self, jobs: Jobs[J, R], label: str) -> Iterator[tuple[J, R]]:
         options = self._options
         show = wants_bar(options.progress_bar)
-        return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
+        return run_missing(jobs, self._executor, options.workers, " documents", _KILLED, label, show)
 
     def _table(self, rows: Rows) -> TableInMemory | TableOnDisk:
         """Return the table of all documents, on disk if the work is done in tasks."""
@@ -363,7 +363,7 @@ class _Export:
         ]
         unfit: dict[int, str] = {}
         folder = self._folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
-        for job, result in self._run(Shards(partial(map, write_shard), jobs, _is_written, folder), "writing"):
+        for job, result in self._run(Jobs(partial(map, write_shard), jobs, folder, _is_written), "writing"):
             written = Written.of(result)
             unfit.update(written.unfit)
             if written.facts is not None:

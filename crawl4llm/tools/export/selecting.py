@@ -14,7 +14,7 @@ import numpy as np
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
+from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.optouts import OfPage, OfSite, is_known
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import judged

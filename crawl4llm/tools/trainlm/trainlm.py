@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -35,11 +34,7 @@ from crawl4llm.tools.trainlm.trainer import files as trainer
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_TRAIN: Final = (
-    "import sys; from crawl4llm.base.processes import end_with; end_with(int(sys.argv.pop(1)));"
-    f"from {trainer.__package__}.__main__ import main; sys.exit(main())"
-)
-"""Code of the trainer's process, which ends with this one, even if a second Ctrl-C or SIGKILL ends this one."""
+_TRAIN: Final = f"import sys; from {trainer.__package__}.__main__ import main; sys.exit(main())"
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
 
@@ -169,7 +164,7 @@ def _train(out: Path, device: str) -> None:
     every, left = len(plan["jobs"]), len(trainer.missing_jobs(out, plan))
     if not left:
         return
-    command = python_command(_TRAIN, str(os.getpid()), str(out), "--device", device)
+    command = python_command(_TRAIN, str(out), "--device", device)
     lines, last = Lines("training"), ""
     with sigint_blocked():  # Ctrl-C is this process's to answer, and to end the trainer then
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
-from crawl4llm.base.processes import end_with
-from crawl4llm.base.terminal import interrupt_held_back
+from crawl4llm.base.processes import ChildEnded, in_children
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import require_within
 
@@ -85,49 +80,17 @@ def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) 
 
     Each has a forked process of its own: what one policy leaves behind or breaks is nothing to the next.
     """
-    context = multiprocessing.get_context("fork")
-    waiting = iter(tasks)
-    running: dict[Connection, tuple[ForkProcess, T]] = {}
-    try:
-        while True:
-            while len(running) < processes and (task := next(waiting, None)) is not None:
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(work, task, theirs, os.getpid()))
-                with interrupt_held_back():  # Python drops what is raised while it forks
-                    process.start()
-                    running[ours] = process, task
-                theirs.close()
-            if not running:
-                return
-            for ended in wait(list(running)):
-                assert isinstance(ended, Connection)
-                process, task = running.pop(ended)
-                yield task, _failure(process, ended)
-    finally:
-        for process, _ in running.values():
-            process.kill()
-            process.join()
-
-
-def _failure(process: ForkProcess, told: Connection) -> str | None:
-    with told:
+    for task, outcome in in_children(partial(_failure, work), tasks, processes):
         try:
-            failure: str | None = told.recv()
-        except EOFError:
-            process.join()
-            return f"its process ended with status {process.exitcode}"
-    process.join()
-    return failure
+            yield task, outcome.result()
+        except ChildEnded as ended:
+            yield task, f"its process ended with {ended}"
 
 
-def _work(work: Callable[[T], None], task: T, tell: Connection, parent: int) -> None:
-    end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _failure(work: Callable[[T], None], task: T) -> str | None:
     try:
         work(task)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - policies are anybody's code
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        tell.send(" ".join(f"{kind}{error}".split()))
-    else:
-        tell.send(None)
+        return " ".join(f"{kind}{error}".split())
+    return None

@@ -11,16 +11,16 @@ import pytest
 from crawl_helpers import PROJECT
 from demo_helpers import start_python
 from fake_slurm import fake_slurm
-from shard_jobs import OPTIONS, Job, do
+from shard_jobs import LOCAL, OPTIONS, SLURM, Job, do
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.shard_tasks import LOCAL, SLURM, divided
+from crawl4llm.base.jobs import divided
 
 DRIVER = """
 import sys
 from pathlib import Path
 from shard_jobs import do
-do(Path(sys.argv[1]), ["wait"] * 4, "datatrove:slurm")
+do(Path(sys.argv[1]), ["wait"] * 4, "slurm")
 """
 
 

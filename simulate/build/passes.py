@@ -1,0 +1,383 @@
+"""The passes of a build: pages are read once, then written as data files of one kind at a time, then their inlinks.
+
+Everything of a page except its HTML is read in chunks, and a file keeps each chunk until the data files are written. So
+a killed build loses little of the slow work, the extraction of text.
+
+An external sort turns outlinks into inlinks. While the outlinks of a data file are written, its links are spilled in
+runs. Each run is sorted by target and cut into slices, one for every ``BLOCK`` consecutive records of a data file; each
+slice is compressed on its own. The inlinks of such a block are its slices of all files in turn, which is the order of
+the linking pages. So memory holds a run, or the links to a block, whatever the size of the corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import zlib
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import MissingRecord, PageError, reading
+from crawl4llm.base.files import PreadFile, keep_open
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.reasons import ERROR, NO_TEXT
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.whole_files import replacing
+from crawl4llm.optouts import as_text, from_text, said_in_html
+from crawl4llm.scoring import EXTRACTORS, extract_text
+from simulate.build.plan import Build, Plan, PlannedFile
+from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22.opt_outs import opt_outs_line
+from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
+
+logger = logging.getLogger(__name__)
+
+PAGES_PER_CHUNK: Final = 100
+
+_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end a WARC header, or cannot be encoded
+
+
+class Page(NamedTuple):
+    """A page as it goes into the records of all kinds but ``html``."""
+
+    url: str
+    date: str | None
+    has_html: bool
+    text: str
+    links: list[Link]  # the keys of their targets are ids of the tree that is built, None for what it does not hold
+    remark: str | None  # why the page has no text, if it has none
+    opt_outs: str  # what was said of its uses, as crawl4llm.optouts.said.as_text has it
+
+
+class Unreadable(NamedTuple):
+    """Stands for a page that the source cannot give."""
+
+    reason: str
+
+
+Entry = Page | Unreadable | None
+"""The page with a record's number, or None."""
+
+
+class Chunk(NamedTuple):
+    """Consecutive records of a data file to be."""
+
+    file: PlannedFile
+    start: int
+
+    @property
+    def records(self) -> range:
+        return range(self.start, min(self.start + PAGES_PER_CHUNK, self.file.records))
+
+
+def chunks_of(file: PlannedFile) -> list[Chunk]:
+    """Return all chunks of a data file, in order."""
+    return [Chunk(file, start) for start in range(0, file.records, PAGES_PER_CHUNK)]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """A page that is to be read."""
+
+    file: PlannedFile
+    record: int
+    without_text: str | None = None
+    """The reason why no text is to be extracted."""
+
+
+def read_chunk(build: Build, chunk: Chunk) -> None:
+    """Read the pages of a chunk and keep them."""
+    write_chunk(build, chunk, [read_page(build, Place(chunk.file, record)) for record in chunk.records])
+
+
+def read_page(build: Build, place: Place) -> Entry:
+    key = build.plan.keys(place.file)[place.record]
+    if key is None:
+        return None
+    try:
+        with reading(key):
+            page = build.source.page(key)
+            links = [_link(build, link) for link in page.outlinks or []]
+            said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
+    except PageError as error:
+        logger.debug("%s", error)
+        return Unreadable(error.reason)
+    text, remark = ("", place.without_text) if place.without_text else _text(build, page)
+    return Page(clean_url(page.url), page.date, page.html is not None, text, links, remark, as_text(said))
+
+
+def _text(build: Build, page: PageRecord) -> tuple[str, str | None]:
+    """Return the page's text, or the empty string and the reason for it."""
+    try:
+        text = _stored_text(build, page)
+        if text is None:
+            assert page.html is not None
+            text = extract_text(page.html, EXTRACTORS[build.options.extractor])
+    except PageError as error:
+        return "", error.reason
+    except Exception:
+        logger.exception("Cannot extract the text of %s", page.key)
+        return "", ERROR
+    return text, None if text.strip() else NO_TEXT
+
+
+def _stored_text(build: Build, page: PageRecord) -> str | None:
+    """Return the text that the source has, None if it is to be extracted. Raises PageError."""
+    if page.text is not None:
+        return page.text
+    if page.html is not None and build.options.always_extract:
+        return None
+    try:
+        return build.source.text(page.key)
+    except MissingRecord:
+        if page.html is None:
+            raise
+        return None
+
+
+def _link(build: Build, link: Link) -> Link:
+    return link._replace(url=clean_url(link.url), key=link.key and build.plan.new_id(link.key))
+
+
+def clean_url(url: str) -> str:
+    """Return a URL that any record can hold: normalised only where it has characters that none can."""
+    return normalise_url(url) if _UNFIT_FOR_A_URL.search(url) else url
+
+
+# -- chunks that have been read ---------------------------------------------------------------------------------------
+
+
+def chunk_path(build: Build, chunk: Chunk) -> Path:
+    """Return the path of the file that keeps a chunk; it appears when it is whole."""
+    return build.work / "pages" / f"{chunk.file.file_id}.{chunk.start // PAGES_PER_CHUNK:03d}"
+
+
+def write_chunk(build: Build, chunk: Chunk, entries: list[Entry]) -> None:
+    path = chunk_path(build, chunk)
+    with replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp")) as file:
+        # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
+        file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
+
+
+def read_entries(build: Build, file: PlannedFile) -> Iterator[Entry]:
+    """Yield the page of each record of a file, in order, from its chunks."""
+    for chunk in chunks_of(file):
+        yield from map(_entry, json.loads(zlib.decompress(chunk_path(build, chunk).read_bytes())))
+
+
+def _entry(stored: list[Any] | None) -> Entry:
+    if stored is None:
+        return None
+    if len(stored) == len(Unreadable._fields):
+        return Unreadable(*stored)
+    page = Page(*stored)
+    return page._replace(links=[Link(*link) for link in page.links])
+
+
+# -- links that are spilled --------------------------------------------------------------------------------------------
+
+BLOCK: Final = 500
+"""Consecutive records of a file whose inlinks are put together at a time."""
+
+_LINKS_PER_RUN: Final = 100_000
+_ENTRY = Struct(">IIQI")
+"""Number of the data file, of the block in it, and where the slice lies in the spilled file: offset and length."""
+_OPEN_FILES: Final = 128
+
+
+class LinkSpill:
+    """Takes the links of one data file's pages, in the order of the pages."""
+
+    def __init__(self, plan: Plan, path: Path) -> None:
+        self._plan, self._path = plan, path
+        self._data = self._path.with_suffix(".links").open("wb")
+        self._slices: defaultdict[tuple[int, int], list[tuple[int, str, str, int, str]]] = defaultdict(list)
+        self._links = 0
+        self._entries: list[tuple[int, int, int, int]] = []
+
+    def add(self, page: writer.DocumentHead, links: Sequence[Link]) -> None:
+        """Take the links of a page; those to pages of the tree are kept."""
+        for link in links:
+            place = split_id(link.key) if link.key else None
+            if place is not None:
+                number, record = self._plan.file_number(place[0]), place[1]
+                line = (record, page.url, link.anchor, int(link.boilerplate), page.key)
+                self._slices[number, record // BLOCK].append(line)
+                self._links += 1
+        if self._links >= _LINKS_PER_RUN:
+            self._write_run()
+
+    def finish(self) -> None:
+        """Put the spilled links in place for :class:`SpilledLinks`."""
+        self._write_run()
+        self._data.close()
+        # Runs of one block stay in their order: their offsets ascend.
+        self._path.with_suffix(".index").write_bytes(b"".join(_ENTRY.pack(*entry) for entry in sorted(self._entries)))
+
+    def _write_run(self) -> None:
+        for (number, block), lines in sorted(self._slices.items()):
+            data = zlib.compress(json.dumps(lines, separators=(",", ":")).encode(), 1)
+            self._entries.append((number, block, self._data.tell(), len(data)))
+            self._data.write(data)
+        self._slices.clear()
+        self._links = 0
+
+
+class SpilledLinks:
+    """The spilled links of all data files, by target."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
+
+    def inlinks(self, file: PlannedFile) -> Iterator[list[writer.LinkEnd]]:
+        """Yield the links to each record of a data file, in the order of the linking pages' ids and their own."""
+        number = self._plan.file_number(file.file_id)
+        for start in range(0, file.records, BLOCK):
+            found: list[list[writer.LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
+            for source in self._plan.files:
+                for data in self._slices(source.file_id, number, start // BLOCK):
+                    for record, url, anchor, boilerplate, key in json.loads(zlib.decompress(data)):
+                        end = writer.LinkEnd(url, anchor, bool(boilerplate), language_of(key), key)
+                        found[record - start].append(end)
+            yield from found
+
+    def _slices(self, source: str, number: int, block: int) -> Iterator[bytes]:
+        index = self._opened(self._folder / f"{source}.index")
+        entries = range(index.size // _ENTRY.size)
+
+        def entry(at: int) -> tuple[int, int, int, int]:
+            target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
+            return target, part, offset, length
+
+        for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
+            *target, offset, length = entry(at)
+            if target != [number, block]:
+                return
+            yield self._opened(self._folder / f"{source}.links").read(length, offset)
+
+
+# -- data files ------------------------------------------------------------------------------------------------------
+
+PAGE_KINDS: Final = (TXT, HTML, OUTLINK)
+"""The kinds that are written from one page alone; ``inlink`` needs the outlinks of all pages."""
+
+_NO_RECORD: Final = b""  # a member without content stands where a number has no record: readers of lines do not see it
+_NO_HTML: Final = b"\r\n"
+"""The same among WARC records: FastWARC takes a member without content for the end of the file."""
+
+
+def counts_of(build: Build, kind: str, file: PlannedFile) -> Counter[str] | None:
+    """Return the counts of a written file; None if it is not written, or incomplete."""
+    try:
+        return Counter(json.loads(_marker(build, kind, file).read_bytes()))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def write_kind(build: Build, job: tuple[str, PlannedFile]) -> None:
+    """Write a file of one kind and note that it is done."""
+    kind, file = job
+    counts: Counter[str] = Counter()
+    records = {TXT: _txt, HTML: _html, OUTLINK: _outlink, INLINK: _inlink}[kind](build, file, counts)
+    if kind != HTML or any(isinstance(entry, Page) and entry.has_html for entry in read_entries(build, file)):
+        counts["records"] = writer.write_data_file(build.root, kind, file.file_id, records)
+    _marker(build, kind, file).write_text(json.dumps(counts))
+
+
+def opt_outs_path(build: Build, file: PlannedFile) -> Path:
+    """Return the path of a file with lines of the tree's side file; there once the text is written."""
+    return build.work / "opt_outs" / file.file_id
+
+
+def _marker(build: Build, kind: str, file: PlannedFile) -> Path:
+    return build.work / "done" / f"{file.file_id}.{kind}"
+
+
+def _links_path(build: Build, file: PlannedFile) -> Path:
+    return build.work / "links" / file.file_id
+
+
+def _pages(build: Build, file: PlannedFile) -> Iterator[tuple[writer.DocumentHead, Entry]]:
+    for record, entry in enumerate(read_entries(build, file)):
+        yield _head(file, record, entry.url if isinstance(entry, Page) else ""), entry
+
+
+def _head(file: PlannedFile, record: int, url: str) -> writer.DocumentHead:
+    key = format_id(file.file_id, record)
+    return writer.DocumentHead(key, url, language_of(key))
+
+
+def _txt(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    said = []
+    for head, entry in _pages(build, file):
+        if isinstance(entry, Page):
+            counts["documents"] += 1
+            if entry.opt_outs:
+                counts["pages with opt-out signals"] += 1
+                said.append(opt_outs_line(head.key, entry.opt_outs))
+            if entry.remark:
+                counts[f"without text: {entry.remark}"] += 1
+            yield writer.txt_record(head, entry.text)
+        else:
+            if entry:
+                counts[f"unreadable: {entry.reason}"] += 1
+            yield _NO_RECORD
+    opt_outs_path(build, file).write_bytes(b"".join(said))
+
+
+def _html(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    for (head, entry), key in zip(_pages(build, file), build.plan.keys(file), strict=True):
+        if not isinstance(entry, Page) or not entry.has_html:
+            yield _NO_HTML
+            continue
+        assert key is not None
+        try:
+            html = build.source.html(key)
+        except PageError as error:
+            counts[f"without html: {error.reason}"] += 1
+            yield _NO_HTML
+        else:
+            counts["pages with html"] += 1
+            yield writer.html_record(head, html, entry.date or build.options.default_date)
+
+
+def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+    path = _links_path(build, file)
+    spill = LinkSpill(build.plan, path)
+    urls = []
+    for head, entry in _pages(build, file):
+        urls.append(head.url)
+        if not isinstance(entry, Page):
+            yield _NO_RECORD
+            continue
+        spill.add(head, entry.links)
+        counts["links"] += len(entry.links)
+        counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
+        yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=build.options.slim_links)
+    spill.finish()
+    path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
+
+
+def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
+    path = _links_path(build, file)
+    urls = json.loads(zlib.decompress(path.with_suffix(".urls").read_bytes()))
+    inlinks = SpilledLinks(path.parent, build.plan).inlinks(file)
+    for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
+        # Nobody is told of links to a page that the tree does not hold after all.
+        head = _head(file, record, url)
+        yield writer.inlink_record(head, links, slim=build.options.slim_links) if url else _NO_RECORD
+
+
+def _target(link: Link) -> writer.LinkEnd:
+    return writer.LinkEnd(link.url, link.anchor, link.boilerplate, language_of(link.key) if link.key else "", link.key)
