@@ -30,7 +30,7 @@ from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.words import LANGUAGES, Sentences
+from simulate.demo.text import LANGUAGES, Sentences
 from simulate.demo.write import train_model
 from simulate.opening import demo_web
 

@@ -42,8 +42,9 @@ from benchmarks.policies import REAL, REAL_MODEL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.crawl_log import read_log
-from crawl4llm.base.known_sets import Fingerprints, KnownSet, start_bits
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.sorted_file import HashTable, SortedFile, known, start_bits, starts_of
+from crawl4llm.base.spread import Spread
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.page_writer import CrawlLog
@@ -58,8 +59,7 @@ from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
 from crawl4llm.policies import Candidate, CrawledPage, load_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
-from crawl4llm.tools._known_files import URL, Spread, write_urls
-from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.tools._known_files import URL, LinkedPage, LinkSpread, write_links, write_urls
 from crawl4llm.warc import NullArchive
 
 T = TypeVar("T")
@@ -93,12 +93,12 @@ def found(known: Container[Any], asked: Iterable[Any]) -> int:
     return sum(one in known for one in asked)
 
 
-def taken_for_known(entries: memoryview[int], starts: memoryview[int], count: int) -> int:
+def taken_for_known(urls: SortedFile, count: int) -> int:
     """How many of so many others would be found: by the columns of the set, all at once."""
-    ends = np.frombuffer(starts, dtype="<u8")
-    bits = start_bits(len(entries))
-    firsts = np.repeat(np.arange(1 << bits, dtype=np.uint64), np.diff(ends).astype(np.int64))
-    table = firsts << np.uint64(32) | np.frombuffer(entries, dtype="<u4")
+    starts, entries = (np.concatenate([*map(np.asarray, urls.pieces(name))]) for name in (starts_of(URLS), URLS))
+    bits = (len(starts) - 1).bit_length() - 1
+    firsts = np.repeat(np.arange(1 << bits, dtype=np.uint64), np.diff(starts).astype(np.int64))
+    table = firsts << np.uint64(32) | entries
     hits = 0
     for piece in drawn(count, 2):
         asked = np.sort(piece >> np.uint64(32 - bits))
@@ -117,19 +117,18 @@ def measure(size: int, scratch: Path, result: Result) -> None:
     made = time.monotonic() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     began = time.monotonic()
-    known = KnownSet(path, URLS, URL_SCHEME, "--scratch")
+    urls = SortedFile(path, known(URLS), URL_SCHEME, "--scratch")
     opening = time.monotonic() - began
-    entries, starts = known.table(URLS)
-    fingerprints = Fingerprints(entries, starts)
+    fingerprints = HashTable(urls, URLS)
     inside = next(drawn(ASKED, 0)).tolist()
     outside = next(drawn(ASKED, 1)).tolist()
     right, hits = timed(found, fingerprints, inside)
     _, misses = timed(found, fingerprints, outside)
     assert right == ASKED
-    seen = taken_for_known(entries, starts, size)
-    bytes_each = path.stat().st_size / len(known)
+    seen = taken_for_known(urls, size)
+    bytes_each = path.stat().st_size / len(urls)
     rows: list[list[str | float | None]] = [
-        ["entries", float(len(known)), float(BILLION)],
+        ["entries", float(len(urls)), float(BILLION)],
         ["bytes an entry", bytes_each, 4 + 8 * (1 << start_bits(BILLION)) / BILLION],
         ["false positives, by the layout", fingerprints.error_rate, BILLION / 2.0 ** (start_bits(BILLION) + 32)],
         [f"false positives expected, of {size:,}", fingerprints.error_rate * size, None],
@@ -159,7 +158,7 @@ def compare(scratch: Path, result: Result) -> None:
     spread = Spread(scratch / "million", URL)
     spread.add(np.fromiter(map(url_fingerprint, inside), dtype=URL))
     write_urls(spread, scratch, path)
-    ours = Fingerprints(*KnownSet(path, URLS, URL_SCHEME, "--scratch").table(URLS))
+    ours = HashTable(SortedFile(path, known(URLS), URL_SCHEME, "--scratch"), URLS)
     bloom = BloomFilter(MILLION, ERROR_RATE)
     for url in inside:
         bloom.add(url)
@@ -286,6 +285,7 @@ def measure_memory(scratch: Path, result: Result) -> None:
     write_links(spread, scheme_of(None), scratch, scratch / "links.known")
     part = KnownLinksPart(Options(known_links=str(scratch / "links.known")))
     part.begin()
+    sum(part.answers(key) is not None for key in keys)  # the table keeps the pieces of itself that were read
     parents = [
         CrawledPage(Entry(key, key, 0.5, 1, None), 0.1 + place / 1e6, []) for place, key in enumerate(keys[::40])
     ]

@@ -40,7 +40,7 @@ from crawl4llm.parts.url_traps.rules import RULES
 from simulate import HOSTS, PAGES
 from simulate.demo.web import Web
 from simulate.opening import demo_web
-from simulate.virtual_clock import VirtualClock
+from simulate.web import VirtualClock
 from tests.testweb.mazes import KINDS, Mazes
 
 HONEST, MAZED, REAL_WEB = "demo", "mazed", "whole"

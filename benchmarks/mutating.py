@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.base import known_sets
+from crawl4llm.base import sorted_file
 from crawl4llm.base.compression import InflateError, zstd
 from crawl4llm.base.input_files import from_json
 from crawl4llm.cluster import journal
@@ -179,10 +179,10 @@ class Mutator:
     def _known(self, path: Path) -> str:
         """Change the head of a known set, its checksum with it."""
         data = path.read_bytes()
-        said, _, _ = data[len(known_sets.MAGIC) :].partition(b"\n")
+        said, _, _ = data[len(sorted_file.MAGIC) :].partition(b"\n")
         content, what = self._changed(json.loads(said))
         head = dumped(content).encode()[:3_900]
-        head = b"%b%b\n%b\n" % (known_sets.MAGIC, head, hashlib.sha256(head).hexdigest().encode())
+        head = b"%b%b\n%b\n" % (sorted_file.MAGIC, head, hashlib.sha256(head).hexdigest().encode())
         path.write_bytes(head.ljust(_KNOWN_HEAD) + data[_KNOWN_HEAD:])
         return what
 

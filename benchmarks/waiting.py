@@ -37,7 +37,7 @@ from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
-from simulate.virtual_clock import VirtualClock
+from simulate.web import VirtualClock
 
 WEB = "whole"
 POLICIES = ("link", "parent_first", "host", "breadth_first", "influence")

@@ -1,8 +1,8 @@
 """Simulate: corpora that stand in for the web in a simulated crawl.
 
-``opening``: opens the corpus that ``CORPUS`` names. ``open``: makes its index, and what else tools ask for.
+``opening``: opens the corpus that ``CORPUS`` names, makes its index, and what else tools ask for.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
-``indexes``, ``tables``: what indexes of corpora are made of. ``virtual_clock``: the time by which owners wait.
+``indexes``: what indexes of corpora are made of.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
 ``demo``: a small made-up web for first steps.
 """

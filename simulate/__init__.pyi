@@ -1,17 +1,25 @@
 from .build.centrality import page_ranks as page_ranks
 from .clueweb22.records import FULL_ID_POSITION as FULL_ID_POSITION
 from .demo.demo import HOSTS as HOSTS, PAGES as PAGES, build_demo as build_demo, ensure_demo as ensure_demo
-from .open import build_corpus as build_corpus, index_corpus as index_corpus, rank_pages as rank_pages
 from .opening import (
+    build_corpus as build_corpus,
     data_dir as data_dir,
+    index_corpus as index_corpus,
     index_folder as index_folder,
     is_clueweb22 as is_clueweb22,
     largest_page as largest_page,
     open_corpus as open_corpus,
+    rank_pages as rank_pages,
 )
 from .warcs.corpus import WarcCorpus as WarcCorpus
 from .warcs.files import list_files as list_files
-from .warcs.index import Place as Place, WarcIndex as WarcIndex
+from .warcs.index import (
+    FAILED as FAILED,
+    HTML as HTML,
+    REVISITED as REVISITED,
+    Place as Place,
+    WarcIndex as WarcIndex,
+)
 from .warcs.index_build import (
     DEFAULTS as DEFAULTS,
     IndexSummary as IndexSummary,
@@ -20,7 +28,6 @@ from .warcs.index_build import (
     points_path as points_path,
 )
 from .warcs.opt_outs import read_site_file as read_site_file
-from .warcs.part import FAILED as FAILED, HTML as HTML, REVISITED as REVISITED
 from .warcs.scan import (
     DAMAGED as DAMAGED,
     NO_LENGTH as NO_LENGTH,

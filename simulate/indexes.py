@@ -1,41 +1,43 @@
-"""The indexes of corpora: a part for each file, then columns over all parts, as plain arrays.
+"""The indexes of corpora: a part for each file of the corpus, then one sorted file over all parts.
 
-Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
-the parts that are missing or stale are made. Columns are mapped into memory, so that neither the number of documents
-nor that of processes costs memory of their own. ``index.json`` describes the index.
+Parts are sorted files too (:mod:`crawl4llm.base.sorted_file`). They are put in place whole and say what they were made
+from. So after a kill, or a change to some of the files, only the parts that are missing or stale are made. Neither the
+number of documents nor that of processes costs memory of its own. ``index.json`` describes the index.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import shutil
-import sys
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import sync_path
 from crawl4llm.base.formats import require_format
-from crawl4llm.base.input_files import json_or_none, open_input
+from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.jobs import Jobs
-from crawl4llm.base.whole_files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.within import is_within, within
+from crawl4llm.base.sorted_file import Kind, SortedFile
+from crawl4llm.base.sorted_writer import SortedWriter
+from crawl4llm.base.whole_files import locked, remove_temporary, replacing, write_whole, writing
+from crawl4llm.base.within import within
 
 MANIFEST: Final = "index.json"
 MAKE: Final = "scrapy corpus index"
 """The command that makes an index, for callers that do not know its corpus."""
+FORMAT: Final = 5
+"""Version of all files of an index; files of another version are made again."""
+_FACTS: Final = "facts"
+"""The column of a part with JSON."""
 
-Code = Literal["B", "I", "Q"]
-"""An item's type: unsigned, of 1, 4 and 8 bytes, as :mod:`array` has it."""
+T = TypeVar("T")
 
 
 def file_name(name: str) -> str:
@@ -46,119 +48,96 @@ def file_name(name: str) -> str:
 # -- parts ------------------------------------------------------------------------------------------------------------
 
 
-class PartIdentity(NamedTuple):
-    """The files that a part was made from; a part of another identity is stale."""
+@dataclass(frozen=True)
+class PartJob(Generic[T]):
+    """A file of the corpus that is to be a part of the index. Can be pickled."""
 
+    of: T
+    """The arguments of the function that makes the part."""
+    folder: Path
+    """Folder of the index."""
     name: str
+    """Name of the file."""
     signature: str
-    """Changes when the files of the part may have."""
-    format: int
-    byteorder: str = sys.byteorder
+    """Changes when the files of the part may have: a part of another one is stale."""
+    size: int = 1
+
+    @property
+    def path(self) -> Path:
+        """Path of the part."""
+        return self.folder / "parts" / file_name(self.name)
+
+    @property
+    def _identity(self) -> str:
+        return hashlib.sha256(json.dumps([FORMAT, self.name, self.signature]).encode()).hexdigest()
+
+    def write(self, columns: Mapping[str, array[int]], **facts: Any) -> None:
+        """Put the part in place. Raises InputError."""
+        file = BytesIO()
+        writer = SortedWriter(file)
+        for name, column in columns.items():
+            writer.column(name, column.typecode, [column.tobytes()])
+        writer.column(_FACTS, "B", [json.dumps(facts).encode()])
+        writer.finish(_kind("part"), self._identity, 0)
+        write_whole(self.path, file.getvalue())
+
+    def stored(self) -> SortedFile:
+        """Return the part. Raises InputError unless it has been made and is not stale."""
+        return SortedFile(self.path, _kind("part"), self._identity, whole=False)
+
+    def is_done(self) -> bool:
+        """Return whether the part has been made and is not stale."""
+        try:
+            self.stored()
+        except InputError:
+            return False
+        return True
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the part says beside its columns."""
+        facts: dict[str, Any] = json.loads(bytes(self.stored().numbers(_FACTS)))
+        return facts
 
 
-def part_bytes(identity: PartIdentity, columns: Mapping[str, array[int]], **facts: Any) -> bytes:
-    """Return the file of a part: a line of JSON (what it was made from, facts, each column's length), then columns."""
-    head = {**identity._asdict(), **facts, "items": {name: len(column) for name, column in columns.items()}}
-    return b"".join([json.dumps(head).encode(), b"\n", *(column.tobytes() for column in columns.values())])
-
-
-class StoredPart:
-    """A part in its file, whose columns are read at their first use.
-
-    Raises ValueError if the file is cut short or of another part, FileNotFoundError if it is missing.
-    """
-
-    def __init__(self, path: Path, identity: PartIdentity, codes: Mapping[str, Code]) -> None:
-        self._path, self._codes = path, codes
-        with path.open("rb") as file:
-            line = file.readline()
-            head = json.loads(line)
-            size = os.fstat(file.fileno()).st_size
-        if not isinstance(head, dict) or not head.items() >= identity._asdict().items():
-            raise ValueError("another part")
-        self.facts: dict[str, Any] = head
-        self.items: dict[str, int] = head["items"]
-        """The length of each column."""
-        self._places: dict[str, int] = {}
-        end = len(line)
-        for name, items in self.items.items():
-            self._places[name] = end
-            end += items * array(codes[name]).itemsize
-        if end != size:
-            raise ValueError("cut short")
-
-    def column(self, name: str) -> array[int]:
-        """Return a column."""
-        column = array(self._codes[name])
-        with self._path.open("rb") as file:
-            file.seek(self._places[name])
-            column.fromfile(file, self.items[name])
-        return column
+def _kind(name: str, make: str = MAKE) -> Kind:
+    return Kind(f"index {name}", f"{name} of an index", make, f"make the index again: {make}")
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-class Columns:
-    """A folder of columns, each mapped when it is first asked for."""
-
-    def __init__(self, folder: Path, codes: Mapping[str, Code], make: str = MAKE) -> None:
-        self._folder, self._codes, self._make = folder, codes, make
-        self._mapped: dict[str, memoryview[int]] = {}
-
-    def __getitem__(self, name: str) -> memoryview[int]:
-        if name not in self._mapped:
-            path = self._folder / name
-            try:
-                with open_input(path) as file:
-                    # A mapping cannot be empty.
-                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
-            except FileNotFoundError:
-                raise InputError(f"{path}: missing from the index; make it again: {self._make}") from None
-            self._mapped[name] = memoryview(data).cast(self._codes[name])
-        return self._mapped[name]
-
-    def close(self) -> None:
-        """Release all mappings; a column that is asked for is mapped again."""
-        self._mapped.clear()
-
-    def text(self, texts: str, ends: str, number: int) -> str:
-        """Return an item of a column of texts that lie one after the other."""
-        start = self[ends][number - 1] if number else 0
-        return bytes(self[texts][start : self[ends][number]]).decode()
-
-    def found(self, hashes: str, numbers: str, wanted: int) -> Iterator[int]:
-        """Yield the numbers under a hash in a table, in ascending order."""
-        table = self[hashes]
-        for at in range(bisect_left(table, wanted), len(table)):
-            if table[at] != wanted:
-                return
-            yield self[numbers][at]
-
-
-def open_columns(folder: Path, manifest: Mapping[str, Any], codes: Mapping[str, Code], make: str) -> Columns:
-    """Open the columns of an index. Raises InputError if its manifest names another folder than one of its own."""
-    return Columns(within(folder, manifest["columns"], folder / MANIFEST), codes, make)
+def open_columns(folder: Path, manifest: Mapping[str, Any], make: str) -> SortedFile:
+    """Open the columns of an index. Raises InputError if they are missing or cut short, or if the manifest names
+    another file than one of its own."""
+    path = within(folder, manifest["columns"], folder / MANIFEST)
+    if not path.exists():
+        raise InputError(f"{path}: missing from the index; make it again: {make}")
+    return SortedFile(path, _kind("columns", make), manifest["digest"], whole=False)
 
 
 @contextmanager
-def new_columns(folder: Path, digest: str) -> Iterator[Path]:
-    """Yield a folder for new columns, which becomes that of a state of the corpus when the block ends well."""
-    columns = folder / f"columns-{digest[:16]}"
-    temporary = columns.with_suffix(".tmp")
-    with writing(columns):
-        temporary.mkdir()
-        yield temporary
-        for path in temporary.iterdir():
-            sync_path(path)
-        shutil.rmtree(columns, ignore_errors=True)
-        temporary.replace(columns)
+def new_columns(folder: Path, digest: str, name: str = "") -> Iterator[tuple[SortedWriter, Path]]:
+    """Yield the writer of new columns and a folder for temporary files. The columns become those of a state of the
+    corpus when the block ends well. ``name``: further facts on which they depend."""
+    path = folder / columns_name(digest, name)
+    scratch = path.with_name(f"{path.name}.scratch.tmp")
+    with writing(path), replacing(path, path.with_name(f"{path.name}.tmp"), fsync=True) as file:
+        scratch.mkdir()
+        writer = SortedWriter(file)
+        yield writer, scratch
+        writer.finish(_kind("columns"), digest, 0)
+        shutil.rmtree(scratch)
+
+
+def columns_name(digest: str, name: str = "") -> str:
+    """Return the name of the file of the columns for a state of the corpus."""
+    return f"columns-{hashlib.sha256(f'{digest} {name}'.encode()).hexdigest()[:16]}"
 
 
 # -- the manifest -----------------------------------------------------------------------------------------------------
 
 
-def read_manifest(folder: Path, form: int, make: str = MAKE, what: str = "index") -> dict[str, Any]:
+def read_manifest(folder: Path, make: str = MAKE, what: str = "index") -> dict[str, Any]:
     """Read ``index.json``. Raises InputError if the folder holds no index of this format; it names the command to
     ``make`` one."""
     path = folder / MANIFEST
@@ -170,51 +149,21 @@ def read_manifest(folder: Path, form: int, make: str = MAKE, what: str = "index"
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(manifest, dict):
         manifest = {}
-    require_format(path, manifest.get("format"), form, make)
-    if manifest.get("byteorder") != sys.byteorder:
-        raise InputError(f"{path}: an index of a machine with another byte order; run {make}")
+    require_format(path, manifest.get("format"), FORMAT, make)
     return manifest
 
 
-def current_manifest(folder: Path, form: int, digest: str) -> dict[str, Any] | None:
+def current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
     """Return the manifest of an index, if it is of this state of the corpus and has its columns."""
     try:
-        manifest = read_manifest(folder, form)
+        manifest = read_manifest(folder)
+        open_columns(folder, manifest, MAKE)
     except InputError:
         return None
-    is_whole = (
-        manifest["digest"] == digest and is_within(manifest["columns"]) and (folder / manifest["columns"]).is_dir()
-    )
-    return manifest if is_whole else None
+    return manifest if manifest["digest"] == digest else None
 
 
 # -- making an index --------------------------------------------------------------------------------------------------
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PartJob(Generic[T]):
-    """A file of the corpus that is to be a part of the index. Can be pickled."""
-
-    of: T
-    """The arguments of the function that makes the part."""
-    path: Path
-    """Path of the part."""
-    identity: PartIdentity
-    codes: Mapping[str, Code]
-    size: int = 1
-
-    def stored(self) -> StoredPart | None:
-        """Return the part, if it has been made and is not stale."""
-        try:
-            return StoredPart(self.path, self.identity, self.codes)
-        except (FileNotFoundError, ValueError):
-            return None
-
-    def is_done(self) -> bool:
-        return self.stored() is not None
 
 
 def build_index(
@@ -243,7 +192,7 @@ def build_index(
         faults = {job.path: fault for job, fault in run(work) if fault}
         manifest = current()
         if manifest is None or len(faults) < missing:
-            manifest = {"byteorder": sys.byteorder, "digest": digest, **write(faults)}
+            manifest = {"format": FORMAT, "digest": digest, **write(faults)}
             write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
         wanted = {job.path for job in jobs}.union(beside)
         for path in (*(folder / "parts").iterdir(), *(folder / "points").glob("*")):
@@ -251,5 +200,5 @@ def build_index(
                 path.unlink()
         for path in folder.glob("columns-*"):
             if path.name != manifest["columns"]:
-                shutil.rmtree(path)
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
     return manifest, missing

@@ -1,9 +1,11 @@
-"""Opens the corpus that the settings name. The libraries of a kind of corpus are imported only for that kind."""
+"""Opens the corpus that the settings name, makes its index, builds a tree from it, ranks its pages. The libraries of a
+kind of corpus are imported only for that kind."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +17,9 @@ from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
 from crawl4llm.base.settings import is_corpus_class, loaded, whole
+from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import DEMO, Options, read_options
+from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import KINDS
 
@@ -116,3 +120,77 @@ def warc_options(options: Options) -> IndexOptions:
     from simulate.warcs.index_build import IndexOptions  # slow to import, and not for other corpora
 
     return IndexOptions(options.corpus_canonical_links)
+
+
+# -- for tools --------------------------------------------------------------------------------------------------------
+
+
+def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) -> Iterator[tuple[str, str]]:
+    """Make the index of the corpus, or update it; yield its counts. Raises InputError.
+
+    Files are read by ``jobs`` processes, or in as many ``tasks`` of EXECUTOR.
+    """
+    from simulate.clueweb22.url_index import build_url_index  # for this alone
+    from simulate.warcs.files import list_files  # likewise
+    from simulate.warcs.index_build import build_warc_index  # likewise
+
+    options = read_options(settings)
+    executor = options.tasks(tasks)
+    if is_corpus_class(options.corpus):
+        raise InputError(f"CORPUS {options.corpus} is a class of your own, which makes its own index")
+    place = place_of(options)
+    folder = index_folder(place)
+    if is_clueweb22(place):
+        corpus = clueweb22_in(place, options, largest_page(settings))
+        corpus.check()
+        urls = build_url_index(corpus, folder, jobs, executor)
+        yield "documents", str(urls.documents)
+        yield "duplicates", f"{urls.duplicates} (of one URL, the document with the smallest key is found)"
+        yield "unreadable", str(urls.unreadable)
+        yield "files", f"{urls.parts_read} read, {urls.parts_kept} unchanged since an earlier run"
+    else:
+        records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
+        yield "documents", str(records.documents)
+        yield "duplicates", f"{records.duplicates} (of one URL, the first is held)"
+        yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))
+        yield from (("left out", why) for why in records.unreadable)
+        yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
+    yield "index", str(folder)
+
+
+def build_corpus(
+    settings: BaseSettings, to: Path, manifest: Path | None, jobs: int, *, slim_links: bool
+) -> Mapping[str, int]:
+    """Write the corpus as a ClueWeb22 tree, by the settings of texts; return the counts. Raises InputError.
+
+    The tree has its URL index afterwards, so that seeds can be given as URLs.
+
+    ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
+    """
+    from simulate.build.plan import BuildOptions  # slow to import, and for builds alone
+    from simulate.build.tree import build_tree  # likewise
+    from simulate.clueweb22.url_index import build_url_index  # likewise
+
+    options = read_options(settings)
+    source = open_corpus(settings)
+    source.check()
+    build_options = BuildOptions(
+        options.text_extractor,
+        always_extract=options.simulation_text == "extracted",
+        default_date=NO_DATE,
+        time_limit=PAGE_SECONDS,
+        slim_links=slim_links,
+    )
+    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
+    build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
+    return counts
+
+
+def rank_pages(settings: BaseSettings) -> dict[str, float]:
+    """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
+    from simulate.build.centrality import page_ranks  # for this alone
+
+    corpus = open_corpus(settings)
+    corpus.check()
+    corpus.require("outlinks")
+    return page_ranks(corpus, progress=wants_bar(read_options(settings).progress_bar))

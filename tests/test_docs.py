@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT
 
-from crawl4llm.base import known_sets, received, series
+from crawl4llm.base import received, series, sorted_file
 from crawl4llm.cluster import objects
 from crawl4llm.commands.reference import pages
 from crawl4llm.crawl import jobdir
 from crawl4llm.options import Options
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools import _learnt
+from simulate import indexes
 from simulate.build import tree
-from simulate.clueweb22 import url_index
-from simulate.warcs import part
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -96,14 +95,13 @@ def test_formats_of_the_upgrades_page_are_those_of_the_code() -> None:
         "series.jsonl": series.FORMAT,
         "manifest.json": received.EXPORT_FORMAT,
         "request.json": received.WORK_FORMAT,
-        "index.json": part.FORMAT,
+        "index.json": indexes.FORMAT,
         "build.json": tree._FORMAT,
-        "*.known": known_sets.FORMAT,
+        "*.known": sorted_file.FORMAT,
         "trainlm.json": _learnt.FORMAT,
         "MODEL.json": model_rules._FORMAT,
     }
     assert {name: int(number) for name, number in table.items()} == numbers
-    assert part.FORMAT == url_index.FORMAT  # they share a row
 
 
 def test_each_page_says_in_its_first_line_for_whom_it_is() -> None:

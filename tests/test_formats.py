@@ -16,9 +16,9 @@ from export_helpers import run_export
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
 import crawl4llm
-from crawl4llm.base import known_sets, received, series
+from crawl4llm.base import received, series, sorted_file
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import MAGIC
+from crawl4llm.base.sorted_file import MAGIC
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.storage import Storage, pack, sealed
 from crawl4llm.crawl import jobdir
@@ -26,11 +26,11 @@ from crawl4llm.parts.known_links import file as known_links
 from crawl4llm.parts.known_urls import work as known_urls
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools import _learnt as trainlm
+from simulate import indexes
 from simulate.build import tree
 from simulate.clueweb22 import opt_outs, url_index
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.indexes import read_manifest
-from simulate.warcs import index, part
+from simulate.warcs import index
 
 SMALL: dict[str, Any] = {"CRAWL_MAX_PAGES": 20, "CRAWL_SEEDS": 5}
 OTHER_NUMBER = 99
@@ -78,12 +78,12 @@ CASES: Mapping[str, Case] = {
         as_json,
         lambda path: run_export(path.parents[1], path.parents[2] / "run"),
     ),
-    "warc-index/index.json": (part.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
-    "urls/index.json": (url_index.FORMAT, as_json, lambda path: read_manifest(path.parent, url_index.FORMAT)),
+    "warc-index/index.json": (indexes.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
+    "urls/index.json": (indexes.FORMAT, as_json, lambda path: indexes.read_manifest(path.parent)),
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
     "tree/build.json": (tree._FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
-    "known/urls.known": (known_sets.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),
-    "links/links.known": (known_sets.FORMAT, known_set, known_links.KnownLinks),
+    "known/urls.known": (sorted_file.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),
+    "links/links.known": (sorted_file.FORMAT, known_set, known_links.KnownLinks),
     "learnt/trainlm.json": (trainlm.FORMAT, as_json, trainlm.read_results),
     "model/model.bin.json": (model_rules._FORMAT, as_json, lambda path: model_rules.read_rules(path.with_suffix(""))),
 }

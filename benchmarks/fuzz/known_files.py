@@ -12,7 +12,7 @@ from benchmarks.fuzz.target import Reader, Target
 
 def _with_digest(data: bytes) -> bytes:
     """Return a changed file whose head has the digest that it should have, so that it is read on."""
-    from crawl4llm.base.known_sets import MAGIC
+    from crawl4llm.base.sorted_file import MAGIC
 
     if not data.startswith(MAGIC):
         return data
@@ -39,14 +39,15 @@ def _url_seeds() -> list[bytes]:
 
     import numpy as np
 
-    from crawl4llm.base.known_sets import SetWriter
+    from crawl4llm.base.sorted_file import known
+    from crawl4llm.base.sorted_writer import SortedWriter
     from crawl4llm.parts.known_urls.work import URL_SCHEME, URLS, url_fingerprint
 
     file = io.BytesIO()
-    writer = SetWriter(file)
+    writer = SortedWriter(file)
     prints = np.array(sorted({url_fingerprint(f"http://a.example/{number}") for number in range(9)}), dtype=np.uint64)
-    writer.fingerprints(URLS, len(prints), [prints])
-    writer.finish(URLS, URL_SCHEME, len(prints))
+    writer.table(URLS, "I", len(prints), [[prints]])
+    writer.finish(known(URLS), URL_SCHEME, len(prints))
     return [file.getvalue(), b"# c\nhttp://a.example/\nhttps://b.example/x\n"]
 
 
@@ -72,7 +73,7 @@ def _link_seeds() -> list[bytes]:
 
     from crawl4llm.base.pages import Link, PageRecord
     from crawl4llm.parts.known_links.file import links_record, scheme_of
-    from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+    from crawl4llm.tools._known_files import LinkedPage, LinkSpread, write_links
 
     found: list[LinkedPage] = []
     for number in range(9):

@@ -7,7 +7,7 @@
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``whole_files``, ``input_files``, ``within``: writing and reading of files, and names kept within a folder.
 - ``compression``, ``chunked``: compression, and content and transfer codings undone within bounds.
-- ``known_sets``: files of known things, sorted and mapped into memory.
+- ``sorted_file``, ``sorted_writer``, ``spread``: files of hashes with values or records, read by place; their sorting.
 - ``processes``, ``pools``: processes that end with their parent, work in a child, and in a pool of them.
 - ``jobs``, ``slurm``, ``reductions``: long work in jobs, here or elsewhere; reductions of their results on disk.
 - ``installed``: commands that install missing packages.

@@ -22,7 +22,7 @@ from typing import IO, Final, cast
 from crawl4llm.base.domains import Domain, is_public_suffix, may_be_public_suffix
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_input
-from crawl4llm.base.known_sets import fingerprint
+from crawl4llm.base.sorted_file import fingerprint
 from crawl4llm.base.terminal import harmless
 
 MOST_BYTES: Final = 1 << 28

@@ -17,7 +17,7 @@ class Command(ActionCommand):
         "index": "crawl4llm.tools.corpus.build.INDEX",
         "demo": "crawl4llm.tools.corpus.build.DEMO",
         "build": "crawl4llm.tools.corpus.build.BUILD",
-        "ranks": "crawl4llm.tools.corpus.ranks.RANKS",
+        "ranks": "crawl4llm.tools.corpus.build.RANKS",
         "bound": "crawl4llm.tools.evaluate.bound_file.BOUND",
         "known": "crawl4llm.tools.corpus.known.KNOWN",
     }

@@ -10,12 +10,11 @@ from .budgets.accounts import LISTED as LISTED, Budgets as Budgets
 from .budgets.scopes import scopes_beside as scopes_beside, scopes_of as scopes_of
 from .known_links.file import (
     CLUEWEB22 as CLUEWEB22,
+    CODE as CODE,
     PAGES as PAGES,
-    PLACES as PLACES,
-    RECORDS as RECORDS,
-    SCORES as SCORES,
     KnownLinks as KnownLinks,
     key_fingerprint as key_fingerprint,
+    links_kind as links_kind,
     links_record as links_record,
     scheme_of as scheme_of,
     score_bits as score_bits,

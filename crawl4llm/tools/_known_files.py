@@ -1,88 +1,65 @@
-"""The files of known URLs and texts, sorted on disk, in bounded memory.
+"""The files of known URLs, texts and links, sorted on disk in bounded memory (:mod:`crawl4llm.base.spread`).
 
-Records are spread over files by the first bits of their fingerprints, which are evenly distributed. Each file is then
-sorted in memory, in two or three copies of a 256th of all records. At 10^9 records that is 0.1 GB for URLs, and 1 GB
-for texts. On disk the spread records take 8 bytes per URL, and 88 bytes per text (128 while its bands are sorted).
+At 10^9 entries a part in memory takes 0.1 GB for URLs, and 1 GB for texts. On disk the spread rows take 8 bytes per
+URL, and 88 bytes per text (268 while its bands are sorted). Records of links are there twice.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crawl4llm.base.bars import Progress
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.known_sets import SetWriter
+from crawl4llm.base.sorted_file import known
+from crawl4llm.base.sorted_writer import SortedWriter, WrittenRows
+from crawl4llm.base.spread import Rows, Spread, SpreadRecords, hashes_of, records_in, spread_bits
 from crawl4llm.base.whole_files import writing
-from crawl4llm.parts import BITS, DIGESTS, RECORD, TEXT_SCHEME, TEXTS, URL_SCHEME, URLS, band_name
+from crawl4llm.parts import (
+    BITS,
+    CODE,
+    DIGESTS,
+    PAGES,
+    RECORD,
+    TEXT_SCHEME,
+    TEXTS,
+    URL_SCHEME,
+    URLS,
+    band_name,
+    key_fingerprint,
+    links_kind,
+    score_bits,
+)
 from crawl4llm.scoring import BANDS
 
 URL: Final = np.dtype("<u8")
-TEXT: Final = np.dtype([("digest", "<u8"), ("bits", "<u8", 2), ("bands", "<u4", BANDS)])
+TEXT: Final = np.dtype([("hash", "<u8"), ("bits", "<u8", 2), ("bands", "<u4", BANDS)])
 """A RECORD, as numpy reads it."""
+SCORE: Final = np.dtype([("hash", "<u8"), ("score", "<f8")])
+_BAND: Final = np.dtype([("hash", "<u8"), ("number", "<u4")])
 AT_ONCE: Final = 1 << 18
-"""Records that are handed on at once."""
-_BITS: Final = 8
-"""Number of first bits that spread records if their number is unknown."""
-_SORTED_AT_ONCE: Final = 1 << 22
+"""Rows that are handed on at once."""
 _WHAT: Final = "known sets"
 
-Records: TypeAlias = NDArray[Any]
 assert TEXT.itemsize == RECORD.size
 
 
-class Spread:
-    """Records of one type, spread over files of a folder by the first bits of their keys. Processes may add to the same
-    ones at once: each writes files of its own."""
-
-    def __init__(self, folder: Path, kind: np.dtype[Any], bits: int = _BITS, *, show: bool = False) -> None:
-        """``show``: whether progress is shown as a bar, not as lines."""
-        self._folder, self._kind, self._bits, self._show = folder, kind, bits, show
-        with writing(folder, _WHAT):
-            folder.mkdir(exist_ok=True)
-
-    def add(self, records: Records) -> None:
-        """Write records. Raises InputError if that fails (disk full)."""
-        parts = (_keys(records) >> np.uint64(64 - self._bits)).astype(np.uint16)
-        order = np.argsort(parts, kind="stable")
-        records, ends = records[order], np.cumsum(np.bincount(parts, minlength=1 << self._bits)).tolist()
-        with writing(self._folder, _WHAT):
-            for part, (start, end) in enumerate(pairwise((0, *ends))):
-                if start < end:
-                    with (self._folder / f"{part}.{os.getpid()}").open("ab") as file:
-                        file.write(records[start:end].tobytes())
-
-    def parts(self) -> Iterator[Records]:
-        """Yield the records of each file, in the order of their keys' first bits; it is removed. Shows progress."""
-        for number in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
-            if (part := self.part(number)) is not None:
-                yield part
-
-    def part(self, number: int) -> Records | None:
-        """Return the records whose first bits are a number, if there are any; they are removed."""
-        with writing(self._folder, _WHAT):
-            paths = sorted(self._folder.glob(f"{number}.*"))
-            read = [np.fromfile(path, self._kind) for path in paths]
-            for path in paths:
-                path.unlink()
-        return np.concatenate(read) if read else None
+# -- URLs and texts ---------------------------------------------------------------------------------------------------
 
 
 def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
     """Write the file of known URLs; return how many there are. Raises InputError."""
     path = scratch / "sorted"
-    count = _sort(spread, path)
     with writing(to, _WHAT):
+        count = _sort(spread, path)
         with to.open("xb") as file:
-            writer = SetWriter(file)
-            writer.fingerprints(URLS, count, read_records(path, URL))
-            writer.finish(URLS, URL_SCHEME, count)
+            writer = SortedWriter(file)
+            writer.table(URLS, "I", count, ([urls] for urls in _read_rows(path, URL)))
+            writer.finish(known(URLS), URL_SCHEME, count)
         sync_path(to)
         path.unlink()
     return count
@@ -91,52 +68,111 @@ def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
 def write_texts(spread: Spread, scratch: Path, to: Path, *, near: bool) -> int:
     """Write the file of known texts; return how many there are. Raises InputError."""
     path = scratch / "sorted"
-    count = _sort(spread, path)
     with writing(to, _WHAT):
+        count = _sort(spread, path)
         with to.open("xb") as file:
-            writer = SetWriter(file)
-            writer.fingerprints(DIGESTS, count, (records["digest"] for records in read_records(path, TEXT)))
+            writer = SortedWriter(file)
+            writer.table(DIGESTS, "I", count, ([rows["hash"]] for rows in _read_rows(path, TEXT)))
             if near:
-                writer.column(BITS, "Q", (records["bits"] for records in read_records(path, TEXT)))
+                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in _read_rows(path, TEXT)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
-                    writer.numbered(band_name(band), count, map(np.sort, entries.parts()))
-            writer.finish(TEXTS, TEXT_SCHEME, count)
+                    ordered = (np.sort(rows, order=["hash", "number"]) for rows in entries.parts())
+                    writer.table(band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered))
+            writer.finish(known(TEXTS), TEXT_SCHEME, count)
         sync_path(to)
         path.unlink()
     return count
 
 
 def _sort(spread: Spread, to: Path) -> int:
-    """Write records to one file, in the order of their keys, each key once; return how many there are."""
+    """Write rows to one file, in the order of their hashes, each hash once; return how many there are."""
     count = 0
-    with writing(to, _WHAT), to.open("xb") as file:
-        for records in spread.parts():
-            _, first = np.unique(_keys(records), return_index=True)
-            file.write(records[first].tobytes())
+    with to.open("xb") as file:
+        for rows in spread.parts():
+            _, first = np.unique(hashes_of(rows), return_index=True)
+            file.write(rows[first].tobytes())
             count += len(first)
     return count
 
 
 def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
-    """Return for each band the checksums with the numbers of their texts, as entries of a table."""
-    bits = max((count // _SORTED_AT_ONCE).bit_length(), 1)
-    bands = [Spread(scratch / f"band{band}", URL, bits) for band in range(BANDS)]
+    """Return for each band the checksums with the numbers of their texts."""
+    bands = [Spread(scratch / f"band{band}", _BAND, spread_bits(count)) for band in range(BANDS)]
     start = 0
-    for records in read_records(path, TEXT):
-        numbers = np.arange(start, start + len(records), dtype=np.uint64)
-        start += len(records)
-        for band, entries in enumerate(bands):
-            entries.add(records["bands"][:, band].astype(np.uint64) << np.uint64(32) | numbers)
+    for rows in _read_rows(path, TEXT):
+        entries = np.empty(len(rows), _BAND)
+        entries["number"] = np.arange(start, start + len(rows), dtype=np.uint32)
+        start += len(rows)
+        for band, spread in enumerate(bands):
+            entries["hash"] = rows["bands"][:, band].astype(np.uint64) << np.uint64(32)
+            spread.add(entries)
     return bands
 
 
-def read_records(path: Path, kind: np.dtype[Any]) -> Iterator[Records]:
-    """Yield the records of a file, some at once."""
+def _read_rows(path: Path, kind: np.dtype[Any]) -> Iterator[Rows]:
     with path.open("rb") as file:
-        while len(records := np.fromfile(file, kind, AT_ONCE)):
-            yield records
+        while len(rows := np.fromfile(file, kind, AT_ONCE)):
+            yield rows
 
 
-def _keys(records: Records) -> NDArray[np.uint64]:
-    keys: NDArray[np.uint64] = records["digest"] if records.dtype.names else records
-    return keys
+# -- links ------------------------------------------------------------------------------------------------------------
+
+
+class LinkedPage(NamedTuple):
+    """A page with its links."""
+
+    key: str
+    date: int
+    """Its date as a number of 14 digits, 0 if it is unknown; of several pages with a key the latest counts."""
+    record: bytes
+
+
+class LinkSpread:
+    """Pages with links, and scores of pages, spread over the files of a folder. Processes may add to it at once."""
+
+    def __init__(self, folder: Path, *, show: bool = False) -> None:
+        """``show``: whether progress is shown as a bar."""
+        self._pages = SpreadRecords(folder, show=show)
+        self._scores = Spread(folder / "scores", SCORE)
+
+    def add(self, pages: Sequence[LinkedPage]) -> None:
+        """Write pages. Raises InputError if that fails (disk full)."""
+        self._pages.add((key_fingerprint(page.key), page.date, page.record) for page in pages)
+
+    def add_scores(self, scores: Iterable[tuple[str, float]]) -> None:
+        """Write influence scores by document key; of several the highest counts. Raises InputError."""
+        found = np.array([(key_fingerprint(key), score) for key, score in scores], SCORE)
+        for start in range(0, len(found), AT_ONCE):
+            self._scores.add(found[start : start + AT_ONCE])
+
+    def chosen(self) -> WrittenRows:
+        """Yield fingerprint, record and score of the latest page of each fingerprint, in their order. Of several of one
+        date the one with the greatest record counts, so that the order of the sources does not matter."""
+        for part, places, contents in self._pages.parts():
+            first = np.flatnonzero(np.append(True, places["hash"][1:] != places["hash"][:-1]))
+            scores = _score_bits(places["hash"][first], self._scores.part(part)).tolist()
+            pages = groupby(records_in(places, contents), itemgetter(0))
+            for (entry, of_one), bits in zip(pages, scores, strict=True):
+                yield entry, max(of_one, key=itemgetter(1, 2))[2], (bits,)
+
+
+def _score_bits(hashes: Rows, scores: Rows | None) -> Rows:
+    """Return the bits of the scores of sorted fingerprints."""
+    found = np.full(len(hashes), score_bits(None), np.uint64)
+    if scores is not None:
+        scores = scores[np.lexsort((scores["score"], scores["hash"]))]
+        at = np.searchsorted(scores["hash"], hashes, side="right") - 1
+        is_known = (at >= 0) & (scores["hash"][np.maximum(at, 0)] == hashes)
+        found[is_known] = np.ascontiguousarray(scores["score"][at[is_known]]).view("<u8")
+    return found
+
+
+def write_links(spread: LinkSpread, scheme: str, scratch: Path, to: Path) -> int:
+    """Write the file of known links; return how many pages it has. Raises InputError. ``scheme``: of its keys."""
+    with writing(to, "known links"):
+        with to.open("xb") as file:
+            writer = SortedWriter(file)
+            count = writer.records(PAGES, spread.chosen(), scratch / "entries", CODE)
+            writer.finish(links_kind(), scheme, count)
+        sync_path(to)
+    return count

@@ -24,12 +24,12 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines, json_or_none
-from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile, fingerprint
+from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import replacing
 from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
 from simulate.clueweb22.tree_writer import next_id
-from simulate.indexes import Code, Columns
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
@@ -92,7 +92,8 @@ def _is_possible(text: str) -> bool:
 DEFAULT_LANGUAGE: Final = "en"
 """The language folder of pages whose key does not name one."""
 
-_COLUMNS: Final[Mapping[str, Code]] = {"hashes": "Q", "places": "Q"}
+_PLACES, _SCHEME = "places", "blake2b-64 of keys"
+_KIND: Final = Kind("plan", "plan of a build", "scrapy corpus build", "build in an empty folder")
 _BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
 _CACHED_TARGETS: Final = 1 << 16
 
@@ -114,7 +115,7 @@ class Plan:
         self.documents: int = stored["documents"]
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
-        self._table = Columns(folder, _COLUMNS)
+        self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
         self.keys = lru_cache(maxsize=1)(self._keys)  # successive chunks share them
         """The keys of a data file's pages by record number; None for a record that no page has."""
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
@@ -133,7 +134,7 @@ class Plan:
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        place = next(self._table.found("hashes", "places", _hash(key)), None)
+        place = next((place for _, place in self._table.under(_hash(key))), None)
         if place is None:
             return None
         file, record = divmod(place, RECORDS_PER_FILE)
@@ -216,7 +217,9 @@ def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tupl
 
 class _PlanWriter:
     def __init__(self, folder: Path, pages: int) -> None:
-        from simulate.tables import TableWriter  # here: NumPy takes time to load, and few processes make a plan
+        import numpy as np  # here: it takes time to load, and few processes make a plan
+
+        from crawl4llm.base.spread import Spread, spread_bits  # likewise
 
         self._folder = folder
         (folder / "keys").mkdir()
@@ -224,7 +227,8 @@ class _PlanWriter:
         self._records: list[int] = []
         self.documents = 0
         self._lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._table = TableWriter(folder, pages, "Q")
+        self._kind = np.dtype([("hash", "<u8"), ("place", "<u8")])
+        self._spread = Spread(folder / "scratch", self._kind, spread_bits(pages), what="the plan")
         self._hashes, self._places = array("Q"), array("Q")
 
     def add(self, key: str, new_id: str) -> None:
@@ -244,8 +248,12 @@ class _PlanWriter:
 
     def finish(self) -> None:
         self._flush()
-        with (self._folder / "hashes").open("wb") as hashes, (self._folder / "places").open("wb") as places:
-            self._table.write(hashes, places)
+        ordered = (rows[rows["hash"].argsort(kind="stable")] for rows in self._spread.parts())
+        with (self._folder / _PLACES).open("wb") as places:
+            writer = SortedWriter(places)
+            writer.table(_PLACES, "QQ", self.documents, ([rows["hash"], rows["place"]] for rows in ordered))
+            writer.finish(_KIND, _SCHEME, self.documents)
+        (self._folder / "scratch").rmdir()
         files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
         with replacing(self._folder / "plan.json") as file:
@@ -256,7 +264,11 @@ class _PlanWriter:
             with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(lines)
         self._lines.clear()
-        self._table.add(self._hashes, self._places)
+        import numpy as np  # as above
+
+        rows = np.empty(len(self._hashes), self._kind)
+        rows["hash"], rows["place"] = self._hashes, self._places
+        self._spread.add(rows)
         self._hashes, self._places = array("Q"), array("Q")
 
 

@@ -37,7 +37,7 @@ from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"
 
-_FORMAT: Final = 4  # to be raised with every change of what is written, also into the work folder
+_FORMAT: Final = 5  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
 _README: Final = """\
 Pages in the layout of ClueWeb22-A ({kinds}); not ClueWeb22 data.

@@ -9,27 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.jobs import KILLED_INDEXING, UNDIVIDED, Executor, run_missing
-from crawl4llm.base.known_sets import fingerprint
+from crawl4llm.base.sorted_file import HashTable, fingerprint
 from crawl4llm.base.urls import lookup_form, normalise_url
-from crawl4llm.base.whole_files import write_whole
 from simulate import indexes
 
-FORMAT: Final = 4
-"""Version of the index's files; an index of another one is built again."""
-_FORMS, _DOCUMENTS = "forms", "documents"
-_PART: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "I"}
-"""The columns of a part: hashes, and the numbers of the records."""
-_COLUMNS: Final[Mapping[str, indexes.Code]] = {_FORMS: "Q", _DOCUMENTS: "Q"}
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FORMS, _RECORDS = "forms", "records"
+"""The columns of a part: hashes, and the numbers of the records. The first is also the table of the index."""
 
 
 class UrlSource(Protocol):
@@ -71,16 +69,16 @@ class UrlIndex:
 
     def __init__(self, folder: Path, source: UrlSource, make: str = indexes.MAKE) -> None:
         """``make``: the command that makes it, for errors."""
-        manifest = indexes.read_manifest(folder, FORMAT, make, "URL index")
+        manifest = indexes.read_manifest(folder, make, "URL index")
         if manifest["digest"] != _digest(source.url_files()):
             raise InputError(f"{folder}: the URL index is of another state of the corpus; run {make}")
         self._source = source
-        self._columns = indexes.open_columns(folder, manifest, _COLUMNS, make)
+        self._documents = HashTable(indexes.open_columns(folder, manifest, make), _FORMS)
 
     def find(self, url: str) -> str | None:
         """Return the key of the first document, in corpus order, whose URL has the same lookup form."""
         form = filed_form(url)
-        for number in self._columns.found(_FORMS, _DOCUMENTS, _hash(form)):
+        for _, number in self._documents.under(_hash(form)):
             key = self._source.key_at(number)
             with suppress(PageError):
                 if filed_form(self._source.url(key)) == form:  # another form may have the same hash
@@ -106,19 +104,14 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
     """
     files = source.url_files()
     digest = _digest(files)
-    parts = [
-        indexes.PartJob(
-            source, folder / "parts" / indexes.file_name(name), indexes.PartIdentity(name, signature, FORMAT), _PART
-        )
-        for name, signature, _ in files
-    ]
-    starts = list(accumulate((records for _, _, records in files), initial=0))
+    parts = [indexes.PartJob(source, folder, name, signature) for name, signature, _ in files]
+    starts = accumulate((records for _, _, records in files), initial=0)
     manifest, read = indexes.build_index(
         folder,
         parts,
         _make_part,
         digest,
-        lambda: _current_manifest(folder, digest),
+        lambda: indexes.current_manifest(folder, digest),
         lambda _: _write_index(folder, parts, starts, digest),
         partial(run_missing, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
     )
@@ -128,49 +121,46 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
 
 def _make_part(job: indexes.PartJob[UrlSource]) -> None:
     forms, records, unreadable = array("Q"), array("I"), 0
-    for record, url in job.of.urls_in(job.identity.name):
+    for record, url in job.of.urls_in(job.name):
         if url is None:
             unreadable += 1
         else:
             forms.append(_hash(filed_form(url)))
             records.append(record)
-    write_whole(job.path, indexes.part_bytes(job.identity, {_FORMS: forms, _DOCUMENTS: records}, unreadable=unreadable))
-
-
-def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
-    """Return the manifest of the index as it stands, if it is of this state of the corpus and whole."""
-    manifest = indexes.current_manifest(folder, FORMAT, digest)
-    if manifest is None:
-        return None
-    size = sum(column.stat().st_size for column in (folder / manifest["columns"]).iterdir())
-    return manifest if size == 16 * manifest["documents"] else None
+    job.write({_FORMS: forms, _RECORDS: records}, unreadable=unreadable)
 
 
 def _write_index(
-    folder: Path, jobs: Sequence[indexes.PartJob[UrlSource]], starts: Sequence[int], digest: str
+    folder: Path, jobs: Sequence[indexes.PartJob[UrlSource]], starts: Iterable[int], digest: str
 ) -> dict[str, Any]:
     """Write the table over the parts, and return the manifest."""
-    from simulate.tables import TableWriter  # here: NumPy takes time to load, and few crawls make an index
+    import numpy as np  # here: it takes time to load, and few crawls make an index
 
-    parts = [indexes.StoredPart(job.path, job.identity, job.codes) for job in jobs]
-    documents = sum(part.items[_FORMS] for part in parts)
+    from crawl4llm.base.spread import Spread, spread_bits  # likewise
+
+    documents = sum(job.stored().column(_FORMS)[1] for job in jobs)
     duplicates = 0
 
-    def count(documents_of_one_url: Sequence[int]) -> Sequence[int]:
+    def ordered() -> Iterator[Sequence[NDArray[Any]]]:
         nonlocal duplicates
-        duplicates += len(documents_of_one_url) - 1
-        return documents_of_one_url
+        for part in spread.parts():
+            rows = np.sort(part, order=["hash", "number"])
+            duplicates += int((rows["hash"][1:] == rows["hash"][:-1]).sum())
+            yield rows["hash"], rows["number"]
 
-    with indexes.new_columns(folder, digest) as columns:
-        table = TableWriter(columns, documents, "Q")
-        for part, start in zip(Progress(parts, "merging URLs", unit=" files"), starts, strict=False):
-            table.add(part.column(_FORMS), [start + record for record in part.column(_DOCUMENTS)])
-        with (columns / _FORMS).open("wb") as forms, (columns / _DOCUMENTS).open("wb") as numbers:
-            table.write(forms, numbers, count)
+    with indexes.new_columns(folder, digest) as (writer, scratch):
+        kind = np.dtype([("hash", np.uint64), ("number", np.uint64)])
+        spread = Spread(scratch / "urls", kind, spread_bits(documents), what="the index")
+        for job, start in zip(Progress(jobs, "merging URLs", unit=" files"), starts, strict=False):
+            part = job.stored()
+            rows = np.empty(part.column(_FORMS)[1], kind)
+            rows["hash"], rows["number"] = part.numbers(_FORMS), part.numbers(_RECORDS)
+            rows["number"] += np.uint64(start)
+            spread.add(rows)
+        writer.table(_FORMS, "QQ", documents, ordered())
     return {
-        "format": FORMAT,
-        "columns": columns.stem,
+        "columns": indexes.columns_name(digest),
         "documents": documents,
-        "unreadable": sum(part.facts["unreadable"] for part in parts),
+        "unreadable": sum(job.facts()["unreadable"] for job in jobs),
         "duplicates": duplicates,
     }

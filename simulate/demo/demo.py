@@ -63,7 +63,7 @@ def build_demo(
 
     Leftovers of a killed build beside it are removed. Parameters and errors as for :func:`ensure_demo`.
     """
-    from simulate.demo.sites import SMALLEST_SITE  # once, and not where the web is there already
+    from simulate.demo.web import SMALLEST_SITE  # once, and not where the web is there already
     from simulate.demo.write import Plan, write_web  # likewise
 
     if hosts < _FEWEST_HOSTS:

@@ -14,9 +14,8 @@ from crawl4llm.base.jobs import run_jobs
 from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.sites import Link, Page, plan_sites, stream
-from simulate.demo.text import clean_text, page_html
-from simulate.demo.web import Web
+from simulate.demo.text import Link, Page, clean_text, page_html
+from simulate.demo.web import Web, plan_sites, stream
 
 LABEL, OTHER_LABEL = "__label__hq", "__label__cc"
 _PAGES, _HOSTS = 2_500, 50  # of the small web; there are as many good documents

@@ -15,7 +15,6 @@ from crawl4llm.base.charsets import Html
 from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_tree import HtmlLink, HtmlTree, html_links
-from crawl4llm.base.known_sets import fingerprint
 from crawl4llm.base.page_heads import page_head, with_cookies
 from crawl4llm.base.pages import HeaderFields, Link, PageRecord
 from crawl4llm.base.session_links import without_sessions
@@ -32,9 +31,8 @@ from crawl4llm.warc import (
     wat_links,
 )
 from simulate.warcs.files import list_files, read_failure
-from simulate.warcs.index import WarcIndex
+from simulate.warcs.index import FAILED, REVISITED, TEXT, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
-from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end
 from simulate.warcs.scan import PAGE, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
@@ -236,8 +234,7 @@ class WarcCorpus:
         """
         if "://" in url:
             return self._at(normalise_url(url))
-        named = self._named(fingerprint(url.encode()), url, TREC_ID)
-        return named or self._follow(normalise_url(f"http://{url}"))
+        return self._named(url, TREC_ID) or self._follow(normalise_url(f"http://{url}"))
 
     def _at(self, key: str) -> str | None:
         return key if self._is_known(key) else self._follow(key)
@@ -259,13 +256,13 @@ class WarcCorpus:
             if isinstance(found, int):
                 return self._index.key(found)
             if "://" not in found:
-                return self._named(digest_end(found.encode()), found, PAYLOAD_DIGEST)
+                return self._named(found, PAYLOAD_DIGEST)
             key = found
         return None
 
-    def _named(self, filed: int, name: str, field: Name) -> str | None:
-        """Return the first document whose record has a name in a field; ``filed`` is its key in the index."""
-        for number in self._index.named(filed):
+    def _named(self, name: str, field: Name) -> str | None:
+        """Return the first document whose record has a name in a field."""
+        for number in self._index.named(name):
             key = self._index.key(number)
             try:
                 if self._content(number, key).record.fields.text(field) == name:
@@ -306,7 +303,7 @@ class WarcCorpus:
         digest = revisit.record.fields.get(PAYLOAD_DIGEST)
         named = revisit.record.fields.get(REFERS_TO_URI).strip(b"<>")
         found: tuple[int, StoredRecord] | None = None
-        for number in self._index.named(digest_end(digest)):
+        for number in self._index.named(digest):
             stored = self._content(number, self._index.key(number))
             if stored.record.fields.get(PAYLOAD_DIGEST) == digest:
                 found = number, stored

@@ -19,7 +19,7 @@ from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.warc import begins_like_archive
-from simulate.warcs.part import FAILED, PartColumns
+from simulate.warcs.index import FAILED, PartColumns
 
 _ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 """``.open``: unfinished, as crawlers name files that they still write."""

@@ -1,46 +1,64 @@
-"""The index of a collection of archive files, opened for look-ups: from a URL to the document at it.
+"""The index of a collection of archive files: a part for each file, and all parts together, opened for look-ups.
 
 :mod:`simulate.indexes` says what an index is. Documents are numbered in corpus order: files by name, records by offset.
-Three tables of sorted hashes lead to documents by the lookup forms of their keys, to documents by other names (a
-WARC-TREC-ID), and to aliases. :mod:`simulate.warcs.index_build` writes it.
+The index has these columns:
+
+- ``documents``: records of all documents by the hashes of their keys' lookup forms. A record is the JSON of a
+  :class:`Document`. Of documents with one hash those that are held come first.
+- ``aliases``: records ``[URL, TARGET]`` by the hashes of lookup forms;
+- ``names``: a table of the hashes of other names (a WARC-TREC-ID, a payload digest) with documents' numbers;
+- ``places``: for each number of a document that of its record;
+- ``held``: the numbers of those that are pages and no duplicates; empty if all are.
+
+:mod:`simulate.warcs.index_build` writes it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from crawl4llm.base.known_sets import fingerprint
+from crawl4llm.base.input_files import from_json, to_json
+from crawl4llm.base.sorted_file import HashTable, Records, SortedFile, fingerprint
 from crawl4llm.base.urls import lookup_form
-from simulate.indexes import MAKE, Code, open_columns, read_manifest
-from simulate.warcs.part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS
+from simulate.indexes import MAKE, open_columns, read_manifest
 
-FINAL_COLUMNS: Final[Mapping[str, Code]] = {
-    **DOCUMENT_COLUMNS,
-    **TEXT_COLUMNS,
-    **LINK_COLUMNS,
-    "keys": "B",
-    "key_ends": "Q",
-    "file_starts": "Q",  # the number of the first document of each file; at the end, all documents
-    "held": "I",  # the documents that are pages and no duplicates; empty where all are
-    "texts": "I",  # for each document the number, plus one, of the text that is held besides; empty where none are
-    "forms": "Q",
-    "form_documents": "I",
-    "names": "Q",
-    "name_documents": "I",
-    "alias_forms": "Q",
-    "alias_numbers": "I",
-    "aliases": "B",
-    "alias_ends": "Q",
-    "targets": "B",
-    "target_ends": "Q",
-    "said": "I",  # the documents with signals of opt-outs, ascending
-    "said_ends": "Q",
-    "said_texts": "B",  # as crawl4llm.optouts.said.as_text has them
-}
-"""Columns by name, and the types of their items."""
+T = TypeVar("T")
+
+HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
+"""Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own
+revisits), documents that a crawl could not have."""
+_MOST_KEPT: Final = 4096
+"""Documents that are kept in memory, those looked up last."""
+
+
+def hash_of(key: str) -> int:
+    """Return the hash of a key's lookup form."""
+    return fingerprint(lookup_form(key).encode())
+
+
+class Document(NamedTuple):
+    """A document. A part has its values from the key on, without the places beside its record."""
+
+    file: int
+    """The number of its file, in the order of the manifest."""
+    text: int
+    """The number, plus one, of the text that is held besides; 0 for none."""
+    signals: str
+    key: str
+    kind: int
+    date: int
+    """14 digits; 0 for none."""
+    offset: int
+    length: int
+    text_offset: int = 0
+    text_length: int = 0
+    links_offset: int = 0
+    links_length: int = 0
 
 
 class Place(NamedTuple):
@@ -53,73 +71,142 @@ class Place(NamedTuple):
     """0 for a record that is not there."""
 
 
-_DOCUMENTS: Final = ("forms", "form_documents", "keys", "key_ends")
-"""Columns of a look-up by key: hashes, numbers, texts and their ends."""
-_ALIASES: Final = ("alias_forms", "alias_numbers", "aliases", "alias_ends")
+BESIDE: Final = ("text_offsets", "text_lengths", "links_offsets", "links_lengths")
+"""Columns of a part: places of each document's text in the WET file, and of its links in the WAT file."""
+_COLUMNS: Final[Mapping[str, str]] = {
+    "forms": "Q",
+    "digests": "Q",
+    "sizes": "I",
+    "records": "B",  # of each document; 0 without a digest
+    "names": "Q",
+    "named": "I",  # hashes of other names of documents, and their numbers in the part
+    "alias_forms": "Q",
+    "alias_sizes": "I",
+    "aliases": "B",
+    **dict.fromkeys(BESIDE, "Q"),
+    "opt_outs": "B",  # lines of JSON, as simulate.warcs.opt_outs has them
+}
+"""Columns of a part by name, and the types of their items."""
+
+
+class PartColumns:
+    """The columns of a part, and counts: of documents by kind, of aliases, of all else by the reason it is left out."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, array[int]] = {name: array(code) for name, code in _COLUMNS.items()}
+        self.counts: Counter[str] = Counter()
+        self.opt_outs_unknown = 0
+        """Documents whose opt-out signals the file does not have."""
+
+    def __len__(self) -> int:
+        return len(self.columns["forms"])
+
+    def add_document(
+        self, place: tuple[int, int], kind: int, key: str, digest: bytes, name: bytes, date: int = 0
+    ) -> None:
+        """Add a document; ``digest`` and ``name`` may be empty."""
+        if name:
+            self.columns["names"].append(fingerprint(name))
+            self.columns["named"].append(len(self))
+        self.columns["digests"].append(fingerprint(digest) if digest else 0)
+        self.columns["forms"].append(hash_of(key))
+        self._add_record("sizes", "records", [key, kind, date, *place])
+
+    def add_alias(self, key: str, target: str) -> None:
+        """Add a URL that leads to another one, or to a payload digest."""
+        self.columns["alias_forms"].append(hash_of(key))
+        self._add_record("alias_sizes", "aliases", [key, target])
+
+    def note_opt_outs(self, lines: Iterable[str], unknown: int) -> None:
+        """Add the notes of opt-outs, and count the documents without any way to know of them."""
+        self.columns["opt_outs"].frombytes("".join(f"{line}\n" for line in lines).encode())
+        self.opt_outs_unknown += unknown
+
+    def _add_record(self, sizes: str, records: str, values: list[Any]) -> None:
+        record = to_json(values)
+        self.columns[sizes].append(len(record))
+        self.columns[records].frombytes(record)
 
 
 class WarcIndex:
-    """An index, opened. Raises InputError if the folder holds none, or one of another format."""
+    """An index, opened. Raises InputError if the folder holds none, or one of another format. Documents have the
+    numbers of their records."""
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
-        self.folder = folder
-        self.manifest = read_manifest(folder, FORMAT, make)
-        self._columns = open_columns(folder, self.manifest, FINAL_COLUMNS, make)
+        self.folder, self._make = folder, make
+        self.manifest = read_manifest(folder, make)
+        self._kept: dict[int, Document] = {}
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]
         return documents
 
     def close(self) -> None:
-        """Release the columns; a later look-up maps them again."""
-        self._columns.close()
+        """Close the file; a later look-up opens it again."""
+        for name in ("_file", "_documents", "_aliases", "_names"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _file(self) -> SortedFile:
+        return open_columns(self.folder, self.manifest, self._make)
+
+    @cached_property
+    def _documents(self) -> Records:
+        return Records(self._file, "documents")
+
+    @cached_property
+    def _aliases(self) -> Records:
+        return Records(self._file, "aliases")
+
+    @cached_property
+    def _names(self) -> HashTable:
+        return HashTable(self._file, "names")
 
     def document(self, position: int) -> int:
-        """Return the number of the document at a position in the order of those held."""
-        held = self._columns["held"]
-        return held[position] if len(held) else position
+        """Return the document at a position in the order of those held."""
+        return self._numbered(self._file.numbers("held", position, 1)[0] if self.manifest["left_out"] else position)
 
     def key(self, number: int) -> str:
         """Return the key of a document."""
-        return self._columns.text("keys", "key_ends", number)
+        return self._read(number).key
 
     def kind(self, number: int) -> int:
-        """Return the kind of a document, one of :mod:`simulate.warcs.part`."""
-        return self._columns["kinds"][number]
+        """Return the kind of a document: HTML, TEXT, REVISITED or FAILED."""
+        return self._read(number).kind
 
     def place(self, number: int) -> Place:
         """Return where a document's record lies."""
-        return self._place(number, "offsets", "lengths")
+        found = self._read(number)
+        return Place(found.file, found.offset, found.length)
 
     def text_place(self, number: int) -> Place:
         """Return where a document's text lies in the WET file of its file."""
-        return self._place(number, *TEXT_COLUMNS)
+        found = self._read(number)
+        return Place(found.file, found.text_offset, found.text_length)
 
     def links_place(self, number: int) -> Place:
         """Return where a document's links lie in the WAT file of its file."""
-        return self._place(number, *LINK_COLUMNS)
+        found = self._read(number)
+        return Place(found.file, found.links_offset, found.links_length)
 
     def text_of(self, number: int) -> int | None:
         """Return the document that is the text of another one, from a ``conversion`` record."""
-        texts = self._columns["texts"]
-        return texts[number] - 1 if len(texts) and texts[number] else None
+        text = self._read(number).text
+        return self._numbered(text - 1) if text else None
 
     def signals(self, number: int) -> str:
         """Return the known signals about the uses of a document, without those in its HTML: one line, as
         :func:`crawl4llm.optouts.said.as_text` has it."""
-        said = self._columns["said"]
-        at = bisect_left(said, number)
-        return self._columns.text("said_texts", "said_ends", at) if at < len(said) and said[at] == number else ""
+        return self._read(number).signals
 
     def alias(self, key: str) -> str | None:
         """Return the key to which a URL of just this key leads."""
-        alias, _ = self._choose(_ALIASES, key, lookup_form(key))
-        return None if alias is None else self._target(alias)
+        return self._alias(key, lookup_form(key))[0]
 
     def find(self, key: str) -> int | None:
         """Return the document with a key."""
-        return self._choose(_DOCUMENTS, key, lookup_form(key))[0]
+        return self._find(key, lookup_form(key))[0]
 
     def look_up(self, key: str) -> int | str | None:
         """Return the document at a URL, given as a key; or the key or payload digest to which an alias leads.
@@ -127,36 +214,48 @@ class WarcIndex:
         Records of the URL itself come before those of one that is spelt otherwise.
         """
         form = lookup_form(key)
-        document, forgiven = self._choose(_DOCUMENTS, key, form)
+        document, forgiven = self._find(key, form)
         if document is not None:
             return document
-        alias, forgiven_alias = self._choose(_ALIASES, key, form)
-        if alias is None and forgiven is not None:
+        target, forgiven_target = self._alias(key, form)
+        if target is None and forgiven is not None:
             return forgiven
-        alias = forgiven_alias if alias is None else alias
-        return None if alias is None else self._target(alias)
+        return forgiven_target if target is None else target
 
-    def named(self, name: int) -> Iterator[int]:
-        """Yield documents that may have a name, given by its hash or end."""
-        return self._columns.found("names", "name_documents", name)
+    def named(self, name: str | bytes) -> Iterator[int]:
+        """Yield documents that may have a name or a payload digest."""
+        data = name.encode() if isinstance(name, str) else name
+        return (self._numbered(number) for _, number in self._names.under(fingerprint(data)))
 
-    def _choose(self, table: tuple[str, str, str, str], key: str, form: str) -> tuple[int | None, int | None]:
-        """Return the first number under the exact spelling of a key, and under one that is forgiven."""
-        hashes, numbers, texts, ends = table
-        first = None
-        for number in self._columns.found(hashes, numbers, fingerprint(form.encode())) if self._columns[hashes] else ():
-            text = self._columns.text(texts, ends, number)
-            if text == key:
-                return number, number
-            if first is None and lookup_form(text) == form:  # two forms may share a hash
-                first = number
-        return None, first
+    def _find(self, key: str, form: str) -> tuple[int | None, int | None]:
+        """Return the first document under the exact spelling of a key, and under one that is forgiven."""
+        found = ((self._read(number).key, number) for number in self._documents.under(fingerprint(form.encode())))
+        return _chosen(key, form, found)
 
-    def _target(self, alias: int) -> str:
-        return self._columns.text("targets", "target_ends", alias)
+    def _alias(self, key: str, form: str) -> tuple[str | None, str | None]:
+        """Return the target of the first alias of the exact spelling of a key, and of one that is forgiven."""
+        numbers = self._aliases.under(fingerprint(form.encode()))
+        return _chosen(key, form, (from_json(self._aliases.record(number)) for number in numbers))
 
-    def _place(self, number: int, offsets: str, lengths: str) -> Place:
-        file = bisect_right(self._columns["file_starts"], number) - 1
-        if not len(self._columns[offsets]):
-            return Place(file, 0, 0)
-        return Place(file, self._columns[offsets][number], self._columns[lengths][number])
+    def _numbered(self, place: int) -> int:
+        """Return a document by its number in corpus order."""
+        return self._file.numbers("places", place, 1)[0]
+
+    def _read(self, number: int) -> Document:
+        found = self._kept.get(number)
+        if found is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[number] = Document(*from_json(self._documents.record(number)))
+        return found
+
+
+def _chosen(key: str, form: str, found: Iterable[tuple[str, T]]) -> tuple[T | None, T | None]:
+    """Return what is found under the exact spelling of a key, and what is found first under one that is forgiven."""
+    first = None
+    for spelling, value in found:
+        if spelling == key:
+            return value, value
+        if first is None and lookup_form(spelling) == form:  # two forms may share a hash
+            first = value
+    return None, first

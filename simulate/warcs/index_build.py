@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import UNDIVIDED, Executor, run_missing
-from crawl4llm.base.whole_files import write_whole, writing
+from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
-from simulate.indexes import PartIdentity, PartJob, StoredPart, build_index, current_manifest, file_name, new_columns
+from simulate.indexes import PartJob, build_index, columns_name, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.opt_outs import heard_of
-from simulate.warcs.part import COLUMNS, FORMAT
-from simulate.warcs.scan import DAMAGED, PAGE, Source, scan_part
+from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Source, scan_part
 
 
 class IndexOptions(NamedTuple):
@@ -86,9 +86,9 @@ def build_warc_index(
     jobs = [
         PartJob(
             _Files(collection.root, file, folder, options.canonical_links),
-            folder / "parts" / file_name(file.name),
-            PartIdentity(file.name, f"{file.signature} {options.canonical_links}", FORMAT),
-            COLUMNS,
+            folder,
+            file.name,
+            f"{file.signature} {options.canonical_links}",
             file.size,
         )
         for file in collection.files
@@ -165,7 +165,7 @@ Job: TypeAlias = PartJob[_Files]
 
 def _is_damaged(job: Job) -> bool:
     """Return whether records of the file are left out as damaged."""
-    return bool((part := job.stored()) and part.facts["counts"].get(DAMAGED))
+    return job.is_done() and bool(job.facts()["counts"].get(DAMAGED))
 
 
 def _make_part(job: Job) -> str | None:
@@ -182,7 +182,7 @@ def _make_part(job: Job) -> str | None:
         return str(error)
     except OSError as error:
         raise InputError(f"{error.filename or main.path}: cannot be read ({error.strerror})") from error
-    write_whole(job.path, part.to_bytes(job.identity))
+    job.write(part.columns, counts=dict(sorted(part.counts.items())), opt_outs_unknown=part.opt_outs_unknown)
     return None
 
 
@@ -191,26 +191,33 @@ def _make_part(job: Job) -> str | None:
 
 def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
     """Return the manifest of the index, if it is of this state of the collection and names no other files."""
-    manifest = current_manifest(folder, FORMAT, digest)
+    manifest = current_manifest(folder, digest)
     ours = {json.dumps([file.name, file.wet, file.wat, file.size]) for file in collection.files}
     return manifest if manifest and ours.issuperset(map(json.dumps, manifest["files"])) else None
 
 
 def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, Any]:
     """Write the columns over the parts, and return the manifest."""
-
-    def parts() -> Iterator[StoredPart]:
-        return (StoredPart(job.path, job.identity, job.codes) for job in jobs)
-
-    from simulate.warcs.columns import write_columns  # here: NumPy takes time to load, and few crawls make an index
+    from simulate.warcs.union import Union  # here: NumPy takes time to load, and few crawls make an index
 
     files = [(file.name, file.wet, file.wat, file.size) for file in (job.of.file for job in jobs)]
-    with new_columns(folder, hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()) as columns:
-        merged = write_columns(columns, parts, _heard(folder, jobs))
-    pages = (job.of.file for job, part in zip(jobs, parts(), strict=True) if part.facts["counts"].get(PAGE))
+    facts = [job.facts() for job in jobs]
+    counts: Counter[str] = sum((Counter(one["counts"]) for one in facts), Counter())
+    with new_columns(folder, digest, json.dumps(files)) as (writer, scratch):
+        union = Union(scratch, jobs, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
+        union.write(writer, _heard(folder, jobs))
+    pages = (job.of.file for job, one in zip(jobs, facts, strict=True) if one["counts"].get(PAGE))
     without_text = (file.name for file in pages if file.wet is None)
-    merged["without_text"] = None if merged.pop("texts") else next(without_text, None)
-    return {"format": FORMAT, "columns": columns.stem, "files": files, **merged}
+    return {
+        "columns": columns_name(digest, json.dumps(files)),
+        "files": files,
+        "documents": union.held,
+        "left_out": union.documents - union.held,
+        "duplicates": union.duplicates,
+        "counts": dict(sorted(counts.items())),
+        "opt_outs_unknown": sum(one["opt_outs_unknown"] for one in facts),
+        "without_text": None if union.texts else next(without_text, None),
+    }
 
 
 def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
@@ -220,7 +227,7 @@ def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
 
     def noted() -> Iterator[OfPage | OfSite]:
         for job in jobs:
-            lines = StoredPart(job.path, job.identity, job.codes).column("opt_outs").tobytes().splitlines()
+            lines = bytes(job.stored().numbers("opt_outs")).splitlines()
             yield from heard_of(job.of.file.name, lines, reader.read)
 
     try:

@@ -31,8 +31,8 @@ from crawl4llm.warc import (
     media_type,
     scan,
 )
+from simulate.warcs.index import HTML, REVISITED, TEXT, PartColumns
 from simulate.warcs.opt_outs import SITE_FILES, Notes, date_as_number
-from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
 
 DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url", "not_html", "untyped"
 """Why a record is left out, other than for its kind or its HTTP status (``http_404``)."""
@@ -72,7 +72,7 @@ def scan_part(
     """Index an archive file with the WET and WAT files beside it. Raises UnreadableFile and OSError."""
     collector = _Collector(canonical_links, beside=bool(wet or wat))
     scan(*main, collector.collect)
-    for source, prefix in ((wet, "text"), (wat, "link")):
+    for source, prefix in ((wet, "text"), (wat, "links")):
         if source is not None:
             scan(*source, partial(collector.collect_beside, prefix=prefix))
     return collector.part

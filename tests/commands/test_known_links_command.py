@@ -192,7 +192,7 @@ BAD = {
     "folder": "cannot be read: ",
     "cut": "is damaged: it has ",
     "other corpus": "is of another corpus: it names documents by URLs, and this crawl by keys of clueweb22; make one",
-    "set of URLs": "is a set of known urls, not of known links",
+    "set of URLs": "is a file of urls, not of links",
 }
 
 
@@ -217,8 +217,8 @@ def test_a_bad_file_starts_no_crawl(demo_web: Web, links: Path, tmp_path: Path, 
 def test_a_damaged_record_ends_the_crawl_where_it_is_met(demo_web: Web, links: Path, tmp_path: Path) -> None:
     """The last commit stands, and with a whole file the crawl goes on."""
     data = bytearray(links.read_bytes())
-    at = KnownLinks(links)._set.place("links")[0]
-    for place in range(at, len(data)):
+    start, size, _ = KnownLinks(links)._set.column("pages records")
+    for place in range(start, start + size):
         data[place] ^= 0xFF
     (tmp_path / "links.known").write_bytes(data)
     given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 200, "JOBDIR": tmp_path / "job"}

@@ -15,7 +15,7 @@ from warcio.warcwriter import WARCWriter
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.parts.known_links.file import CLUEWEB22, links_record, scheme_of
-from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.tools._known_files import LinkedPage, LinkSpread, write_links
 
 
 def write_known(

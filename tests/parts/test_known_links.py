@@ -20,8 +20,8 @@ from known_links_helpers import half_known, write_known
 
 from crawl4llm.base.crawl_log import read_log
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import MAGIC
 from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.sorted_file import MAGIC
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
@@ -97,28 +97,29 @@ def rewritten(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def place_of(path: Path, column: str) -> int:
-    return KnownLinks(path)._set.place(column)[0]
+    return KnownLinks(path)._set.column(column)[0]
 
 
-def swapped(data: bytearray, at: int) -> None:
-    data[at : at + 16] = data[at + 8 : at + 16] + data[at : at + 8]
+def swapped(data: bytearray, at: int, apart: int = 8) -> None:
+    """Swap a number with one that comes so many bytes later."""
+    data[at : at + 8], data[at + apart : at + apart + 8] = data[at + apart : at + apart + 8], data[at : at + 8]
 
 
 DAMAGES: dict[str, tuple[Callable[[bytearray, Callable[[str], int]], object], str]] = {
     "cut": (lambda data, _: data.__delitem__(slice(-9, None)), "is damaged: it has "),
-    "unsorted": (lambda data, at: swapped(data, at("pages") + 800), "is damaged: its pages are not sorted"),
+    "unsorted": (lambda data, at: swapped(data, at("pages") + 2400, 24), "is damaged: its pages are not sorted"),
     "starts": (lambda data, at: swapped(data, at("pages starts") + 8), "is damaged: its pages are not sorted"),
     "nan": (
-        lambda data, at: data.__setitem__(slice(at("scores"), at("scores") + 8), struct.pack("<d", math.nan)),
+        lambda data, at: data.__setitem__(slice(at("pages") + 16, at("pages") + 24), struct.pack("<d", math.nan)),
         "is damaged: a score is not a finite number",
     ),
     "places": (
-        lambda data, at: swapped(data, at("places") + 800),
+        lambda data, at: swapped(data, at("pages") + 2408, 24),
         "is damaged: the places of its records do not ascend",
     ),
     "end": (
-        lambda data, at: data.__setitem__(slice(at("places") + 8000, at("places") + 8008), b"\xff" * 7 + b"\0"),
-        "is damaged: its records end at ",
+        lambda data, at: data.__setitem__(slice(at("pages") + 23_984, at("pages") + 23_992), b"\xff" * 7 + b"\0"),
+        "is damaged: the places of its records do not ascend",
     ),
 }
 
@@ -138,8 +139,8 @@ def test_a_file_that_is_damaged_is_refused_before_the_crawl(file: Path, damage: 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"format": 99}, "has format 99; this version reads format 1; make it again: "),
-        ({"kind": "urls"}, "is a set of known urls, not of known links"),
+        ({"format": 99}, "has format 99; this version reads format 2; make it again: "),
+        ({"kind": "urls"}, "is a file of urls, not of links"),
         ({"scheme": "md5"}, "was made by 'md5'"),
         ({"columns": {}}, "is damaged: its head cannot be read"),
         ({"entries": 999}, "is damaged: its head cannot be read"),

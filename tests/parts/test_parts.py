@@ -64,11 +64,9 @@ IMPORTED = {
         *("known_links.file", "known_texts.work"),
         "known_urls.work",
     },
-    "crawl4llm/tools/corpus/known_links.py": {"known_links.file", "known_urls.work"},  # likewise
-    "crawl4llm/tools/_known_links.py": {"known_links.file"},  # likewise
+    "crawl4llm/tools/corpus/known_sources.py": {"known_links.file", "known_urls.work"},  # likewise
     "crawl4llm/tools/explain.py": {"known_links.file"},  # tells which links a known page gave
-    "crawl4llm/tools/_known_files.py": {"known_texts.work", "known_urls.work"},  # likewise
-    "crawl4llm/tools/corpus/known_rows.py": {"known_urls.work"},  # likewise
+    "crawl4llm/tools/_known_files.py": {"known_links.file", "known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/trainlm/plan.py": {"known_texts.work"},  # models are not trained on texts of their targets
 }
 """What else imports from a part's folder, and why; it is to be mended if the folder goes."""

@@ -16,7 +16,7 @@ from demo_helpers import digests, start_python
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
 from simulate.demo.demo import DemoPaths, build_demo, demo_paths, ensure_demo
-from simulate.demo.sites import plan_sites
+from simulate.demo.web import plan_sites
 
 SMALL = {"pages": 300, "hosts": 12, "progress": False}
 _START = "import sys, pathlib; from simulate.demo.demo import *; folder = pathlib.Path(sys.argv[1]);"

@@ -15,7 +15,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.frontier import Outcome, Patience
 from crawl4llm.frontier.opening import memory_frontier
-from simulate.virtual_clock import VirtualClock
+from simulate.web import VirtualClock
 
 WAITS = {"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 2, "CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 300}
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import subprocess
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +16,12 @@ from typing import Any
 import pytest
 from warc_helpers import build, clueweb09, html_of, http, keys, page, record, redirect, response, url_of, write
 
+from crawl4llm.base import spread
 from crawl4llm.base.errors import InputError
-from simulate import tables
 from simulate.indexes import MANIFEST
 from simulate.warcs.files import list_files
-from simulate.warcs.index import WarcIndex
+from simulate.warcs.index import HTML, TEXT, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
-from simulate.warcs.part import HTML, TEXT
 
 
 @pytest.fixture
@@ -125,7 +122,6 @@ def test_options_are_part_of_the_index(large: Path, index: Path) -> None:
     "change",
     [
         lambda manifest: manifest.update(format=0),
-        lambda manifest: manifest.update(byteorder="middle"),
         lambda manifest: manifest.clear(),
         None,
     ],
@@ -141,7 +137,7 @@ def test_an_index_of_another_version_is_made_anew(
     else:
         change(manifest)
         (index / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"index\.json(: an index of a machine| has .*; make it again: )"):
+    with pytest.raises(InputError, match=r"index\.json has .*; make it again: "):
         WarcIndex(index)
     assert build(collection, index).files_read == 0
     assert contents(index) == expected
@@ -158,7 +154,7 @@ def test_damaged_parts_are_made_anew(collection: Path, index: Path) -> None:
     empty.write_bytes(b"")
     other.write_bytes(good.read_bytes())
     (index / "parts" / "left.tmp").write_bytes(b"x")
-    (index / "columns-left.tmp").mkdir()
+    (index / "columns-left.scratch.tmp").mkdir()
     assert build(collection, index).files_read == 3
     assert contents(index) == expected
 
@@ -224,25 +220,16 @@ def test_urls_that_lookups_forgive_are_documents_of_their_own(tmp_path: Path, in
     build(write(tmp_path / "a.warc", *(response(url, http(html_of(1))) for url in urls)), index)
     assert keys(index) == urls
     opened = WarcIndex(index)
-    assert [opened.look_up(url) for url in urls] == [0, 1, 2, 3]
-    assert opened.look_up("http://h.example/a/") == 0
+    found = [opened.look_up(url) for url in urls]
+    assert [opened.key(number) for number in found if isinstance(number, int)] == urls
+    assert opened.look_up("http://h.example/a/") == found[0]
     assert opened.find("http://h.example/a/") is None
 
 
-def test_tables_do_not_depend_on_how_much_is_sorted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = range(20_000)
-    hashes = array("Q", (random.Random(number // 3).getrandbits(64) for number in numbers))
-    written = []
-    for at_once in (100, 7000, 1 << 20):
-        monkeypatch.setattr(tables, "SORTED_AT_ONCE", at_once)
-        table = tables.TableWriter(tmp_path, len(hashes))
-        for start in range(0, len(hashes), 900):
-            table.add(hashes[start : start + 900], numbers[start : start + 900])
-        with (tmp_path / "hashes").open("wb") as hash_file, (tmp_path / "numbers").open("wb") as number_file:
-            table.write(hash_file, number_file, lambda group: group[:2])
-        written.append([(tmp_path / name).read_bytes() for name in ("hashes", "numbers")])
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["hashes", "numbers"]
-    expected = [number for number in sorted(numbers, key=hashes.__getitem__) if number % 3 != 2]
-    assert array("I", written[0][1]).tolist() == expected
-    assert array("Q", written[0][0]).tolist() == [hashes[number] for number in expected]
-    assert written[1:] == written[:1] * 2
+def test_the_index_does_not_depend_on_how_much_is_sorted_at_once(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at_once in (20, 100, 1 << 20):
+        monkeypatch.setattr(spread, "SORTED_AT_ONCE", at_once)
+        build(large, tmp_path / str(at_once))
+    assert contents(tmp_path / "20") == contents(tmp_path / "100") == contents(tmp_path / str(1 << 20))

@@ -15,10 +15,8 @@ from random import Random
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from simulate.demo.sites import slug, stream
-from simulate.demo.text import Writer, clean_text
-from simulate.demo.web import Web
-from simulate.demo.words import SUBJECTS
+from simulate.demo.text import SUBJECTS, Writer, clean_text
+from simulate.demo.web import Web, slug, stream
 from tests.testweb.pages import DemoPages
 
 REPEATED, RANDOM, MARKOV = KINDS = ("repeated", "random", "markov")

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError, Why
-from crawl4llm.base.known_sets import LINKS, make_known
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.frontier import UNREQUESTED, Entry
-from crawl4llm.parts.known_links.file import NAME, KnownLinks
+from crawl4llm.parts.known_links.file import NAME, KnownLinks, links_kind
 from crawl4llm.parts.part import Answered, Part, Refusal
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
 
@@ -51,7 +50,7 @@ class KnownLinksPart(Part):
             here = "URLs" if by_url else f"keys of {corpus.name}"
             raise InputError(
                 f"{NAME} {self._file.path} is of another corpus: it names documents by "
-                f"{'URLs' if told is None else f'keys of {told}'}, and this crawl by {here}; {make_known(kind=LINKS)}"
+                f"{'URLs' if told is None else f'keys of {told}'}, and this crawl by {here}; {links_kind().advice}"
             )
         self._resolve = corpus.resolve
 

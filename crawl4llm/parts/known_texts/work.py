@@ -4,8 +4,8 @@ A text is known word for word by 64 bits of the BLAKE2b of its words, divided by
 makes no difference, case does. It is nearly known by the rule of :mod:`crawl4llm.parts.near_duplicates.work`: for each
 of its bands, texts with the same checksum are compared with it bit by bit.
 
-A file (:mod:`crawl4llm.base.known_sets`) has the set of digests, 4 bytes a text. Unless it was made without signatures,
-it also has the bits of all texts in the order of their digests, 16 bytes a text. A sorted table for each band has 8
+A file (:mod:`crawl4llm.base.sorted_file`) has the digests, 4 bytes a text. Unless it was made without signatures, it
+also has the bits of all texts in the order of their digests, 16 bytes a text. A sorted table for each band has 8
 bytes a text: 148 bytes in all. The same texts give the same file, in any order.
 """
 
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import Fingerprints, KnownSet, Numbered, fingerprint
+from crawl4llm.base.sorted_file import HashTable, SortedFile, fingerprint, known
 from crawl4llm.frontier import Entry
 from crawl4llm.parts.known_texts import ALL_KNOWN, KNOWN_AT_FIRST, Settings
 from crawl4llm.parts.part import Needs, Part, Rated
@@ -41,17 +42,16 @@ class KnownTexts:
     def __init__(self, path: Path, *, named: str = "KNOWN_TEXTS", whole: bool = True) -> None:
         """Open a file; ``named``: the setting or option that names it. With ``whole`` all of it is read once. Raises
         InputError if it is another kind of file, has another format or version, is cut short or damaged."""
-        self._set = KnownSet(path, TEXTS, TEXT_SCHEME, named, whole=whole)
+        self._set = SortedFile(path, known(TEXTS), TEXT_SCHEME, named, whole=whole)
         self.identity = self._set.identity
         """Digest of the file, in hexadecimal, equal for files of the same texts."""
-        self._digests = Fingerprints(*self._set.table(DIGESTS))
+        self._digests = HashTable(self._set, DIGESTS)
         self.near = self._set.has(BITS)
         """True if it has signatures; otherwise texts are known word for word only."""
         if self.near:
-            self._bits = self._set.column(BITS)
-            if len(self._bits) != 2 * len(self):
+            if self._set.column(BITS)[1:] != (len(self), "QQ"):
                 raise self._set.damaged()
-            self._bands = [Numbered(*self._set.table(band_name(band))) for band in range(BANDS)]
+            self._bands = [HashTable(self._set, band_name(band)) for band in range(BANDS)]
 
     def __len__(self) -> int:
         """Return the number of texts."""
@@ -67,11 +67,10 @@ class KnownTexts:
             return True
         if not signature or not self.near:
             return False
-        bits = self._bits
         first, second, *checksums = SIGNATURE.unpack(signature)
         for band, checksum in zip(self._bands, checksums, strict=True):
-            for number in band.under(checksum, _MOST_COMPARED):
-                if number < len(self) and are_alike(first, second, bits[2 * number], bits[2 * number + 1]):
+            for _, number in islice(band.under(checksum << 32), _MOST_COMPARED):
+                if are_alike(first, second, *self._set.numbers(BITS, number, 1)):
                     return True
         return False
 

@@ -1,7 +1,7 @@
 """The known URLs (KNOWN_URLS), which are not fetched again: sets on disk, and lists in memory.
 
 A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.base.urls`), or those of them that a set
-stores (:mod:`crawl4llm.base.known_sets`).
+stores (:mod:`crawl4llm.base.sorted_file`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, Why, as_input_error
 from crawl4llm.base.input_files import input_lines
-from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.reasons import KNOWN_URL
+from crawl4llm.base.sorted_file import HashTable, SortedFile, fingerprint, is_sorted_file, known
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import normalise_url, parse_url
 from crawl4llm.frontier import Entry
@@ -77,12 +77,12 @@ class _KnownFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fault = ""
-        self.fingerprints: Fingerprints | _Listed
+        self.fingerprints: HashTable | _Listed
         with as_input_error(f"{NAME} {path} cannot be read"):
-            is_set = is_known_set(path)
+            is_set = is_sorted_file(path)
         if is_set:
-            found = KnownSet(path, URLS, URL_SCHEME, NAME)
-            self.fingerprints, self.identity = Fingerprints(*found.table(URLS)), found.identity
+            found = SortedFile(path, known(URLS), URL_SCHEME, NAME)
+            self.fingerprints, self.identity = HashTable(found, URLS), found.identity
         else:
             self.fingerprints, self.identity, self.fault = _read_list(path)
 
@@ -151,13 +151,14 @@ def _read_list(path: Path) -> tuple[_Listed, str, str]:
             if odd >= _MOST_ODD and not found:  # of a bomb all lines would take minutes
                 break
         if len(found) > MOST_LISTED:
-            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {make_known(f'{path}.set', path)}")
+            make = known(URLS, out=f"{path}.set", source=path).advice
+            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {make}")
     if not found:
         what = f"; {first} is no URL" if first else ""
-        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {make_known()}")
-    known = _Listed(found)
-    identity = hashlib.sha256(known.sorted.tobytes()).hexdigest()
-    return known, identity, f"; left out {odd:,} that are no URLs, the first is {first}" if odd else ""
+        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {known(URLS).advice}")
+    listed = _Listed(found)
+    identity = hashlib.sha256(listed.sorted.tobytes()).hexdigest()
+    return listed, identity, f"; left out {odd:,} that are no URLs, the first is {first}" if odd else ""
 
 
 logger = logging.getLogger(__name__)

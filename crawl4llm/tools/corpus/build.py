@@ -1,4 +1,5 @@
-"""``scrapy corpus``: ``index`` makes the index of a corpus, ``demo`` the demo web, ``build`` a ClueWeb22 tree."""
+"""``scrapy corpus``: ``index`` makes the index of a corpus, ``demo`` the demo web, ``build`` a ClueWeb22 tree,
+``ranks`` a file of harmonic centralities for the policy ``harmonic``."""
 
 from __future__ import annotations
 
@@ -7,13 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.command_lines import command
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
+from crawl4llm.base.whole_files import check_new_file, write_new
 from crawl4llm.tools._action import Action
-from simulate import FULL_ID_POSITION, HOSTS, PAGES, build_corpus, build_demo, data_dir, ensure_demo, index_corpus
+from simulate import (
+    FULL_ID_POSITION,
+    HOSTS,
+    PAGES,
+    build_corpus,
+    build_demo,
+    data_dir,
+    ensure_demo,
+    index_corpus,
+    rank_pages,
+)
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -83,6 +95,23 @@ def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     yield from facts({**counts, "tree": opts.to})
 
 
+def _rank(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    if opts.out is None:
+        raise InputError("give the file to write: --out FILE")
+    check_new_file(opts.out)
+    ranks = rank_pages(settings)
+    best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
+    write_new(opts.out, "".join(f"{key}\t{value!r}\n" for key, value in best_first), "the ranks")
+    yield Fact("pages", len(ranks), width=7)
+    yield Fact("ranks", opts.out, width=7)
+    given = given_settings(settings) | {"URL_POLICY": "harmonic", "HARMONIC_RANKS": opts.out}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
+
+
+def _add_rank_options(parser: argparse._ArgumentGroup) -> None:
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write, which must not exist")
+
+
 INDEX = Action(
     "Build the index: of a ClueWeb22 tree, for seeds given as URLs; of WARC files, for everything. After an "
     "interruption the next run continues.",
@@ -99,4 +128,11 @@ BUILD = Action(
     "command continues.",
     _build,
     add_options=_add_build_options,
+)
+RANKS = Action(
+    "Write the harmonic centrality of every page to --out FILE (.gz: compressed), best first, for HARMONIC_RANKS. It "
+    "is exact, over the links between documents of the corpus; the time grows with the number of pages times the "
+    "number of links.",
+    _rank,
+    add_options=_add_rank_options,
 )

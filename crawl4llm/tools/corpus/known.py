@@ -25,6 +25,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.jobs import run_jobs
 from crawl4llm.base.processes import cores
+from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.base.whole_files import check_free, whole_folder, writing
@@ -32,20 +33,29 @@ from crawl4llm.options import read_options
 from crawl4llm.parts import CLUEWEB22, record_of, scheme_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, load_extractor, require_library
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
-from crawl4llm.tools._known_links import LinkedPage, LinkSpread, write_links
+from crawl4llm.tools._known_files import (
+    AT_ONCE,
+    TEXT,
+    URL,
+    LinkedPage,
+    LinkSpread,
+    write_links,
+    write_texts,
+    write_urls,
+)
 from crawl4llm.tools._text_sources import TextTaker, open_archives, page_text
-from crawl4llm.tools.corpus.known_links import (
+from crawl4llm.tools.corpus.known_sources import (
     WAT_NAME,
+    RowFile,
     WatJob,
     is_of_clueweb22,
+    is_row_file,
     take_clueweb22,
     take_corpus,
     take_scores,
     wat_job,
     wat_pages,
 )
-from crawl4llm.tools.corpus.known_rows import RowFile, is_row_file
 from crawl4llm.warc import begins_like_archive
 from simulate import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.spread import Spread
 from crawl4llm.parts import KnownTexts, record_of
 from crawl4llm.scoring import signature_of
-from crawl4llm.tools._known_files import TEXT, Spread, write_texts
+from crawl4llm.tools._known_files import TEXT, write_texts
 from crawl4llm.tools.trainlm.models import NAME, Size, Tokenizer, Tokens
 from crawl4llm.tools.trainlm.texts import Arm, PageText
 from crawl4llm.tools.trainlm.trainer.files import FORMAT, PLAN, STARTS, TOKENS

@@ -12,51 +12,89 @@ import numpy as np
 import pytest
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import MAGIC, Fingerprints, KnownSet, Numbered, SetWriter
+from crawl4llm.base.sorted_file import MAGIC, HashTable, Records, SortedFile, known
+from crawl4llm.base.sorted_writer import SortedWriter
 
 COUNT = 70_000
 
 
+KIND = known("urls")
+
+
 def written(path: Path, count: int = COUNT, kind: str = "urls", scheme: str = "one") -> list[int]:
-    """Write a set of random fingerprints, and a table of few hashes that come often; return the fingerprints."""
+    """Write a set of random fingerprints, a table of few hashes that come often, and records; return the
+    fingerprints."""
     draw = random.Random(count)
     some = sorted({draw.getrandbits(64) for _ in range(count)} | {0, (1 << 64) - 1})
-    entries = np.sort(np.array([number % 97 * 44_000_000 << 32 | number for number in range(count)], dtype=np.uint64))
+    numbers = np.array(sorted(range(count), key=lambda number: (number % 97, number)), dtype=np.uint32)
+    hashes = (numbers % 97).astype(np.uint64) * np.uint64(44_000_000) << np.uint64(32)
     with path.open("xb") as file:
-        writer = SetWriter(file)
-        writer.fingerprints("some", len(some), np.array_split(np.array(some, dtype=np.uint64), 7))
-        writer.numbered("table", count, [entries[:3], entries[3:3], entries[3:]])
-        writer.finish(kind, scheme, len(some))
+        writer = SortedWriter(file)
+        pieces = np.array_split(np.array(some, dtype=np.uint64), 7)
+        writer.table("some", "I", len(some), ([piece] for piece in pieces))
+        parts = (slice(3), slice(3, 3), slice(3, None))
+        writer.table("table", "II", count, [(hashes[part], numbers[part]) for part in parts])
+        rows = ((one, b"%d" % one, (place,)) for place, one in enumerate(some) if place % 10)
+        writer.records("records", rows, path.with_suffix(".scratch"), "QQQ")
+        writer.finish(KIND._replace(name=kind), scheme, len(some))
     return some
 
 
-def opened(path: Path, **more: bool) -> KnownSet:
-    return KnownSet(path, "urls", "one", "SETTING", **more)
+def opened(path: Path, **more: bool) -> SortedFile:
+    return SortedFile(path, KIND, "one", "SETTING", **more)
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, COUNT])
 def test_all_that_is_in_a_set_is_found_and_nothing_else(tmp_path: Path, count: int) -> None:
     some = written(tmp_path / "set", count)
-    known = opened(tmp_path / "set")
-    found = Fingerprints(*known.table("some"))
-    assert len(known) == len(found) == len(some)
+    file = opened(tmp_path / "set")
+    found = HashTable(file, "some")
+    assert len(file) == len(found) == len(some)
     assert all(map(found.__contains__, some))
     draw = random.Random("others")
     assert not any(draw.getrandbits(64) in found for _ in range(20_000))
     assert found.error_rate <= 256 / 2**32 * 1.01
-    assert (tmp_path / "set").stat().st_size < 12 * count + 4.2 * count + 10_000
-    table = Numbered(*known.table("table"))
+    _, entries, _ = file.column("some")
+    _, starts, _ = file.column("some starts")
+    assert 4 * entries + 8 * starts < 4.2 * count + 100
+    table = HashTable(file, "table")
     for residue in (0, 40, 96):
         wanted = [number for number in range(count) if number % 97 == residue]
-        assert list(table.under(residue * 44_000_000, count + 1)) == wanted
-        assert list(table.under(residue * 44_000_000, 2)) == wanted[:2]
-    assert list(table.under(5, 10)) == list(table.under((1 << 32) - 1, 10)) == []
+        assert [number for _, number in table.under(residue * 44_000_000 << 32)] == wanted
+    assert list(table.under(5 << 32)) == list(table.under((1 << 64) - 1)) == []
+
+
+def test_records_are_found_with_what_stands_beside_them(tmp_path: Path) -> None:
+    some = written(tmp_path / "set")
+    records = Records(opened(tmp_path / "set"), "records")
+    assert not (tmp_path / "set.scratch").exists()
+    for place in (1, 2, 255, 256, 30_001, 69_999):
+        number = records.find(some[place])
+        assert number is not None
+        assert records.read(*records.span(number)) == b"%d" % some[place]
+        assert records.values(number)[1] == place
+    assert records.find(some[10]) is None
+    with pytest.raises(InputError, match="is damaged: records 70,000 is not there"):
+        records.span(COUNT)
+
+
+def test_many_entries_of_one_hash_are_searched_on_disk(tmp_path: Path) -> None:
+    """A passage may be in all texts."""
+    hashes = np.sort(np.concatenate([np.full(20_000, 3 << 40), np.arange(20_000) << 32]).astype(np.uint64))
+    with (tmp_path / "set").open("xb") as file:
+        writer = SortedWriter(file)
+        writer.table("some", "QQ", len(hashes), [(hashes, np.arange(len(hashes), dtype=np.uint64))])
+        writer.finish(KIND, "one", len(hashes))
+    table = HashTable(opened(tmp_path / "set"), "some")
+    assert [number for number, _ in table.under(3 << 40)] == np.flatnonzero(hashes == 3 << 40).tolist()
+    assert table.find(19_999 << 32) == 39_999
+    assert list(table.under(20_000 << 32)) == []
 
 
 def test_fingerprints_that_differ_in_what_is_kept_are_told_apart_and_others_are_not(tmp_path: Path) -> None:
     """As the error rate says: 8 bits tell the place of 70,000, and 32 are kept; a difference after them is not seen."""
     some = written(tmp_path / "set")
-    found = Fingerprints(*opened(tmp_path / "set").table("some"))
+    found = HashTable(opened(tmp_path / "set"), "some")
     bits = 32 + 9
     assert found.error_rate == len(some) / 2.0**bits
     assert all(one ^ (1 << (64 - bits)) not in found for one in some[1:-1])
@@ -103,12 +141,12 @@ def test_sets_of_another_version_kind_or_scheme_are_refused(tmp_path: Path, monk
     written(tmp_path / "texts", 10, kind="texts")
     written(tmp_path / "scheme", 10, scheme="two")
     with monkeypatch.context() as later:
-        later.setattr("crawl4llm.base.known_sets.FORMAT", 2)
+        later.setattr("crawl4llm.base.sorted_writer.FORMAT", 3)
         written(tmp_path / "later", 10)
     said = {
-        "texts": "is a set of known texts, not of known urls",
+        "texts": "is a file of texts, not of urls",
         "scheme": "was made by 'two', not by 'one'",
-        "later": "has format 2; this version reads format 1; make it again: ",
+        "later": "has format 3; this version reads format 2; make it again: ",
     }
     for name, fault in said.items():
         with pytest.raises(InputError) as raised:
@@ -143,13 +181,25 @@ def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
         whole = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())
         (tmp_path / "set").write_bytes(whole.ljust(4096) + data[4096:])
         with pytest.raises(InputError, match="is damaged: its head cannot be read"):
-            opened(tmp_path / "set").table("some")
+            HashTable(opened(tmp_path / "set"), "some")
 
 
-def test_places_that_somebody_made_up_lead_nowhere() -> None:
-    """Not beyond the entries, which would end the crawl."""
-    starts = np.array([0, 1 << 40, 3], dtype=np.uint64)
-    found = Fingerprints(memoryview(np.arange(3, dtype=np.uint32)), memoryview(starts))
-    assert not any(number << 60 in found for number in range(1, 16))
-    table = Numbered(memoryview(np.arange(3, dtype=np.uint64)), memoryview(starts))
-    assert [list(table.under(number << 28, 9)) for number in range(1, 16)] == [[]] * 15
+def test_places_that_somebody_made_up_lead_nowhere(tmp_path: Path) -> None:
+    """Not beyond the entries."""
+    with (tmp_path / "set").open("xb") as file:
+        writer = SortedWriter(file)
+        writer.column("some", "Q", [np.arange(3, dtype="<u8").tobytes()])
+        writer.column("some starts", "Q", [np.array([0, 1 << 40, 3], dtype="<u8").tobytes()])
+        writer.finish(KIND, "one", 3)
+    table = HashTable(opened(tmp_path / "set"), "some")
+    for wanted in (1, 1 << 63):
+        with pytest.raises(InputError, match=r"is damaged: some \S+ is not there"):
+            assert wanted in table
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
+    some = written(tmp_path / "set")
+    table = HashTable(opened(tmp_path / "set"), "some")
+    os.truncate(tmp_path / "set", 5000)
+    with pytest.raises(InputError, match="is damaged: it has become shorter"):
+        all(one in table for one in some)
