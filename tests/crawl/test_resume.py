@@ -64,7 +64,6 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
     ("lives", "settings"),
     [
         pytest.param(4, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
-        pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
@@ -120,7 +119,6 @@ def test_owners_that_wait_go_on_waiting(demo_web: Web, tmp_path: Path) -> None:
     ("stops", "settings"),
     [
         pytest.param(3, {"CRAWL_BATCH_SIZE": 1, "CRAWL_MAX_PAGES": 300}, id="n = 1"),
-        pytest.param(2, {"CRAWL_BATCH_SIZE": 1000, "CRAWL_MAX_PAGES": 1400}, id="a batch of several slices"),
         pytest.param(3, {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CRAWL_CONCURRENT_LEASES": 8}, id="n = 0"),
     ],
 )
