@@ -17,6 +17,7 @@ from weakref import WeakSet
 import pytest
 from crawl_helpers import SHARED, Web
 from finished_runs import FinishedRuns
+from process_tests import starts_processes
 
 from crawl4llm.frontier.store import Store
 
@@ -56,8 +57,12 @@ LONGEST = (
 """Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, then others with slow tests."""
+    """Mark tests that start processes, before ``-m`` chooses. The longest files first, then others with slow tests."""
+    for item in items:
+        if starts_processes(item):
+            item.add_marker("processes")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: (place.get(item.path.name, len(LONGEST)), item.path not in slow))
