@@ -41,7 +41,7 @@ def test_commands_about_a_crawl(folder: Path, demo_web: Web) -> None:
     explained = told("explain", first, "--run", folder / "run", cwd=folder)
     assert explained["crawled"] == {name: log[0][name] for name in ("order", "iteration", "priority")}
     assert explained["text"] == shown["text"]
-    frontier = told("frontier", folder / "job", cwd=folder)
+    frontier = told("frontier", folder / "job", "--hosts", 100, cwd=folder)
     assert (frontier["archived"], frontier["queued"]) == (60, sum(host["queued"] for host in frontier["hosts"]))
     assert [document["score"] for document in frontier["best"]] == sorted(
         (document["score"] for document in frontier["best"]), reverse=True
