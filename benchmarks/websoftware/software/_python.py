@@ -26,7 +26,7 @@ def environment(place: Path, name: str, packages: Sequence[str]) -> Path:
     python = folder / "bin/python"
     if not done.exists() or done.read_text() != wanted:
         run([sys.executable, "-m", "venv", "--without-pip", folder], place)
-        pip = [sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
         run([*pip, "install", *packages], place)
         done.write_text(wanted)
     return python
