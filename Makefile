@@ -34,7 +34,8 @@ lint: .venv/.test
 	$(BIN)/python docs/prose.py
 
 check: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
+	  -m 'not slow and not processes' -q $(ARGS)
 
 # Known advisories of what is installed.
 audit: .venv/.test

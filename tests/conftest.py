@@ -16,6 +16,8 @@ from weakref import WeakSet
 
 import pytest
 from crawl_helpers import SHARED, Web
+from finished_runs import FinishedRuns
+from process_tests import starts_processes
 
 from crawl4llm.frontier.store import Store
 
@@ -55,8 +57,12 @@ LONGEST = (
 """Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, then others with slow tests."""
+    """Mark tests that start processes, before ``-m`` chooses. The longest files first, then others with slow tests."""
+    for item in items:
+        if starts_processes(item):
+            item.add_marker("processes")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: (place.get(item.path.name, len(LONGEST)), item.path not in slow))
@@ -100,24 +106,33 @@ def pytest_runtest_protocol() -> Iterator[object]:
     return done
 
 
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of a run of the tests, one for all processes of a parallel run."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
 @pytest.fixture(scope="session")
 def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
     """A demo web of 1,500 pages, and its model; the processes of a parallel run share one, which no test may change."""
     from simulate.demo.demo import ensure_demo
 
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    paths = ensure_demo(folder / "demo", pages=1500, hosts=40, seed=0, progress=False)
+    paths = ensure_demo(_shared_folder(tmp_path_factory) / "demo", pages=1500, hosts=40, seed=0, progress=False)
     return Web(paths.corpus, paths.model)
+
+
+@pytest.fixture(scope="session")
+def finished_runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedRuns]:
+    """Finished crawls of the demo web, each made once, which no test may change."""
+    runs = FinishedRuns(demo_web, _shared_folder(tmp_path_factory) / "finished")
+    yield runs
+    runs.check()
 
 
 @pytest.fixture(scope="session")
 def jax_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Processes that train compile a model once: they find it in a folder, which those of a parallel run share."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
+    folder = _shared_folder(tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "jax"))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

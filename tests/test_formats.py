@@ -13,6 +13,7 @@ import pytest
 from build_helpers import build, warc_corpus
 from crawl_helpers import PROJECT, Web, crawl, scrapy
 from export_helpers import run_export
+from finished_runs import FinishedRuns
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
 import crawl4llm
@@ -95,12 +96,12 @@ def storage_at(folder: Path) -> Storage:
 
 
 @pytest.fixture(scope="module")
-def files(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(demo_web: Web, finished_runs: FinishedRuns, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file of each format, made by what makes it."""
     place = tmp_path_factory.mktemp("formats")
+    finished_runs.copy("paused", place)
     (place / "storage").mkdir()
-    for name, settings in {"run": {"JOBDIR": place / "job"}, "worker": {"STORAGE": f"file://{place}/storage"}}.items():
-        assert crawl(demo_web, place / name, **SMALL, **settings).returncode == 0
+    assert crawl(demo_web, place / "worker", **SMALL, STORAGE=f"file://{place}/storage").returncode == 0
     run_export(place / "export", place / "run")
     begun = place / "begun/work/request.json"
     begun.parent.mkdir(parents=True)

@@ -13,6 +13,7 @@ from statistics import fmean
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from evaluation_helpers import rows, table
+from finished_runs import FinishedRuns
 from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
@@ -22,19 +23,13 @@ from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate as evaluate_runs
 from crawl4llm.tools.evaluate.figures import Figure, Report
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
-PAGES = 300
+PAGES = 200
 
 
 @pytest.fixture(scope="module")
-def runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs(finished_runs: FinishedRuns) -> dict[str, Path]:
     """Crawls by three policies."""
-    folder = tmp_path_factory.mktemp("runs")
-    paths = {policy: folder / policy for policy in ("influence", "random", "pagerank")}
-    for policy, path in paths.items():
-        settings = {"URL_POLICY": policy, "CRAWL_MAX_PAGES": PAGES, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20}
-        result = crawl(demo_web, path, WARC_ENABLED=0, **settings)
-        assert result.returncode == 0, result.stderr
-    return paths
+    return {policy: finished_runs.output(policy) for policy in ("influence", "random", "pagerank")}
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, crawl_log, error_of, scrapy
 from evaluation_helpers import write_run
+from finished_runs import FinishedRuns
 
 
 @pytest.fixture(scope="module")
-def folder(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(finished_runs: FinishedRuns, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a paused crawl, ``run``, and its JOBDIR, ``job``."""
     folder = tmp_path_factory.mktemp("json")
-    settings = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20, "JOBDIR": folder / "job"}
-    assert crawl(demo_web, folder / "run", **settings).returncode == 0
+    finished_runs.copy("paused", folder)
     return folder
 
 
@@ -41,7 +41,7 @@ def test_commands_about_a_crawl(folder: Path, demo_web: Web) -> None:
     explained = told("explain", first, "--run", folder / "run", cwd=folder)
     assert explained["crawled"] == {name: log[0][name] for name in ("order", "iteration", "priority")}
     assert explained["text"] == shown["text"]
-    frontier = told("frontier", folder / "job", cwd=folder)
+    frontier = told("frontier", folder / "job", "--hosts", 100, cwd=folder)
     assert (frontier["archived"], frontier["queued"]) == (60, sum(host["queued"] for host in frontier["hosts"]))
     assert [document["score"] for document in frontier["best"]] == sorted(
         (document["score"] for document in frontier["best"]), reverse=True

@@ -13,10 +13,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web
+from forked_programs import forked_programs
 
 from crawl4llm.base.command_lines import command
 
@@ -24,12 +26,10 @@ PYTHON = {"PYTHONPATH": str(PROJECT)}
 
 
 class Shell:
-    """A shell in a folder; ``crawl4llm`` is on its path, as a link."""
+    """A shell in a folder; the program ``crawl4llm`` is in the only folder of its path that is not the system's."""
 
     def __init__(self, folder: Path, bin_folder: Path) -> None:
         self.folder = folder
-        bin_folder.mkdir(exist_ok=True)
-        (bin_folder / "crawl4llm").symlink_to(Path(sys.executable).with_name("crawl4llm"))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")}
         self.env = {**clean, **PYTHON, "PATH": f"{bin_folder}:/usr/bin:/bin"}
 
@@ -59,10 +59,16 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell in a project that ``crawl4llm init`` has made; a crawl of it has 60 pages of a small web."""
     folder = tmp_path_factory.mktemp("a shell")
-    shell = Shell(folder, folder / "bin")
+    with forked_programs(folder / "bin", "crawl4llm"):
+        yield with_project(Shell(folder, folder / "bin"), demo_web)
+
+
+def with_project(shell: Shell, demo_web: Web) -> Shell:
+    """Make the project; the shell is in it then."""
+    folder = shell.folder
     assert shell("command -v scrapy").returncode
     lines = shell.out("crawl4llm init 'mein projekt'").splitlines()
     project, corpus = folder / "mein projekt", folder / "my corpora/a web"
@@ -98,20 +104,18 @@ def test_from_a_project_to_a_page(shell: Shell) -> None:
     shell.out(again)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "corpus ranks --out 'my ranks.tsv'",
-        "corpus demo --to 'my demo' --pages 4000",
-        "corpus known 'my sets' crawls/0001 --extract",
-        "trainscorer --positive 'good ones.jsonl' --negative 'bad ones.jsonl' --out 'my model'",
-    ],
-    ids=lambda line: line.split(" --")[0],
-)
-@pytest.mark.parametrize("project", ["default", "live"])
-def test_what_comes_next(line: str, project: str, shell: Shell) -> None:
-    if project == "live" and line.startswith(("corpus demo", "corpus known")):
-        return  # the one takes its time, and is no other than ranks; the sets of the other are for a live crawl
+NEXT = [
+    ("default", "corpus ranks --out 'my ranks.tsv'"),
+    ("live", "corpus ranks --out 'my ranks.tsv'"),
+    ("default", "corpus demo --to 'my demo' --pages 400 --hosts 10"),
+    ("default", "corpus known 'my sets' crawls/0001 --extract"),
+    ("default", "trainscorer --positive 'good ones.jsonl' --negative 'bad ones.jsonl' --buckets 9 --out 'my model'"),
+]
+"""Commands that print the next one, by a project's profile; in ``live`` all name that of simulations, as ranks does."""
+
+
+@pytest.mark.parametrize(("project", "line"), NEXT, ids=lambda word: word.split(" --")[0])
+def test_what_comes_next(project: str, line: str, shell: Shell) -> None:
     line = line.replace("'my ", f"'my {project} ")
     for name, word in (("good", "fine"), ("bad", "poor")):
         texts = [json.dumps({"text": f"{word} words number {number} of them"}) for number in range(200)]
@@ -227,7 +231,11 @@ def test_a_live_crawl_is_replayed(shell: Shell, tmp_path: Path) -> None:
 # -- the program ------------------------------------------------------------------------------------------------------
 
 
-def test_crawl4llm_has_the_commands_of_scrapy(shell: Shell) -> None:
+def test_crawl4llm_has_the_commands_of_scrapy(shell: Shell, tmp_path: Path) -> None:
+    """The installed program: only its link is on the path."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/crawl4llm").symlink_to(Path(sys.executable).with_name("crawl4llm"))
+    shell = Shell(shell.folder, tmp_path / "bin")
     assert "influence" in shell.out("crawl4llm list").split()
     assert "--since" in shell.out("crawl4llm report --help")
     assert re.fullmatch(r"crawl4llm \S+\n", shell.out("crawl4llm --version"))

@@ -11,8 +11,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from crawl_helpers import TIMEOUT, Web, crawl
+from crawl_helpers import TIMEOUT, Web
 from dashboard_helpers import events, read
+from finished_runs import FinishedRuns
 
 SCRAPY = str(Path(sys.executable).with_name("scrapy"))
 
@@ -30,11 +31,12 @@ crawl4llm.simulate("random", sys.argv[1], out=sys.argv[2], SCORER_MODEL=sys.argv
 
 
 @pytest.fixture
-def received(demo_web: Web, tmp_path: Path) -> Path:
+def received(finished_runs: FinishedRuns, tmp_path: Path) -> Path:
     """The folder of a crawl, with its JOBDIR and texts, in which such modules lie."""
-    run = tmp_path / "received"
-    done = crawl(demo_web, run, CRAWL_MAX_PAGES=60, CRAWL_SEEDS=10, JOBDIR=run / "job")
-    assert done.returncode == 0, done.stderr
+    finished_runs.copy("paused", tmp_path)
+    run = (tmp_path / "run").rename(tmp_path / "received")
+    described = (tmp_path / "job").rename(run / "job") / "job.json"
+    described.write_text(described.read_text().replace(str(tmp_path / "run"), str(run)))
     text = PLANTED.format(marker=str(tmp_path / "marker"))
     for name in {*sys.stdlib_module_names, *packages_distributions(), "simulate", "settings", "sitecustomize"}:
         if re.fullmatch(r"\w+", name):

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, crawl_log, error_of, scrapy
+from finished_runs import FinishedRuns
 
 SPIDER = """\
 import scrapy
@@ -25,11 +26,9 @@ class Mine(scrapy.Spider):
 
 
 @pytest.fixture(scope="module")
-def crawled(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def crawled(finished_runs: FinishedRuns) -> Path:
     """A crawl, whose archive is a corpus in which URLs are found."""
-    output = tmp_path_factory.mktemp("crawled") / "output"
-    assert crawl(demo_web, output, CRAWL_MAX_PAGES=20).returncode == 0
-    return output
+    return finished_runs.output("influence")
 
 
 def settings(corpus: Path, model: Path) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from crawl_helpers import TIMEOUT, Limits, Web, begin, crawl, crawl_log, error_of, python, scrapy
+from finished_runs import FinishedRuns
 from scrapy_server import Process
 from training_helpers import write_jsonl
 
@@ -36,13 +37,9 @@ SMALL = ("--model", "50k", "--seeds", "1", "--tokens", str(TOKENS), "--device", 
 
 
 @pytest.fixture(scope="module")
-def runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def runs(finished_runs: FinishedRuns) -> list[Path]:
     """Three crawls of the demo web."""
-    folder = tmp_path_factory.mktemp("runs")
-    for policy in ("random", "influence", "indegree"):
-        done = crawl(demo_web, folder / policy, URL_POLICY=policy, CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=20)
-        assert done.returncode == 0, done.stderr
-    return [folder / "random", folder / "influence", folder / "indegree"]
+    return [finished_runs.output(policy) for policy in ("random", "influence", "indegree")]
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +125,8 @@ def test_a_plan_for_elsewhere(runs: list[Path], target: Path, tmp_path: Path) ->
 
 # -- stopped ----------------------------------------------------------------------------------------------------------
 
-STOPS = ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGINT, False))
-"""Ctrl-C, which reaches all processes; and signals to the command alone."""
+STOPS = ((signal.SIGINT, True), (signal.SIGTERM, False))
+"""Ctrl-C, which reaches all processes; and a signal to the command alone."""
 
 
 def stopped(when: Callable[[Command], bool], number: int, group: bool, *args: object) -> None:
@@ -163,7 +160,7 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target
     out, whole = tmp_path / "out", tmp_path / "whole"
     options = [*SMALL[:4], "--tokens", 200_000, *SMALL[6:]]
     asked = [long_run, "--target", target, *options]
-    for number, group in STOPS[:2]:
+    for number, group in STOPS:
         stopped(lambda _: any(tmp_path.glob(".out.*.tmp/*")), number, group, *asked, "--out", out)
         assert not list(tmp_path.iterdir())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +15,9 @@ from typing import Any
 
 import pytest
 from crawl_helpers import PROJECT, Limits, Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from finished_runs import PAUSED, FinishedRuns
 from scrapy_server import Process
 
-PAUSED = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
 SMALL = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 900, "COMMIT_INTERVAL_PAGES": 25, "WARC_MAX_BYTES": 200_000}
 
 
@@ -65,12 +64,11 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
     ("lives", "settings"),
     [
         pytest.param(4, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
-        pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
-    """A few kills of processes; tests/crawl/test_power_cut.py takes each step of a commit, and benchmarks.stopping many
+    """A few kills of processes; tests/crawl/test_power_cut.py takes each place of a commit, benchmarks.stopping many
     random moments."""
     settings = {**SMALL, **settings}
     assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
@@ -121,7 +119,6 @@ def test_owners_that_wait_go_on_waiting(demo_web: Web, tmp_path: Path) -> None:
     ("stops", "settings"),
     [
         pytest.param(3, {"CRAWL_BATCH_SIZE": 1, "CRAWL_MAX_PAGES": 300}, id="n = 1"),
-        pytest.param(2, {"CRAWL_BATCH_SIZE": 1000, "CRAWL_MAX_PAGES": 1400}, id="a batch of several slices"),
         pytest.param(3, {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CRAWL_CONCURRENT_LEASES": 8}, id="n = 0"),
     ],
 )
@@ -207,21 +204,10 @@ def test_both_stores_give_the_same_crawl(demo_web: Web, tmp_path: Path, settings
         assert figures[0]["frontier/queued"] <= 60
 
 
-@pytest.fixture(scope="module")
-def original(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What :func:`paused` gives copies of."""
-    folder = tmp_path_factory.mktemp("paused")
-    finish(demo_web, folder / "run", folder / "job", **PAUSED)
-    return folder
-
-
 @pytest.fixture
-def paused(original: Path, tmp_path: Path) -> dict[str, Any]:
+def paused(finished_runs: FinishedRuns, tmp_path: Path) -> dict[str, Any]:
     """A crawl of 60 pages in ``run`` with the JOBDIR ``job``; its settings."""
-    for name in ("run", "job"):
-        shutil.copytree(original / name, tmp_path / name)
-    described = tmp_path / "job/job.json"
-    described.write_text(described.read_text().replace(str(original), str(tmp_path)))
+    finished_runs.copy("paused", tmp_path)
     return {**PAUSED}
 
 
@@ -390,7 +376,7 @@ def two_disks(tmp_path: Path) -> Iterator[list[Path]]:
 
 
 def test_a_disk_without_space_is_named_once(
-    two_disks: list[Path], original: Path, demo_web: Web, tmp_path: Path
+    two_disks: list[Path], finished_runs: FinishedRuns, demo_web: Web, tmp_path: Path
 ) -> None:
     """First that of the output, then that of JOBDIR; given room, the same command finishes the crawl."""
     output, state = two_disks
@@ -401,11 +387,11 @@ def test_a_disk_without_space_is_named_once(
         assert said.count("No space left on device") == 1
         subprocess.run(["mount", "-o", "remount,size=4m", str(full)], check=True)
     finish(demo_web, output / "run", state / "job", **PAUSED)
-    assert files(output / "run") == files(original / "run")
+    assert files(output / "run") == files(finished_runs.output("paused"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux heeds a limit on address space")
-def test_a_limit_on_address_space(original: Path, demo_web: Web, tmp_path: Path) -> None:
+def test_a_limit_on_address_space(finished_runs: FinishedRuns, demo_web: Web, tmp_path: Path) -> None:
     """``ulimit -v`` of 2 GB: the store's map is made as small as it must be."""
     output, job = tmp_path / "run", tmp_path / "job"
     args = [sys.executable, "-m", "scrapy", *crawl_args(demo_web, output, **PAUSED, JOBDIR=job)]
@@ -414,4 +400,4 @@ def test_a_limit_on_address_space(original: Path, demo_web: Web, tmp_path: Path)
         limited, cwd=PROJECT, capture_output=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert files(output) == files(original / "run")
+    assert files(output) == files(finished_runs.output("paused"))

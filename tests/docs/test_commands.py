@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web
-from docs_helpers import PAGES, blocks, forked_scrapy, make_crawls, make_project, run
+from docs_helpers import PAGES, blocks, make_crawls, make_project, run
+from forked_programs import forked_programs
 
 SLOW = {"building.md", "cookbook.md", "evaluation.md", "export.md"}
 """Pages whose commands take more than some seconds."""
@@ -20,7 +21,7 @@ RUN = [page for page in PAGES if any(not block.why_not for block in blocks(page)
 def project(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("docs") / "project"
     make_project(folder, demo_web)
-    with forked_scrapy(folder):
+    with forked_programs(folder / "bin", "scrapy"):
         make_crawls(folder)
         yield folder
 

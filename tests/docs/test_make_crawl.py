@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT, TIMEOUT, Web
+from crawl_helpers import PROJECT, TIMEOUT, Web, scrapy
+from forked_programs import forked_programs
 
 pytest.importorskip("matplotlib", reason="needs the extra evaluate")
 if shutil.which("make") is None:
@@ -39,10 +39,10 @@ def run(checkout: Path, *command: str) -> str:
 
 
 def test_it_goes_up_to_the_report_and_says_what_is_next(checkout: Path, demo_web: Web) -> None:
-    bin_ = Path(sys.executable).parent
     small = f"-s CORPUS={demo_web.corpus} -s SCORER_MODEL={demo_web.model} -s CRAWL_MAX_PAGES=150 -s SCORING_WORKERS=1"
     (checkout / "crawls/0001").mkdir(parents=True)  # of an earlier crawl: the report is of the newest two
-    said = run(checkout, "make", "crawl", f"BIN={bin_}", f"ARGS={small}")
+    with forked_programs(checkout / "bin", "scrapy"):
+        said = run(checkout, "make", "crawl", "BIN=bin", f"ARGS={small}")
     assert (checkout / "report/0003/report.html").is_file()
     assert "influence is best" in said
     assert "\n  source .venv/bin/activate\n" in said
@@ -50,7 +50,7 @@ def test_it_goes_up_to_the_report_and_says_what_is_next(checkout: Path, demo_web
     assert explain is not None
     assert explain[2] == "crawls/0003"
     words = explain[1].replace("'", "").split()
-    assert "crawled" in run(checkout, str(bin_ / "scrapy"), *words, *small.split())
+    assert "crawled" in scrapy(*words, *small.split(), cwd=checkout).stdout
 
 
 def test_it_installs_what_the_report_needs(checkout: Path) -> None:

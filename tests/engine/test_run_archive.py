@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, python, stats
 from fastwarc.warc import ArchiveIterator
+from finished_runs import COMMON, FinishedRuns
 
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.reader import read_record
@@ -22,12 +23,15 @@ def run(
     request: pytest.FixtureRequest,
     demo_web: Web,
     shared: Callable[[str], Path],
+    finished_runs: FinishedRuns,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Web, Path]:
     """A run of 200 pages whose archive has several files; from a tree with html, and from one without."""
-    web = demo_web if request.param == "html" else Web(shared("clueweb22-real"), shared("scorers/prose.bin"))
+    if request.param == "html":
+        return demo_web, finished_runs.output("influence")
+    web = Web(shared("clueweb22-real"), shared("scorers/prose.bin"))
     output = tmp_path_factory.mktemp("archived") / "run"
-    result = crawl(web, output, CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=30, WARC_MAX_BYTES=200_000)
+    result = crawl(web, output, **COMMON)
     assert result.returncode == 0, result.stderr
     return web, output
 
@@ -86,7 +90,7 @@ def test_without_archive_only_the_logs_are_written(demo_web: Web, tmp_path: Path
 
 def test_without_archive_the_same_is_crawled(run: tuple[Web, Path], tmp_path: Path) -> None:
     web, output = run
-    result = crawl(web, tmp_path / "run", CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=30, WARC_ENABLED="False")
+    result = crawl(web, tmp_path / "run", **COMMON, WARC_ENABLED="False")
     assert result.returncode == 0, result.stderr
     for log in "crawl.jsonl", "failures.jsonl":
         assert (tmp_path / "run" / log).read_bytes() == (output / log).read_bytes()

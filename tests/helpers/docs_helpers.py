@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import shutil
-import socketserver
 import subprocess
 import sys
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import scrapy_server
 from crawl_helpers import PROJECT, TIMEOUT, Web
 
 DOCS = PROJECT / "docs"
@@ -31,19 +24,6 @@ from settings.simulation import *
 CORPUS = {corpus!r}
 SCORER_MODEL = {model!r}
 CRAWL_MAX_PAGES, CRAWL_BATCH_SIZE, CRAWL_SEEDS, SCORING_WORKERS = 150, 20, 20, 0
-"""
-
-
-_SCRAPY = """\
-#!{python} -S
-import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
-    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
-    status, out, err = json.load(server.makefile())
-sys.stdout.write(out)
-sys.stderr.write(err)
-sys.exit(status)
 """
 
 
@@ -82,28 +62,6 @@ def make_crawls(folder: Path) -> None:
     (folder / "lists/spam.txt").write_text("spam.com\n")
     ranks = "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev\n1\t2.5E7\t1\t0.005\torg.example\n"
     (folder / "cc-main-2026-host-ranks.txt.gz").write_bytes(gzip.compress(ranks.encode()))
-
-
-class _Forking(socketserver.StreamRequestHandler):
-    def handle(self) -> None:
-        args, cwd, env = json.loads(self.rfile.readline())
-        done = scrapy_server.run(args, Path(cwd), env, TIMEOUT)
-        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
-
-
-@contextmanager
-def forked_scrapy(folder: Path) -> Iterator[None]:
-    """A program ``scrapy`` in ``bin`` of a project, which is forked where the real one takes a second to start."""
-    (folder / "bin").mkdir()
-    program = folder / "bin" / "scrapy"
-    with tempfile.TemporaryDirectory() as short:  # the path of a socket has 107 bytes at most
-        address = f"{short}/socket"
-        program.write_text(_SCRAPY.format(python=sys.executable, address=address))
-        program.chmod(0o755)
-        with socketserver.UnixStreamServer(address, _Forking) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield
-            server.shutdown()
 
 
 def run(folder: Path, commands: str) -> str:

@@ -7,10 +7,13 @@ fails. :meth:`Disk.survivors` are the files that a machine that starts again may
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,8 @@ class Disk:
 
     def __init__(self, root: Path, calls: int) -> None:
         self.calls = calls
+        self.places: list[tuple[str, ...]] = []
+        """What each call was, and the lines of this project that it was made in."""
         self._root = root
         self._bytes: dict[int, bytes] = {}
         self._names: dict[int, dict[str, int]] = {}
@@ -51,8 +56,9 @@ class Disk:
         finally:
             die(self._root)
 
-    def step(self) -> None:
+    def step(self, name: str) -> None:
         """A call: the power may fail at it."""
+        self.places.append((name, *_lines()))
         self.calls -= 1
         if self.calls < 0:
             raise PowerCutError
@@ -68,7 +74,7 @@ class Disk:
             if more:  # of a temporary folder that is collected meanwhile, and no call of ours
                 call(*args, **more)
                 return
-            self.step()
+            self.step(name)
             if name == "fsync":
                 self._note(os.open(f"/proc/self/fd/{args[0]}", os.O_RDONLY))
             else:
@@ -119,6 +125,24 @@ class Disk:
         else:
             found = {str(path.relative_to(self._root)): inode for inode, path in latest.items()}
         return {path: content(inode) for path, inode in found.items()}
+
+
+def _lines() -> list[str]:
+    """The lines of this project that are under way, the three innermost ones."""
+    stack = traceback.walk_stack(sys._getframe())
+    own = (f"{frame.f_globals['__name__']}:{line}" for frame, line in stack if _is_own(frame.f_globals))
+    return list(itertools.islice(own, 3))
+
+
+def _is_own(names: dict[str, Any]) -> bool:
+    return str(names.get("__name__")).startswith("crawl4llm.")
+
+
+def first_and_last(places: Sequence[tuple[str, ...]]) -> list[int]:
+    """The numbers of the first and the last call of each place."""
+    first = {place: number for number, place in reversed(list(enumerate(places)))}
+    last = {place: number for number, place in enumerate(places)}
+    return sorted({*first.values(), *last.values()})
 
 
 def die(root: Path) -> None:

@@ -18,6 +18,7 @@ from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.demo import DemoPaths, build_demo
 
+pytestmark = pytest.mark.slow
 PAGES, HOSTS = 3000, 100
 
 
@@ -183,7 +184,6 @@ def test_a_crawl_by_influence_beats_a_random_one(graph: Graph, seed: int) -> Non
     assert gain(graph, seed) > 2.0
 
 
-@pytest.mark.slow
 def test_traits_at_full_size(tmp_path: Path) -> None:
     paths = build_demo(tmp_path / "web", seed=0, progress=False)
     corpus = ClueWeb22Corpus(paths.corpus)

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from finished_runs import FinishedRuns
 
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 
 @pytest.fixture(scope="module")
-def run(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("explain") / "run"
-    assert crawl(demo_web, output, CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=20, CRAWL_SEEDS=20).returncode == 0
-    return output
+def run(finished_runs: FinishedRuns) -> Path:
+    return finished_runs.output("influence")
 
 
 def explained(run: Path, key: str) -> str:

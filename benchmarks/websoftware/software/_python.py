@@ -25,8 +25,9 @@ def environment(place: Path, name: str, packages: Sequence[str]) -> Path:
     done, wanted = folder / "installed", "\n".join(packages)
     python = folder / "bin/python"
     if not done.exists() or done.read_text() != wanted:
-        run([sys.executable, "-m", "venv", folder], place)
-        run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], place)
+        run([sys.executable, "-m", "venv", "--without-pip", folder], place)
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
+        run([*pip, "install", *packages], place)
         done.write_text(wanted)
     return python
 
