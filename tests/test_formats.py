@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,15 @@ def in_storage(path: Path) -> None:
 
 
 Case = tuple[int, Callable[[Path], None], Callable[[Path], Any]]
+
+
+def export_a_copy(begun: Path, run: Path) -> None:
+    """End an export that was begun; its folder stays as it is."""
+    copy = begun.parent / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    run_export(shutil.copytree(begun, copy), run)
+
+
 CASES: Mapping[str, Case] = {
     "job/job.json": (jobdir.FORMAT, as_json, lambda path: jobdir.JobDir(path.parent, lock=False)),
     "storage/crawl.json": (objects.FORMAT, in_storage, lambda path: objects.read_crawl(storage_at(path.parent))),
@@ -77,7 +87,7 @@ CASES: Mapping[str, Case] = {
     "begun/work/request.json": (
         received.WORK_FORMAT,
         as_json,
-        lambda path: run_export(path.parents[1], path.parents[2] / "run"),
+        lambda path: export_a_copy(path.parents[1], path.parents[2] / "run"),
     ),
     "warc-index/index.json": (indexes.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
     "urls/index.json": (indexes.FORMAT, as_json, lambda path: indexes.read_manifest(path.parent)),

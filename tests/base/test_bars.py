@@ -119,7 +119,7 @@ class TestCommands:
 
     def test_corpus(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = warc_corpus(tmp_path, [1, 2, 3])
-        assert whats(capsys) == {"indexing"}
+        assert whats(capsys) == {"indexing", "sorting documents", "sorting names", "sorting aliases"}
         build(source, tmp_path / "tree")
         assert whats(capsys) == {"planning", "reading pages", "writing files"}
         page_ranks(source, progress=False)

@@ -215,14 +215,14 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     corpus and model, or it is not here.
     """
     try:
+        # few exports ask for the oracle's threshold
         from crawl4llm.tools.evaluate.evaluate import check_same
         from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
         raise InputError(f"--oracle needs SciPy; {to_install('evaluate')}") from None
-    # few exports ask for the oracle's threshold
-    from crawl4llm.options import read_options
+    from crawl4llm.options import read_options  # few exports ask for it
     from simulate import open_rater
 
     first = read_runs(runs)[0]
