@@ -68,7 +68,7 @@ class Spread:
 
     def parts(self) -> Iterator[Rows]:
         """Yield the rows of each file, in the order of their first bits; it is removed. Shows progress."""
-        for number in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
+        for number in Progress(range(1 << self._bits), f"sorting {self._what}", unit=" parts", bar=self._show):
             if (part := self.part(number)) is not None:
                 yield part
 
@@ -117,7 +117,7 @@ class SpreadRecords:
     def parts(self) -> Iterator[tuple[int, Rows, Contents]]:
         """Yield the number of each part, its places by hash and rank, and the content of its files; these are removed
         afterwards. Shows progress."""
-        for part in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
+        for part in Progress(range(1 << self._bits), f"sorting {self._what}", unit=" parts", bar=self._show):
             with writing(self._folder, self._what):
                 paths = sorted(self._folder.glob(f"{part}.*{_RECORDS}"))
                 read = [np.fromfile(path.with_suffix(_PLACES), PLACE) for path in paths]
