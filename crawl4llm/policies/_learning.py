@@ -34,7 +34,7 @@ class Waiting:
         self.url = url
         self.depth = depth
         self.order = order
-        """How many documents of its folder were found before it."""
+        """Number of documents of its folder that were found before it."""
         places, hashes = url_features(url, depth)
         self.place = places[-1]
         """Hash of its folder."""
@@ -49,7 +49,7 @@ class Waiting:
 
     @property
     def features(self) -> bytes:
-        """What is known of it, as a learner takes it."""
+        """All that is known of it, as a learner takes it."""
         of_parents = packed(parents_features(self.total / self.links, self.most)) if self.links else b""
         return self._of_words + of_parents
 

@@ -45,7 +45,7 @@ class Policy(PageByPagePolicy):
 
     A linear model learns it from the words of URL and anchors, from host and folders, and from the targets of the pages
     that link to the document. The first documents found in a folder get a bonus, which falls with the root of their
-    number: so a few of each folder are tried, and the folder's mass waits for what they bring. Each time that the pages
+    number. So the crawl tries a few of each folder before it takes the many. Each time that the pages
     crawled have grown by a quarter, a new model learns all of them by their ranks, and ranks the best waiting documents
     again.
 
