@@ -201,6 +201,7 @@ def test_what_references_lead_to_is_a_key_of_a_host(reference: str, base: str) -
     ],
     ids=lambda text: ascii(text[:12]),
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("use", [BaseUrl("http://h/a", "shift_jis").resolve, normalise_url, host_of])
 def test_a_mb_takes_some_seconds_at_most(reference: str, use: object) -> None:
     assert callable(use)

@@ -99,6 +99,7 @@ def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None
     path.write_bytes(sealed(name, changed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "pattern"), KINDS, ids=[kind for kind, _ in KINDS])
 def test_an_object_of_another_shape(kind: str, pattern: str, begun: Path, ended: Path, tmp_path: Path) -> None:
     """Whatever value stands in the place of another in any object, it is read, or refused in one line."""

@@ -88,6 +88,7 @@ def is_piece(key: bytes) -> bool:
     return key.startswith(b"policy/") or b"\0\xff" in key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch_size", "most"), [(0, 1), (1, 32_768), (4, 1)], indirect=["most"])
 @pytest.mark.parametrize("policy", [*IN_PIECES, OWN])
 @pytest.mark.usefixtures("most")

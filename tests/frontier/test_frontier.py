@@ -665,6 +665,7 @@ def test_documents_keep_their_cell(stored: bool) -> None:
 # -- everything at once -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_it_agrees_with_a_naive_model(kind: Kind) -> None:
     run_model(kind)
