@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT, Web
+from crawl_helpers import PROJECT, TIMEOUT, Web
 from forked_programs import forked_programs
 
 from crawl4llm.base.command_lines import command
@@ -41,7 +41,7 @@ class Shell:
             env={**self.env, **env},
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=TIMEOUT,
             check=False,
         )
 
