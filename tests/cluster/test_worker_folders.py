@@ -106,7 +106,8 @@ def test_the_line_for_slurm(demo_web: Web, tmp_path: Path) -> None:
     slurm = {**os.environ, **fake_slurm(tmp_path / "slurm"), "PYTHONPATH": f"{PROJECT}"}
     slurm["PATH"] = f"{Path(sys.executable).parent}:{slurm['PATH']}"
     storage = storage_at(tmp_path / "storage")
-    given = crawl_args(demo_web, Path("unused"), **COMMON, CLUSTER_LEASE=2)[2:]
+    common = {**COMMON, "CRAWL_MAX_PAGES": 1200, "CRAWL_BATCH_SIZE": 3}  # so that the stop comes amid the crawl
+    given = crawl_args(demo_web, Path("unused"), **common, CLUSTER_LEASE=2)[2:]
     settings = shlex.join(
         [word for pair in zip(given[::2], given[1::2], strict=True) if "OUTPUT" not in pair[1] for word in pair]
     )
@@ -122,7 +123,7 @@ def test_the_line_for_slurm(demo_web: Web, tmp_path: Path) -> None:
             )
             number = 1 + ended
             if not ended:
-                eventually(lambda: has_begun(tmp_path / "storage", COMMON), 120)
+                eventually(lambda: has_begun(tmp_path / "storage", common), 120)
                 assert (
                     scrapy("cluster", "stop", str(storage["STORAGE"]), "-s", f"CLUSTER={url_of(server)}").returncode
                     == 0
@@ -130,10 +131,10 @@ def test_the_line_for_slurm(demo_web: Web, tmp_path: Path) -> None:
             queued = tmp_path / f"slurm/queued{number}"
             eventually(lambda queued=queued: not queued.exists(), 200)  # type: ignore[misc]
             said = [(tmp_path / f"slurm/out{number}.{task}").read_text() for task in (1, 2)]
-            assert ["400 of 400 pages" in text for text in said] == [ended, ended], said
+            assert ["1,200 of 1,200 pages" in text for text in said] == [ended, ended], said
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["1", "2"]
     merged = scrapy("cluster", "merge", str(storage["STORAGE"]), "--out", str(tmp_path / "merged"))
     assert merged.returncode == 0, merged.stderr
-    assert crawl(demo_web, tmp_path / "alone", **COMMON).returncode == 0
+    assert crawl(demo_web, tmp_path / "alone", **common).returncode == 0
     assert differing(tmp_path / "alone", tmp_path / "merged") == []
     assert "storage_crawl" not in json.loads((tmp_path / "merged/settings.json").read_text())

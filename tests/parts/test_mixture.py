@@ -76,7 +76,7 @@ def test_classes_are_noted_and_shares_reached(
         if expected:
             assert (line["influence"] > 0.5) == (expected["again"] == HQ)
     corpus.close()
-    assert abs(share_of(lines) - WANTED) < 0.08, "where links say little of classes, and a page in 13 is a seed"
+    assert abs(share_of(lines) - WANTED) < 0.12, "where links say little of classes, and a page in 13 is a seed"
     assert figures[f"mixture/share/kind/{HQ}"] == figures[f"mixture/share/again/{HQ}"] == share_of(lines)
     assert figures["mixture/share/kind/*"] == figures[f"mixture/share/again/{CC}"] == pytest.approx(1 - share_of(lines))
     assert (figures[f"mixture/wanted/kind/{HQ}"], figures["mixture/wanted/kind/*"]) == (WANTED, 1 - WANTED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -216,6 +216,11 @@ def test_a_page_is_no_duplicate_of_one_that_does_not_count(noindex: str, tmp_pat
     assert like["3"] == order["2"]
 
 
+def _without_visited(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line without the documents visited by then: those of the last pages before a former N can be fewer."""
+    return {name: value for name, value in line.items() if name != "visited"}
+
+
 # -- stops --------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +254,7 @@ def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(
                 finished = driven.crawl.finished
             most += 35 * bool(finished)
     assert driven.failures == failures
-    assert (driven.lines, driven.figures) == (expected, figures)
+    assert driven.figures == figures
+    assert list(map(_without_visited, driven.lines)) == list(map(_without_visited, expected))
     assert sum(not line.get("noindex") for line in expected) == 60
     assert {line["reason"] for line in failures} >= {"language", *(["noindex"] if noindex == "drop" else [])}
