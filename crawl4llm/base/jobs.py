@@ -142,7 +142,7 @@ def run_jobs(
     killed: str = KILLED_INDEXING,
     show: bool | None = None,
 ) -> Iterator[tuple[J, R]]:
-    """Do the work on each job, in any order; after a stop it begins anew.
+    """Do the work on each job, in any order. Nothing is kept for after a stop.
 
     ``unit``, ``label`` and ``show`` as in :class:`Told`. A killed process raises InputError with the message ``killed``
     at once.

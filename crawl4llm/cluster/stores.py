@@ -212,7 +212,7 @@ class LoggedStore(Store):
         return super().delete(table, key)
 
     def take(self) -> bytes:
-        """Return the changes since the last call; at the first call there are none."""
+        """Return the changes since the last call. The first call returns none."""
         before, self._before = self._before or {}, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)

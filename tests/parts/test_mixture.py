@@ -21,7 +21,7 @@ from crawl4llm.policies import CrawledPage
 from crawl4llm.scoring.classifiers import read_classifiers
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
-PAGES = 260
+PAGES = 520
 SMALL: dict[str, Any] = {"URL_POLICY": "link", "CRAWL_SEEDS": 20, "CRAWL_MAX_PAGES": PAGES, "CRAWL_BATCH_SIZE": 20}
 SMALL |= {"COMMIT_INTERVAL_PAGES": 25}
 IN_TURN = {"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 2}
@@ -76,7 +76,7 @@ def test_classes_are_noted_and_shares_reached(
         if expected:
             assert (line["influence"] > 0.5) == (expected["again"] == HQ)
     corpus.close()
-    assert abs(share_of(lines) - WANTED) < 0.12, "where links say little of classes, and a page in 13 is a seed"
+    assert abs(share_of(lines) - WANTED) < 0.08, "where links say little of classes, and a page in 13 is a seed"
     assert figures[f"mixture/share/kind/{HQ}"] == figures[f"mixture/share/again/{HQ}"] == share_of(lines)
     assert figures["mixture/share/kind/*"] == figures[f"mixture/share/again/{CC}"] == pytest.approx(1 - share_of(lines))
     assert (figures[f"mixture/wanted/kind/{HQ}"], figures["mixture/wanted/kind/*"]) == (WANTED, 1 - WANTED)

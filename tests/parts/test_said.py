@@ -216,8 +216,12 @@ def test_a_page_is_no_duplicate_of_one_that_does_not_count(noindex: str, tmp_pat
     assert like["3"] == order["2"]
 
 
+_FORMER = 25
+"""N before it is raised by 35."""
+
+
 def _without_visited(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A line without the documents visited by then: those of the last pages before a former N can be fewer."""
+    """A line without the number of documents visited by then."""
     return {name: value for name, value in line.items() if name != "visited"}
 
 
@@ -238,7 +242,7 @@ def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(
         (tmp_path / name).mkdir()
     with pages_at_once(4), closing(JobCrawl(web, tmp_path / "whole", **options).run(*seeds)) as whole:
         expected, failures, figures = whole.lines, whole.failures, whole.figures
-    finished, most = None, 60 if batch_size else 25
+    finished, most = None, 60 if batch_size else _FORMER
     with pages_at_once(4):
         while most <= 60:
             given = {**options, "crawl_max_pages": most}
@@ -256,5 +260,10 @@ def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(
     assert driven.failures == failures
     assert driven.figures == figures
     assert list(map(_without_visited, driven.lines)) == list(map(_without_visited, expected))
+    # No links were followed of the page that reached the former N when its line was written.
+    counted = [line["order"] for line in expected if not line.get("noindex")]
+    at_former = set() if batch_size else {counted[_FORMER - 1]}
+    pairs = zip(driven.lines, expected, strict=True)
+    assert {line["order"] for line, other in pairs if line["visited"] != other["visited"]} <= at_former
     assert sum(not line.get("noindex") for line in expected) == 60
     assert {line["reason"] for line in failures} >= {"language", *(["noindex"] if noindex == "drop" else [])}
