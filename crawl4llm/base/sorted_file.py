@@ -8,9 +8,9 @@ the place of each column and the SHA-256 of all columns. A column is bytes, or e
 A table is two columns. Its entries are sorted by 64 bits of a hash, and may have values beside it. For each value of
 the first bits of a hash, ``NAME starts`` has the number of the first entry. The number of first bits is chosen so that
 each value has 128 to 256 entries on average. So a look-up in a table of any size reads two places: 4 KiB of starts, and
-one or two KiB of entries. Entries of 4 bytes have the 32 bits after the first ones. A false positive then has a probability
-of at most 256 in 2^32 (6e-8), and an entry takes 4.03 to 4.06 bytes. Records are a table with the place of each record, which
-lie in ``NAME records``.
+one or two KiB of entries. Entries of 4 bytes have the 32 bits after the first ones. A false positive then has a
+probability of at most 256 in 2^32 (6e-8), and an entry takes 4.03 to 4.06 bytes. Records are a table with the place of
+each record, which lie in ``NAME records``.
 
 Nothing is mapped: a file that is cut while it is read gives an error. Small tables, of up to two million entries, are
 kept in memory as far as they have been read. Of others only starts are, up to 4 MiB.
