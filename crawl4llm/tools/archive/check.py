@@ -90,8 +90,8 @@ CONTRADICTIONS: Final = (
     f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
         FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""",
     # A revisit stands for the payload of another record, which is in the dataset (6.7).
-    """SELECT file, offset, 'revisit of a record that is not there' FROM records
-        WHERE kind = 'revisit' AND NOT EXISTS (SELECT 1 FROM originals o WHERE o.rid = refers)""",
+    """SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
+        WHERE r.kind = 'revisit' AND NOT EXISTS (SELECT 1 FROM originals o WHERE o.rid = r.refers)""",
     """SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
         WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
@@ -349,7 +349,7 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
     for index, kinds in ((dataset.index, IN_CONTENT), (dataset.text_index, IN_TEXTS)):
         if index.exists():
             check_index(facts, index, kinds)
-    for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY file, offset, what"):
+    for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
         path = dataset.root / name
         if place is None:
             raise InputError(f"{path} {what}; try again later")

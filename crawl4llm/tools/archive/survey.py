@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, as_input_error
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, run_missing
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.version import __version__
@@ -89,6 +90,7 @@ def survey_file(job: FileJob) -> None:
         after = job.path.stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             facts.problem(job.name, None, "changed while it was read")
+    sync_path(temporary)
     temporary.replace(job.part)
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.jobs import Jobs, run_missing
 from crawl4llm.base.processes import cores
@@ -123,6 +124,8 @@ class _Job:
                 yield taken
             damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
             (folder / _TOLD).write_text(json.dumps(_Told(taken.counts, taken.fault, damaged)))
+            for path in folder.iterdir():
+                sync_path(path)
 
 
 def _folder(work: Path, *facts: object) -> Path:
