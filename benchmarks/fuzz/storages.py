@@ -253,7 +253,7 @@ def _spool_seeds() -> list[bytes]:
 
 
 def _last_words(_: Path) -> Reader:
-    from crawl4llm.cluster.valkey import _told
+    from crawl4llm.cluster.liveness import _told
 
     def read(data: bytes) -> None:
         figures = _told(data.decode("utf-8", "surrogateescape"))

@@ -262,7 +262,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Renew leases, and read the objects of other workers."""
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
-        await self._look_after_leases(floor=self._post.turn + 1)
+        await self._look_after_leases()
         for partition in list(self._own.values()):
             if partition.is_leaving and partition.is_quiet:
                 await partition.crawl.wind_up()

@@ -284,7 +284,6 @@ class ContinuousPartition(OnePartition):
         sections = self._mail.packed()
         self._mail = self._new_mail()
         self._committed_pages = self.crawl.counters.crawled
-        self._segments.facts()
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
         changes = self._store.take()

@@ -86,7 +86,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
     async def _go_on(self) -> None:
         """Work and wait for other workers, until there are documents to fetch, or nothing is left to do."""
         while not (self._leaving or self.finished or self.stopped or self.failure):
-            await self._look_after_leases(floor=self.iteration + 1)
+            await self._look_after_leases()
             self._iterations = {one.iteration: self._of_number(one.iteration) for one in self._own.values()}
             await asyncio.to_thread(self._look, list(self._iterations.values()))
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)

@@ -170,20 +170,20 @@ class Partition(OnePartition):
         pages: list[CrawledPage] = []
         await self._algorithm.merge(answers, pages.append)
         lines, failures = (iter(taken) for taken in self._lines.take())
-        archived, facts = iter(pages), iter(self._segments.facts())
-        of = self._common.partitions.of
+        merged, of = iter(pages), self._common.partitions.of
         for answer in answers:
-            place = self._places[answer.lease.entry.key]
-            if answer.page is None:
-                self._rows.append([place, None, None if answer.outcome is None else next(failures), None])
+            place, fetched = self._places[answer.lease.entry.key], answer.page
+            failure = None if answer.outcome is None else next(failures)
+            if fetched is None:
+                self._rows.append([place, None, failure, None])
                 continue
-            page = next(archived)
-            if answer.outcome is None:
-                self._rows.append([place, next(lines), None, next(facts)])
+            page = next(merged)
+            if failure is None:
+                facts = {"date": fetched.date, "language": fetched.language, "opt_outs": fetched.opt_outs}
+                self._rows.append([place, next(lines), None, facts])
             else:
-                self._rows.append([place, line_of(page), next(failures), None])
-            links = page.links
-            self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
+                self._rows.append([place, line_of(page), failure, None])
+            self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in page.links])
 
     @property
     def balance(self) -> Balance:

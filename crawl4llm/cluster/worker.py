@@ -332,8 +332,8 @@ class WorkerCrawl(Driven, Generic[P]):
 
     # -- which partitions are this worker's -----------------------------------------------------------------------
 
-    async def _look_after_leases(self, *, floor: int) -> None:
-        """Release partitions that others have now, and take free ones. ``floor``: see Liveness.claim()."""
+    async def _look_after_leases(self) -> None:
+        """Release partitions that others have now, and take free ones."""
         for number in self._liveness.renew():
             self._drop(number)
         if self._own and time.monotonic() < self._looked + POLL:
@@ -347,7 +347,7 @@ class WorkerCrawl(Driven, Generic[P]):
         if not self._own:
             self._see_whether_ended()
         if self.finished is None:
-            for number in self._liveness.claim(floor=0 if self._is_new else floor):
+            for number in self._liveness.claim(is_new=self._is_new):
                 await self._open(number)
         self._is_new = False
 
