@@ -275,7 +275,7 @@ class Pages:
 
     def _read_list(self, name: str) -> dict[str, tuple[str, int, int]]:
         """Return where indexes and segments lie, each index before its segment, by their names."""
-        found = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
+        found = self._storage.read(name, self._storage.get(name) or b"", shapes.SEGMENTS)
         segments = [Place(*segment) for segment in found]
         base, where = _object(segments), dict[str, tuple[str, int, int]]()
         for one in segments:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -224,14 +225,14 @@ class Partition(OnePartition):
 
     async def follow_links(self, exchanges: Sequence[Exchange]) -> None:
         """Follow the links of all pages of the batch to its own documents, in the order of pages and links."""
-        slices: dict[int, list[tuple[int, Mapping[str, Any], objects.Links | None]]] = {}
+        pages: list[tuple[int, Mapping[str, Any], objects.Links | None]] = []
         for exchange in exchanges:
             links = exchange.links_to(self.number)
-            for place in exchange.lines if self._hears_all else exchange.lines.keys() & links.keys():
-                page = place, exchange.lines[place], links.get(place)
-                slices.setdefault(place // self.crawl.pages_at_once, []).append(page)
-        for number in sorted(slices):
-            for page in sorted(slices[number], key=itemgetter(0)):
+            heard = exchange.lines if self._hears_all else exchange.lines.keys() & links.keys()
+            pages += ((place, exchange.lines[place], links.get(place)) for place in heard)
+        pages.sort(key=itemgetter(0))
+        for _, of_slice in groupby(pages, lambda page: page[0] // self.crawl.pages_at_once):
+            for page in of_slice:
                 self._follow_page(*page)
             if not self.is_counted:
                 await self.queue_found(None)

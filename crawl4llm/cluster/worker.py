@@ -353,7 +353,7 @@ class WorkerCrawl(Driven, Generic[P]):
 
     def _see_whether_ended(self) -> None:
         """Look for the end that others have noted."""
-        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
+        if (end := self._storage.read_if_there(objects.END, shapes.END)) is not None:
             self.finished, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
     def _note_end(self, reason: str, pages: int, iteration: int = 0) -> None:
