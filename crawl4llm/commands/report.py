@@ -55,7 +55,7 @@ class Command(ScrapyCommand):
         # here, as Scrapy imports every command to run one
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
-        from crawl4llm.tools._storage_view import run_folder
+        from crawl4llm.tools.opened_run import run_folder
         from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside, simulation
         from crawl4llm.tools.report.requests import Log, checked_day, is_merged, overview, owner_report
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import io
-import json
 import logging
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, MissingRecord, NoPage
-from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, open_input
+from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
+from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import from_text, reason_against_training, said_in_html
@@ -209,37 +206,23 @@ def jsonl_texts(path: Path, field: str) -> Iterator[str]:
     Raises InputError, naming file and line, if a line is no JSON object, or if its field is missing or no text. Raises
     InputError too if the file cannot be read to its end.
     """
-    number = 0
-    try:
-        with _open(path) as lines:
-            for number, line in enumerate(iter(partial(lines.readline, LONGEST_ROW + 1), b""), 1):
-                if len(line) > LONGEST_ROW:
-                    raise InputError(f"{path}, line {number}: has more than {LONGEST_ROW:,} bytes")
-                if line.strip():
-                    yield _text(line, field, f"{path}, line {number}")
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-        reason = getattr(error, "strerror", None) or error or "it ends too early"
-        raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None
+    for number, line in lines_of_rows(path):
+        place = f"{path}, line {number}"
+        try:
+            content = parse_json(line.encode())
+        except ValueError:
+            raise InputError(f"{place}: is not JSON; give one JSON object a line") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{place}: is no JSON object; give objects with a field {field!r}")
+        if field not in content:
+            raise InputError(f"{place}: has no field {field!r}; name the one with the text: --text-field NAME")
+        yield _checked(content[field], field, place)
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path)
-    if path.name.lower().endswith(".zst"):
-        return zstd.open(path)
-    return path.open("rb")
-
-
-def _text(line: bytes, field: str, place: str) -> str:
-    try:
-        content = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise InputError(f"{place}: is not JSON; give one JSON object a line") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{place}: is no JSON object; give objects with a field {field!r}")
-    if field not in content:
-        raise InputError(f"{place}: has no field {field!r}; name the one with the text: --text-field NAME")
-    return _checked(content[field], field, place)
+def parquet_texts(path: Path, field: str) -> Iterator[str]:
+    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+    for number, (value,) in parquet_rows(path, [field], "name the column of texts: --text-field NAME"):
+        yield _checked(value, field, f"{path}, row {number}")
 
 
 def _checked(value: Any, field: str, place: str) -> str:
@@ -248,8 +231,27 @@ def _checked(value: Any, field: str, place: str) -> str:
     return value
 
 
-def parquet_texts(path: Path, field: str) -> Iterator[str]:
-    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+def lines_of_rows(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with a row a line, compressed or not, that are not blank; each with its number.
+
+    Bytes that are no UTF-8 are lone surrogates in it. Raises InputError if the file cannot be read to its end.
+    """
+    number = 0
+    try:
+        lines = input_lines(path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number, line
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None
+
+
+def parquet_rows(path: Path, fields: Sequence[str], advice: str) -> Iterator[tuple[int, list[Any]]]:
+    """Yield number and values of each row of a Parquet file: None for a field without a column.
+
+    Raises InputError, with ``advice``, if no field has one, and if the file cannot be read to its end.
+    """
     try:
         # an extra
         import pyarrow as pa
@@ -259,15 +261,14 @@ def parquet_texts(path: Path, field: str) -> Iterator[str]:
     row = 0
     try:
         with parquet.ParquetFile(path) as file:
-            if field not in file.schema_arrow.names:
-                names = ", ".join(file.schema_arrow.names)
-                raise InputError(
-                    f"{path}: has no column {field!r}, but {names}; name the column of texts: --text-field NAME"
-                )
-            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
-                for value in batch.column(0).to_pylist():
+            names = file.schema_arrow.names
+            if not (wanted := [name for name in fields if name in names]):
+                missing, there = " or ".join(map(repr, fields)), harmless(", ".join(names))[:200]
+                raise InputError(f"{path}: has no column {missing}, but {there}; {advice}")
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
+                for values in batch.to_pylist():
                     row += 1
-                    yield _checked(value, field, f"{path}, row {row}")
+                    yield row, [values.get(name) for name in fields]
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read after row {row}: {reason}") from None

@@ -28,7 +28,7 @@ from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
 from crawl4llm.parts import KnownLinks
 from crawl4llm.scoring import PageRater, Task, indegree, influence
-from crawl4llm.tools._storage_view import run_folder
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import (
     DATE,
     INDEX_NAME,

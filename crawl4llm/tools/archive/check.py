@@ -14,7 +14,6 @@ from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.archive.facts import (
     IN_CONTENT,
     IN_TEXTS,
@@ -32,6 +31,7 @@ from crawl4llm.tools.archive.facts import (
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, is_unfinished
 from crawl4llm.tools.archive.rewrite import read_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:

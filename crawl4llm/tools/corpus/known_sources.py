@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import LONGEST_ROW, input_lines
-from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.terminal import harmless, wants_bar
+from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.base.within import require_within
 from crawl4llm.engine import take_over
@@ -36,6 +32,7 @@ from crawl4llm.optouts import Action, Said, decide, from_text, product_token, sa
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record, listed_urls
 from crawl4llm.scoring import PageWorkers, Rating
 from crawl4llm.tools._known_files import LinkedPage, LinkSpread
+from crawl4llm.tools._text_sources import lines_of_rows, parquet_rows
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import is_clueweb22, open_corpus
 
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 _ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
-_ROWS_AT_ONCE: Final = 1024
 _LISTED: Final = ""
 """The kind of a list of URLs."""
 
@@ -103,20 +99,9 @@ class RowFile:
             return None
         return Row(url, text)
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines that are not blank, with their places."""
-        number = 0
-        try:
-            lines = input_lines(self.path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield f"line {number}", line
-        except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.path}: cannot be read after line {number}: {reason}") from None
-
     def _of_json(self) -> Iterator[tuple[str, Row | str]]:
-        for at, line in self._lines():
+        for number, line in lines_of_rows(self.path):
+            at = f"line {number}"
             try:
                 row = orjson.loads(line)
             except (ValueError, RecursionError):
@@ -126,9 +111,10 @@ class RowFile:
             yield at, Row(row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
 
     def _of_cdxj(self) -> Iterator[tuple[str, Row | str]]:
-        for at, line in self._lines():
+        for number, line in lines_of_rows(self.path):
             if line.startswith(("!", " CDX")):
                 continue
+            at = f"line {number}"
             try:
                 fields = orjson.loads(line.split(" ", 2)[2])
                 url, failed = fields["url"], str(fields.get("status")).startswith(("4", "5"))
@@ -142,36 +128,9 @@ class RowFile:
             yield f"line {number}", Row(url, None) if is_web_url(url) else "no URL"
 
     def _of_parquet(self) -> Iterator[tuple[str, Row | str]]:
-        try:
-            # an extra
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError:
-            raise InputError(f"{self.path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
-        number = 0
-        try:
-            with parquet.ParquetFile(self.path) as file:
-                names = file.schema_arrow.names
-                wanted = [name for name in (self.url_field, self.text_field) if name in names]
-                if not wanted:
-                    raise InputError(
-                        f"{self.path}: has neither a column {self.url_field!r} nor {self.text_field!r}, but "
-                        f"{harmless(', '.join(names))[:200]}; name the columns: --url-field, --text-field"
-                    )
-                for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
-                    columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in wanted}
-                    for place in range(batch.num_rows):
-                        number += 1
-                        values = (columns[name][place] if name in columns else None for name in self._fields)
-                        yield f"row {number}", Row(*values)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise InputError(
-                f"{self.path}: cannot be read after row {number}: {' '.join(str(error).split())}"
-            ) from None
-
-    @property
-    def _fields(self) -> tuple[str, str]:
-        return self.url_field, self.text_field
+        fields = (self.url_field, self.text_field)
+        for number, values in parquet_rows(self.path, fields, "name the columns: --url-field, --text-field"):
+            yield f"row {number}", Row(*values)
 
 
 def is_row_file(path: Path) -> bool:

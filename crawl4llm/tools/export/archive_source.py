@@ -25,11 +25,10 @@ from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.filters import judged
 from crawl4llm.tools.export.sources import Source, WarcSource, run_settings, source_file, warcinfo_of
-from crawl4llm.tools.opened_run import Alongside
+from crawl4llm.tools.opened_run import Alongside, run_folder
 from crawl4llm.warc import (
     INDEX_NAME,
     OPEN_SUFFIX,

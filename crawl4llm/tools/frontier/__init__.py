@@ -36,7 +36,7 @@ from crawl4llm.base.within import within
 from crawl4llm.crawl import REDIRECTS, StoredCrawl, ended_documents
 from crawl4llm.frontier import Outcome, order_of
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, SeriesPosition, cdxj
 
 if TYPE_CHECKING:
