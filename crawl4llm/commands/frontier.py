@@ -44,7 +44,7 @@ class Command(ActionCommand):
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
             f"shown, even while the crawl runs. For a storage (s3://BUCKET/FOLDER, file:///FOLDER) it shows "
-            f"partitions, not hosts; --block and --unblock take one too."
+            f"the largest partitions; --block and --unblock take one too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

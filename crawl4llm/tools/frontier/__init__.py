@@ -2,8 +2,7 @@
 verifies them. :mod:`crawl4llm.tools.frontier.change` has the actions that change a JOBDIR.
 
 The frontier of a crawl by several workers is with them. Its storage has how many documents each partition has queued,
-as of its newest commit. In batch order that is as of the newest iteration that all have begun, and the storage has the
-best documents too, which each partition has offered.
+as of its newest commit. In batch order that is as of the newest iteration that all have begun.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from heapq import nsmallest
@@ -34,7 +33,7 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.base.whole_files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.base.within import within
 from crawl4llm.crawl import REDIRECTS, StoredCrawl, ended_documents
-from crawl4llm.frontier import Outcome, order_of
+from crawl4llm.frontier import Outcome
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, SeriesPosition, cdxj
@@ -64,7 +63,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Describe the last commit; the crawl may be running. Raises InputError at the end if documents are lost."""
     if is_storage(opts.arguments[0]):
-        yield from _show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts, opts.best)
+        yield from _show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts)
         return
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
@@ -179,20 +178,14 @@ def _count(text: str) -> int:
 # -- of a storage ------------------------------------------------------------------------------------------------------
 
 
-def _show_stored(url: str, settings: BaseSettings, most_partitions: int, most_best: int) -> Iterator[Part]:
+def _show_stored(url: str, settings: BaseSettings, most: int) -> Iterator[Part]:
     """Yield the facts of the storage. Raises InputError at the end if a finished crawl has lost documents."""
     # obstore is an extra
     from crawl4llm.cluster import History
 
     history = History(url)
     counts = read_json(run_folder(url, settings) / STATS)
-    offers: Sequence[Mapping[str, Any]] = []
-    taken: frozenset[str] = frozenset()
-    if history.is_continuous:
-        queued = history.queued()
-    else:
-        offers, taken = _newest(history)
-        queued = [offer["queued"] - sum(key in taken for key in offer["keys"]) for offer in offers]
+    queued = _queued(history)
     yield Fact("crawl", history.crawl["facts"]["crawl_id"])
     reason = history.end["reason"] if history.end else None
     yield Fact("ended", reason, reason or "no")
@@ -203,36 +196,24 @@ def _show_stored(url: str, settings: BaseSettings, most_partitions: int, most_be
     for outcome in ("failed", "dropped"):
         start = f"{PREFIX}{outcome}/"
         yield _by_reason(outcome, {key.removeprefix(start): counts[key] for key in counts if key.startswith(start)})
-    yield _largest("partition", dict(enumerate(queued)), most_partitions)
-    best = _best_offered([offer for offer in offers if offer["queued"]], taken)[:most_best]
-    yield Rows("best", ("score", "id"), best, "\nThe best documents, as far as they were offered", digits=6)
+    yield _largest("partition", dict(enumerate(queued)), most)
     if history.end is not None and sum(queued) != (stated := counts.get(f"{PREFIX}frontier/queued")):
         raise InputError(f"STORAGE {url} is damaged: {sum(queued):,} documents are queued, and should be {stated:,}")
 
 
-def _newest(history: History) -> tuple[Sequence[Mapping[str, Any]], frozenset[str]]:
-    """Return the newest offers of all partitions, and those of their documents that were crawled since."""
+def _queued(history: History) -> list[int]:
+    """Return how many documents each partition has queued; a crawl that has ended took some of its last offers."""
+    if history.is_continuous:
+        return history.queued()
     last = history.last_iteration()
     if last is None:
-        return [], frozenset()
+        return []
     of = history.iteration(last)
-    if not (offers := of.offers()):
-        return (history.iteration(last - 1).offers() if last else []), frozenset()
-    if history.end is None or (plan := of.plan()) is None:
-        return offers, frozenset()
-    ended = [row for one in of.exchanges() for row in one.rows if row[1] is not None or row[2] is not None]
-    return offers, frozenset(plan.keys[row[0]] for row in ended)
-
-
-def _best_offered(offers: Sequence[Mapping[str, Any]], taken: frozenset[str]) -> list[tuple[float, str]]:
-    """Return documents, best first, up to where a partition may have more than it has offered."""
-    shown = [
-        [(order_of(score) + key.encode("utf-8", "surrogatepass"), score, key) for key, score in zip(*both, strict=True)]
-        for both in ((offer["keys"], offer["scores"]) for offer in offers)
-    ]
-    ends = [one[-1][0] if one else b"" for one, offer in zip(shown, offers, strict=True) if offer["queued"] > len(one)]
-    found = sorted(row for one in shown for row in one if row[2] not in taken and row[0] <= min(ends, default=row[0]))
-    return [(score, key) for _, score, key in found]
+    offers = of.offers() or (history.iteration(last - 1).offers() if last else [])
+    ended = [0] * len(offers)
+    if history.end is not None and of.plan() is not None:
+        ended = [sum(row[1:3] != [None, None] for row in one.rows) for one in of.exchanges()] or ended
+    return [offer["queued"] - count for offer, count in zip(offers, ended, strict=True)]
 
 
 # -- export ------------------------------------------------------------------------------------------------------------
