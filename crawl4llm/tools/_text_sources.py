@@ -56,8 +56,8 @@ _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", r
 _FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
-_JSONL_NAMES: Final = (".jsonl", ".ndjson", ".json")
-_PARQUET_NAME: Final = ".parquet"
+_KINDS: Final = {"jsonl": _JSONL, "ndjson": _JSONL, "json": _JSONL, "parquet": _PARQUET}
+_ROWS: Final = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
 
 
 @dataclass
@@ -169,17 +169,15 @@ def _kind(path: Path) -> str:
         return _ARCHIVES
     with open_input(path):  # says why it cannot be read
         pass
-    if is_jsonl(path):
-        return _JSONL
-    if is_parquet(path):
-        return _PARQUET
+    if kind := _KINDS.get(row_kind(path)):
+        return kind
     return _ARCHIVES if _ARCHIVE_NAME.fullmatch(path.name) or begins_like_archive(path) else _DOCUMENTS
 
 
 def _holds_texts(path: Path) -> bool:
     """Return whether a folder or pattern has files that are read only if they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
-    return any(is_jsonl(file) or is_parquet(file) for file in found)
+    return any(row_kind(file) in _KINDS for file in found)
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -190,14 +188,10 @@ def _state(path: Path) -> tuple[int, int]:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def is_jsonl(path: Path) -> bool:
-    """Return whether a file's name says that it is JSON Lines, compressed or not."""
-    return path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_JSONL_NAMES)
-
-
-def is_parquet(path: Path) -> bool:
-    """Return whether a file's name says that it is a Parquet file."""
-    return path.name.lower().endswith(_PARQUET_NAME)
+def row_kind(path: Path) -> str:
+    """Return the kind of rows by a file's name: ``parquet``, ``cdxj``, a name of JSON Lines; empty if it has none."""
+    named = _ROWS.fullmatch(path.name)
+    return "" if named is None else (named[1] or named[2]).lower()
 
 
 def jsonl_texts(path: Path, field: str) -> Iterator[str]:

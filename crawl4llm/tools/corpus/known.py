@@ -43,13 +43,12 @@ from crawl4llm.tools._known_files import (
     write_texts,
     write_urls,
 )
-from crawl4llm.tools._text_sources import TextTaker, open_archives, page_text
+from crawl4llm.tools._text_sources import TextTaker, open_archives, page_text, row_kind
 from crawl4llm.tools.corpus.known_sources import (
     WAT_NAME,
     RowFile,
     WatJob,
     is_of_clueweb22,
-    is_row_file,
     take_clueweb22,
     take_corpus,
     take_scores,
@@ -254,7 +253,7 @@ def _find(given: str, *, links: bool) -> _Sources:
             return _together([_find(match, links=links) for match in matches])
         with open_input(path):  # says why it cannot be read
             pass
-        others = is_row_file(path) or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+        others = bool(row_kind(path)) or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
         is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
     except OSError as error:
         raise InputError(f"{given}: cannot be read: {error.strerror}") from None
@@ -274,7 +273,7 @@ def _in_folder(folder: Path, *, links: bool) -> _Sources:
     if archives:
         wats = [path for path in archives if WAT_NAME.fullmatch(path.name)] if links else []
         return _Sources([], [folder], [], []) if len(wats) < len(archives) else _Sources([], [], wats, [])
-    rows = [path for path in paths if is_row_file(path) and path.name != FAILURES and path.suffix.lower() != ".json"]
+    rows = [path for path in paths if row_kind(path) and path.name != FAILURES and path.suffix.lower() != ".json"]
     if not rows:
         raise InputError(f"{folder}: holds no archive files, JSON Lines, Parquet or CDXJ; name lists of URLs singly")
     return _Sources(rows, [], [], [])

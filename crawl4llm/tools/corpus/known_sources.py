@@ -32,7 +32,7 @@ from crawl4llm.optouts import Action, Said, decide, from_text, product_token, sa
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record, listed_urls
 from crawl4llm.scoring import PageWorkers, Rating
 from crawl4llm.tools._known_files import LinkedPage, LinkSpread
-from crawl4llm.tools._text_sources import lines_of_rows, parquet_rows
+from crawl4llm.tools._text_sources import lines_of_rows, parquet_rows, row_kind
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import is_clueweb22, open_corpus
 
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
-
-_ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
-_LISTED: Final = ""
-"""The kind of a list of URLs."""
 
 
 class Row(NamedTuple):
@@ -69,8 +65,8 @@ class RowFile:
     def rows(self) -> Iterator[Row]:
         """Yield the rows that can be used. Raises InputError if the file cannot be read to its end, or has rows and
         none that can be used."""
-        kind, count = kind_of(self.path), 0
-        rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, _LISTED: self._of_list}.get(kind, self._of_json)
+        kind, count = row_kind(self.path), 0
+        rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, "": self._of_list}.get(kind, self._of_json)
         for at, values in rows():
             if isinstance(values, str):
                 self._note(at, values)
@@ -131,17 +127,6 @@ class RowFile:
         fields = (self.url_field, self.text_field)
         for number, values in parquet_rows(self.path, fields, "name the columns: --url-field, --text-field"):
             yield f"row {number}", Row(*values)
-
-
-def is_row_file(path: Path) -> bool:
-    """Return whether a file's name says that it has rows; others are taken for lists."""
-    return _ROWS.fullmatch(path.name) is not None
-
-
-def kind_of(path: Path) -> str:
-    """Return the kind of rows in a file, by its name: ``parquet``, ``cdxj``, another for JSON; empty for a list."""
-    named = _ROWS.fullmatch(path.name)
-    return _LISTED if named is None else (named[1] or named[2]).lower()
 
 
 # -- pages with links -------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -169,7 +170,8 @@ def _purge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     with StoredCrawl(Path(jobdir), change=True) as crawl:
         crawl.require_begun()
         output = crawl.output(settings)
-        with closing(_Purge(crawl, domain, settings, output)) as purge:
+        purge = _Purge(crawl, domain, settings, output)
+        with purge.opened:
             if can_ask() and not opts.yes:
                 confirm(f"drop {domain.name} and all below it from JOBDIR {crawl.path}: {purge.going()}")
             add_purged(crawl.store, domain.name)
@@ -183,39 +185,39 @@ def _purge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     yield Fact("listing", listed if archived else None, "")
 
 
+@dataclass
 class _Purge:
     """The purge of a domain from a crawl's frontier; each step is committed with its lines in the log."""
 
-    def __init__(self, crawl: StoredCrawl, domain: Domain, settings: BaseSettings, output: Path) -> None:
-        self._crawl = crawl
-        self._domain = domain
-        self._settings = settings
-        self._failures = output / FAILURES
-        self._opened = ExitStack()
-        self.close = self._opened.close
+    crawl: StoredCrawl
+    domain: Domain
+    settings: BaseSettings
+    output: Path
+    opened: ExitStack = field(default_factory=ExitStack)
+    """Closes the log and the corpus."""
 
     @cached_property
     def _log(self) -> AppendFile:
         """The log of failures; lines that were not committed are dropped when it is first asked for."""
-        return self._opened.enter_context(closing(AppendFile(self._failures, self._crawl.state.log.failures)))
+        return self.opened.enter_context(closing(AppendFile(self.output / FAILURES, self.crawl.state.log.failures)))
 
     @cached_property
     def _corpus(self) -> Corpus:
-        return self._opened.enter_context(closing(_corpus_of(self._crawl, self._settings)))
+        return self.opened.enter_context(closing(_corpus_of(self.crawl, self.settings)))
 
     def going(self) -> str:
         """Return a text with the counts."""
-        frontier, aside = self._crawl.frontier, self._crawl.aside
+        frontier, aside = self.crawl.frontier, self.crawl.aside
         number = len(frontier) + len(aside)
         reading = Progress(chain(frontier, aside), "Reading the frontier", number, unit=" documents")
         queued = sum(map(self._is_unwanted, reading))
         leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
-        injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
+        injected = sum(self.domain.holds(self._url(key)) for key in self.crawl.state.seeds)
         return f"{queued:,} queued, {leased:,} leased, {injected:,} injected seeds"
 
     def leases(self) -> int:
         """Drop the documents on lease; returns how many there were."""
-        frontier = self._crawl.frontier
+        frontier = self.crawl.frontier
         leases = [lease for lease in frontier.leases() if self._is_unwanted(lease.entry)]
         for lease in leases:
             frontier.settle(lease, Outcome.DROPPED, OPT_OUT)
@@ -225,24 +227,24 @@ class _Purge:
     def queued(self) -> int:
         """Drop the queued documents; returns how many there were."""
         dropped = 0
-        frontier, aside = self._crawl.frontier.rewrite(self._is_unwanted), self._crawl.aside.purge(self._is_unwanted)
+        frontier, aside = self.crawl.frontier.rewrite(self._is_unwanted), self.crawl.aside.purge(self._is_unwanted)
         for gone in Progress(chain(frontier, aside), "Purging", unit=" pieces"):
-            self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
+            self.crawl.frontier.count_dropped(OPT_OUT, len(gone))
             self._commit(gone)
             dropped += len(gone)
         return dropped
 
     def injected_seeds(self) -> int:
         """Take back seeds that the crawl has not taken up; returns how many there were."""
-        seeds = self._crawl.state.seeds
-        left = [key for key in seeds if not self._domain.holds(self._url(key))]
+        seeds = self.crawl.state.seeds
+        left = [key for key in seeds if not self.domain.holds(self._url(key))]
         if len(left) < len(seeds):
-            set_seeds(self._crawl.store, left)
-            self._crawl.store.commit()
+            set_seeds(self.crawl.store, left)
+            self.crawl.store.commit()
         return len(seeds) - len(left)
 
     def _is_unwanted(self, entry: Entry) -> bool:
-        return self._domain.holds(entry.url or self._url(entry.key))
+        return self.domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
         """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
@@ -257,9 +259,9 @@ class _Purge:
         failures = (failure_line(Outcome.DROPPED.value, OPT_OUT, entry) for entry in dropped)
         self._log.append("".join(f"{json.dumps(failure)}\n" for failure in failures).encode())
         self._log.sync()
-        self._crawl.frontier.save()
-        move_output(self._crawl.store, log=self._crawl.state.log._replace(failures=self._log.size))
-        self._crawl.store.commit()
+        self.crawl.frontier.save()
+        move_output(self.crawl.store, log=self.crawl.state.log._replace(failures=self._log.size))
+        self.crawl.store.commit()
 
 
 def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path) -> int:
