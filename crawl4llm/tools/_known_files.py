@@ -142,8 +142,7 @@ class LinkSpread:
     def add_scores(self, scores: Iterable[tuple[str, float]]) -> None:
         """Write influence scores by document key; of several the highest counts. Raises InputError."""
         found = np.array([(key_fingerprint(key), score) for key, score in scores], SCORE)
-        for start in range(0, len(found), AT_ONCE):
-            self._scores.add(found[start : start + AT_ONCE])
+        self._scores.add(found)
 
     def chosen(self) -> WrittenRows:
         """Yield fingerprint, record and score of the latest page of each fingerprint, in their order. Of several of one

@@ -11,7 +11,7 @@ import io
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module
@@ -58,26 +58,26 @@ class Page:
     url: str
     influence: float | None
     """None if it was not computed."""
-    _content: Callable[[], Html] = field(repr=False)
-    _has_html: bool = field(repr=False)
-    _kept_text: Callable[[], Html] | None = field(repr=False)
+    _folder: Path = field(repr=False)
+    _entry: Entry = field(repr=False)
+    _kept_text: Entry | None = field(repr=False)
     _extractor: str = field(repr=False)
 
     @property
     def html(self) -> bytes | None:
         """The HTML in UTF-8; None if the corpus held only text. Raises PageError if the record is damaged."""
-        return self._content().data if self._has_html else None
+        return self._read(self._entry).data if self._has_html else None
 
     @property
     def text(self) -> str:
         """The main text: as archived (WARC_TEXT, or the corpus's own), else as the crawl's extractor finds it in the
         HTML. Raises PageError if the record is damaged, InputError if the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
-            return (self._kept_text or self._content)().data.decode("utf-8", "replace")
+            return self._read(self._kept_text or self._entry).data.decode("utf-8", "replace")
         # slow to import, and most runs keep their texts
         from crawl4llm.scoring import extract_text, load_extractor
 
-        return extract_text(self._content().data, load_extractor(self._extractor))
+        return extract_text(self._read(self._entry).data, load_extractor(self._extractor))
 
     @property
     def links(self) -> list[HtmlLink]:
@@ -87,8 +87,18 @@ class Page:
 
         if not self._has_html:
             return []
-        html = self._content()
+        html = self._read(self._entry)
         return html_links(HtmlTree(html.data), self.url, html.charset)
+
+    @property
+    def _has_html(self) -> bool:
+        return not (self._entry.mime == "text/plain" and self._entry.status is None)
+
+    def _read(self, entry: Entry) -> Html:
+        # for the content of pages alone
+        from crawl4llm.warc import read_page
+
+        return read_page(self._folder, entry)
 
 
 class OpenedRun:
@@ -145,15 +155,7 @@ class OpenedRun:
         extractor = str(self.settings.get("extractor") or _DEFAULT_EXTRACTOR)
         for entry in _entries(index):
             text = texts.take(entry.id)
-            yield Page(
-                entry.id,
-                entry.url,
-                scores.take(entry.id),
-                _reader(folder, entry),
-                not (entry.mime == "text/plain" and entry.status is None),
-                None if text is None else _reader(folder, text),
-                extractor,
-            )
+            yield Page(entry.id, entry.url, scores.take(entry.id), folder, entry, text, extractor)
 
     def page(self, given: str) -> Page:
         """Return the page with an id or a URL. Raises InputError if the archive has none."""
@@ -204,16 +206,6 @@ def open_run(path: str | Path) -> OpenedRun:
     if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
         raise InputError(f"{output} does not hold the crawl of JOBDIR {path}; if you moved it, open its new place")
     return OpenedRun(output)
-
-
-def _reader(folder: Path, entry: Entry) -> Callable[[], Html]:
-    def read() -> Html:
-        # for the content of pages alone
-        from crawl4llm.warc import read_page
-
-        return read_page(folder, entry)
-
-    return read
 
 
 def _entries(index: Path) -> Iterator[Entry]:
