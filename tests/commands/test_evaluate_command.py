@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -229,3 +230,10 @@ def test_bad_usage(runs: dict[str, Path], place: Path) -> None:
     run = runs["influence"]
     for args in ([run], [run, "--out", "x", "--sample", "0"], [run, "--out", "x", "--scorers", "length"]):
         assert evaluate(place, *args).returncode == 2
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_no_line_of_help_becomes_a_heading(columns: int) -> None:
+    lines = scrapy("evaluate", "--help", env={"COLUMNS": str(columns)}).stdout.splitlines()
+    underlined = [line for line, below in pairwise(lines) if below and not below.strip("=-")]
+    assert underlined == ["Usage", "Options", "Global Options", "Contest"]
