@@ -11,7 +11,7 @@ import argparse
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -36,10 +36,8 @@ from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts, load_lines, p
 from crawl4llm.tools.archive.folder import PURGED, Changes, Dataset, idle_dataset, now, resumable, writing
 from crawl4llm.tools.archive.rewrite import find_refilled, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.tools.export.card import CARD, card, damaged
-from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, counted, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, date_of, open_file, require_package
-from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
+from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
+from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of, require_package
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -198,17 +196,12 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
 
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
     """Write a file without the domain's documents; returns its entry of the manifest."""
-    with writing(path):
-        form = path.name.partition(".")[2]
-        file = open_file(new, form)
-        try:
-            shard = ShardWriter(file, form, tokens=tokens)
-            for document in _documents(path):
-                if not domain.holds(document.url):
-                    shard.add(document, document.text.encode())
-            return shard.finish(path.name)
-        finally:
-            file.close()
+    form = path.name.partition(".")[2]
+    with writing(path), new.open("wb") as file, closing(ShardWriter(file, form, tokens=tokens)) as shard:
+        for document in _documents(path):
+            if not domain.holds(document.url):
+                shard.add(document)
+        return shard.finish(path.name)
 
 
 def _check_texts(row: Mapping[str, Any]) -> None:
