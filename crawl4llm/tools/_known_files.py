@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ _BAND: Final = np.dtype([("hash", "<u8"), ("number", "<u4")])
 AT_ONCE: Final = 1 << 18
 """Rows that are handed on at once."""
 _WHAT: Final = "known sets"
+_PACKED: Final = Struct("<IQQ")
+"""Three numbers of a page with its links: bytes of its key, date, bytes of its record."""
 
 assert TEXT.itemsize == RECORD.size
 
@@ -72,9 +75,9 @@ def _write(
         count = _sort(spread, path)
         with to.open("xb") as file:
             writer = SortedWriter(file)
-            writer.table(name, "I", count, ([hashes_of(rows)] for rows in _read_rows(path, of)))
+            writer.table(name, "I", count, ([hashes_of(rows)] for rows in read_rows(path, of)))
             if near:
-                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in _read_rows(path, of)))
+                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, of)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
                     ordered = (np.sort(rows, order=["hash", "number"]) for rows in entries.parts())
                     writer.table(band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered))
@@ -99,7 +102,7 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     """Return for each band the checksums with the numbers of their texts."""
     bands = [Spread(scratch / f"band{band}", _BAND, spread_bits(count)) for band in range(BANDS)]
     start = 0
-    for rows in _read_rows(path, TEXT):
+    for rows in read_rows(path, TEXT):
         entries = np.empty(len(rows), _BAND)
         entries["number"] = np.arange(start, start + len(rows), dtype=np.uint32)
         start += len(rows)
@@ -109,7 +112,8 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     return bands
 
 
-def _read_rows(path: Path, kind: np.dtype[Any]) -> Iterator[Rows]:
+def read_rows(path: Path, kind: np.dtype[Any]) -> Iterator[Rows]:
+    """Yield the rows of a file, AT_ONCE at a time."""
     with path.open("rb") as file:
         while len(rows := np.fromfile(file, kind, AT_ONCE)):
             yield rows
@@ -125,6 +129,19 @@ class LinkedPage(NamedTuple):
     date: int
     """Its date as a number of 14 digits, 0 if it is unknown; of several pages with a key the latest counts."""
     record: bytes
+
+    def packed(self) -> bytes:
+        """Return it as :func:`packed_pages` reads it."""
+        key = self.key.encode("utf-8", "surrogatepass")
+        return _PACKED.pack(len(key), self.date, len(self.record)) + key + self.record
+
+
+def packed_pages(path: Path) -> Iterator[LinkedPage]:
+    """Yield the pages that a file has one after the other."""
+    with path.open("rb") as file:
+        while numbers := file.read(_PACKED.size):
+            key, date, size = _PACKED.unpack(numbers)
+            yield LinkedPage(file.read(key).decode("utf-8", "surrogatepass"), date, file.read(size))
 
 
 class LinkSpread:
