@@ -13,7 +13,6 @@ from .liveness import DRAIN as DRAIN, STOP as STOP, ValkeyLiveness as ValkeyLive
 from .opening import check_lease as check_lease, divided as divided, refuse_settings as refuse_settings
 from .soundness import (
     BatchesSoundness as BatchesSoundness,
-    CheckedBatch as CheckedBatch,
     CheckedCommit as CheckedCommit,
     CommitsSoundness as CommitsSoundness,
 )

@@ -24,7 +24,6 @@ from crawl4llm.cluster import (
     FINGERPRINT,
     Batch,
     BatchesSoundness,
-    CheckedBatch,
     CheckedCommit,
     CommitsSoundness,
     Controls,
@@ -133,12 +132,12 @@ class _Batches:
             self._log_held()
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
-            for checked in BatchesSoundness(self._history).batches():
+            for batch, indexes in BatchesSoundness(self._history).batches():
                 with (
-                    self._history.storage.reading(objects.folder(checked.batch.number)),
+                    self._history.storage.reading(objects.folder(batch.number)),
                     TemporaryDirectory(prefix="crawl4llm-") as segments,
                 ):
-                    self._merge(checked.batch, _Contents(self._history, checked, Path(segments)))
+                    self._merge(batch, _Contents(self._history, batch, indexes, Path(segments)))
         return self._stats()
 
     def _merge(self, batch: Batch, contents: _Contents) -> None:
@@ -260,17 +259,18 @@ class _Contents(NamedTuple):
     """The archived pages of a batch, each partition's segment on disk while it is needed."""
 
     history: History
-    checked: CheckedBatch
+    batch: Batch
+    indexes: Sequence[Mapping[str, cdxj.IndexLine]]
     folder: Path
 
     def segment(self, partition: int) -> str | None:
         """Return the name of a partition's segment; None if it has archived no page."""
-        name: str | None = self.checked.batch.exchanges[partition].head["pages"]
+        name: str | None = self.batch.exchanges[partition].head["pages"]
         return name
 
     def fetch(self) -> None:
         """Put all segments on disk. Raises InputError."""
-        for partition in range(len(self.checked.batch.exchanges)):
+        for partition in range(len(self.batch.exchanges)):
             if (name := self.segment(partition)) is not None:
                 (self.folder / str(partition)).write_bytes(self.history.pages.get(name))
 
@@ -292,7 +292,7 @@ class _Contents(NamedTuple):
     def line(self, partition: int, key: str) -> cdxj.IndexLine:
         """Return the line of a page in its segment's index. Raises InputError."""
         try:
-            return self.checked.indexes[partition][key]
+            return self.indexes[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self.history.storage.url}: the page {key} is not in the archive") from None
 
