@@ -101,7 +101,7 @@ class Here(NamedTuple):
     def _results(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
         is_divided = self.tasks is not None
         parts = divided(missing, self.tasks or len(missing))
-        if processes <= 1 or len(parts) == 1:
+        if processes <= 1 or len(parts) < 2:
             yield from zip(missing, jobs.work(missing), strict=True)
             return
         for part, results in _in_pool(partial(_do, jobs.work), parts, processes, killed, others_first=is_divided):
@@ -147,12 +147,8 @@ def run_jobs(
     ``unit``, ``label`` and ``show`` as in :class:`Told`. A killed process raises InputError with the message ``killed``
     at once.
     """
-    with Told(unit, killed, label, show).bar(sum(job.size for job in jobs)) as bar:
-        parallel = processes > 1 < len(jobs)
-        done = _in_pool(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
-        for job, result in done:
-            bar.update(job.size)
-            yield job, result
+    work_of_all = Jobs(partial(map, work), jobs, Path())
+    return UNDIVIDED.run(work_of_all, jobs, processes, Told(unit, killed, label, show))
 
 
 def _in_pool(
