@@ -26,8 +26,7 @@ from simulate.clueweb22.records import KINDS
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from simulate.demo.demo import DemoPaths
-    from simulate.warcs.index_build import IndexOptions
+    from simulate.demo import DemoPaths
 
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
 """The attributes that a corpus class must have."""
@@ -47,7 +46,8 @@ def open_corpus(settings: BaseSettings) -> Corpus:
         return clueweb22_in(place, options, largest)
     from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
-    return WarcCorpus(place, index_folder(place), warc_options(options), processes=cores(), largest=largest)
+    index, canonical_links = index_folder(place), options.corpus_canonical_links
+    return WarcCorpus(place, index, canonical_links, processes=cores(), largest=largest)
 
 
 def largest_page(settings: BaseSettings) -> int | None:
@@ -59,7 +59,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 def demo_web() -> DemoPaths:
     """Return the demo web of this project; build it if it is missing. Raises InputError."""
-    from simulate.demo.demo import ensure_demo  # for the demo web alone
+    from simulate.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())
 
@@ -115,13 +115,6 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
     )
 
 
-def warc_options(options: Options) -> IndexOptions:
-    """Return the options by which WARC files are indexed."""
-    from simulate.warcs.index_build import IndexOptions  # slow to import, and not for other corpora
-
-    return IndexOptions(options.corpus_canonical_links)
-
-
 # -- for tools --------------------------------------------------------------------------------------------------------
 
 
@@ -143,18 +136,16 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
     if is_clueweb22(place):
         corpus = clueweb22_in(place, options, largest_page(settings))
         corpus.check()
-        urls = build_url_index(corpus, folder, jobs, executor)
-        yield "documents", str(urls.documents)
-        yield "duplicates", f"{urls.duplicates} (of one URL, the document with the smallest key is found)"
-        yield "unreadable", str(urls.unreadable)
-        yield "files", f"{urls.parts_read} read, {urls.parts_kept} unchanged since an earlier run"
+        found = build_url_index(corpus, folder, jobs, executor)
+        of_one, indent = "the document with the smallest key is found", ""
     else:
-        records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
-        yield "documents", str(records.documents)
-        yield "duplicates", f"{records.duplicates} (of one URL, the first is held)"
-        yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))
-        yield from (("left out", why) for why in records.unreadable)
-        yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
+        found = build_warc_index(list_files(place), folder, options.corpus_canonical_links, jobs, executor)
+        of_one, indent = "the first is held", "  "
+    yield "documents", str(found.documents)
+    yield "duplicates", f"{found.duplicates} (of one URL, {of_one})"
+    yield from ((f"{indent}{what}", str(count)) for what, count in sorted(found.counts.items()))
+    yield from (("left out", why) for why in found.unreadable)
+    yield "files", f"{found.files_read} read, {found.files_kept} unchanged since an earlier run"
     yield "index", str(folder)
 
 
@@ -167,8 +158,8 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
+    from simulate.build import build_tree  # likewise
     from simulate.build.plan import BuildOptions  # slow to import, and for builds alone
-    from simulate.build.tree import build_tree  # likewise
     from simulate.clueweb22.url_index import build_url_index  # likewise
 
     options = read_options(settings)
@@ -188,7 +179,7 @@ def build_corpus(
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:
     """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
-    from simulate.build.centrality import page_ranks  # for this alone
+    from simulate.centrality import page_ranks  # for this alone
 
     corpus = open_corpus(settings)
     corpus.check()

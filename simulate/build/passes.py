@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import zlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from struct import Struct
@@ -29,11 +29,10 @@ from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.base.whole_files import replacing
 from crawl4llm.optouts import as_text, from_text, said_in_html
 from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate.build.plan import Build, Plan, PlannedFile
-from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22 import files as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
 from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
 
@@ -117,31 +116,22 @@ def read_page(build: Build, place: Place) -> Entry:
 
 def _text(build: Build, page: PageRecord) -> tuple[str, str | None]:
     """Return the page's text, or the empty string and the reason for it."""
+    text, html = page.text, page.html
     try:
-        text = _stored_text(build, page)
+        if text is None and html is None:
+            text = build.source.text(page.key)
+        elif text is None and not build.options.always_extract:
+            with suppress(MissingRecord):
+                text = build.source.text(page.key)
         if text is None:
-            assert page.html is not None
-            text = extract_text(page.html, EXTRACTORS[build.options.extractor])
+            assert html is not None
+            text = extract_text(html, EXTRACTORS[build.options.extractor])
     except PageError as error:
         return "", error.reason
     except Exception:
         logger.exception("Cannot extract the text of %s", page.key)
         return "", ERROR
     return text, None if text.strip() else NO_TEXT
-
-
-def _stored_text(build: Build, page: PageRecord) -> str | None:
-    """Return the text that the source has, None if it is to be extracted. Raises PageError."""
-    if page.text is not None:
-        return page.text
-    if page.html is not None and build.options.always_extract:
-        return None
-    try:
-        return build.source.text(page.key)
-    except MissingRecord:
-        if page.html is None:
-            raise
-        return None
 
 
 def _link(build: Build, link: Link) -> Link:
@@ -163,7 +153,7 @@ def chunk_path(build: Build, chunk: Chunk) -> Path:
 
 def write_chunk(build: Build, chunk: Chunk, entries: list[Entry]) -> None:
     path = chunk_path(build, chunk)
-    with replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp")) as file:
+    with writer.whole(path) as file:
         # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
         file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
@@ -364,7 +354,7 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
         spill.add(head, entry.links)
         counts["links"] += len(entry.links)
         counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-        yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=build.options.slim_links)
+        yield writer.link_record(OUTLINK, head, [_target(link) for link in entry.links], slim=build.options.slim_links)
     spill.finish()
     path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -376,7 +366,7 @@ def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]
     for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
         # Nobody is told of links to a page that the tree does not hold after all.
         head = _head(file, record, url)
-        yield writer.inlink_record(head, links, slim=build.options.slim_links) if url else _NO_RECORD
+        yield writer.link_record(INLINK, head, links, slim=build.options.slim_links) if url else _NO_RECORD
 
 
 def _target(link: Link) -> writer.LinkEnd:

@@ -16,8 +16,8 @@ from typing import Any
 from warc_helpers import page, redirect, response, url_of, warcinfo, write
 
 from crawl4llm.base.pages import Corpus, PageRecord
+from simulate.build import build_tree
 from simulate.build.plan import BuildOptions
-from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 

@@ -218,11 +218,10 @@ def _take_archives(
 def _pages(path: Path, show: bool) -> Iterator[str]:
     """Yield the keys of the pages in archive files, without the failed documents of a live crawl."""
     index = WarcIndex(index_folder(path))
-    with closing(index):
-        for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
-            number = index.document(place)
-            if index.kind(number) != FAILED:
-                yield index.key(number)
+    for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
+        document = index.document(place)
+        if document.kind != FAILED:
+            yield document.key
 
 
 class _Sources(NamedTuple):
