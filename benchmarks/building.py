@@ -67,7 +67,7 @@ def _difference_of_texts(ours: str, theirs: str) -> str:
 
 def build(tree: Path, jobs: int, *, extractor: str, canonical_links: bool) -> Table:
     """Build a tree and return what it took."""
-    options = BuildOptions(extractor, False, "2022-08-01T00:00:00Z", time_limit=30.0)
+    options = BuildOptions(extractor, False, time_limit=30.0)
     with tempfile.TemporaryDirectory() as index:
         source = WarcCorpus(SOURCE, Path(index), canonical_links)
         started = time.perf_counter()

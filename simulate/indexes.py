@@ -147,8 +147,9 @@ class TableWriter:
 
         from crawl4llm.base.spread import Spread, spread_bits  # likewise
 
-        self._rows = partial(np.empty, dtype=[("hash", "<u8"), ("number", "<u8")])
-        self._spread = Spread(scratch, self._rows(0).dtype, spread_bits(count), what=what)
+        kind = np.dtype([("hash", "<u8"), ("number", "<u8")])
+        self._rows: Callable[[int], NDArray[Any]] = partial(np.empty, dtype=kind)
+        self._spread = Spread(scratch, kind, spread_bits(count), what=what)
         self._count = 0
 
     def add(self, hashes: Numbers, numbers: Numbers, first: int = 0) -> None:

@@ -19,7 +19,6 @@ from crawl4llm.base.processes import cores
 from crawl4llm.base.settings import is_corpus_class, loaded, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import DEMO, Options, read_options
-from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import KINDS
 
@@ -98,11 +97,6 @@ def place_of(options: Options) -> Path:
     return demo_web().corpus if options.corpus == DEMO else given_path(options.corpus)
 
 
-NO_DATE: Final = "2022-08-01T00:00:00Z"
-"""Date of archive records of pages whose capture date the corpus does not hold: no clock enters a simulation, and
-ClueWeb22 was crawled until then."""
-
-
 def is_clueweb22(place: Path) -> bool:
     """Return whether a folder holds one of ClueWeb22's folders."""
     return any(os.path.isdir(place / kind) for kind in KINDS)  # noqa: PTH112 - Path.is_dir fails at names too long
@@ -165,13 +159,8 @@ def build_corpus(
     options = read_options(settings)
     source = open_corpus(settings)
     source.check()
-    build_options = BuildOptions(
-        options.text_extractor,
-        always_extract=options.simulation_text == "extracted",
-        default_date=NO_DATE,
-        time_limit=PAGE_SECONDS,
-        slim_links=slim_links,
-    )
+    always_extract = options.simulation_text == "extracted"
+    build_options = BuildOptions(options.text_extractor, always_extract, slim_links=slim_links)
     counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
     build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
     return counts

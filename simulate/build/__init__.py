@@ -35,7 +35,7 @@ from simulate.build.passes import Chunk, Entry, Place
 from simulate.build.plan import WORK, Build, BuildOptions, make_plan, read_manifest
 from simulate.clueweb22.files import write_root_files
 from simulate.clueweb22.opt_outs import write_opt_outs
-from simulate.clueweb22.records import INLINK, KINDS
+from simulate.clueweb22.records import INLINK, KINDS, NO_DATE
 
 MANIFEST: Final = "manifest.tsv"
 
@@ -193,7 +193,7 @@ def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> s
     """Return the digest of the facts that must be equal for a build to be resumed."""
     given = digest_of(manifest) if manifest else None
     texts = options.extractor, options.always_extract
-    parts = [source.name, source.identity(), texts, options.default_date, given]
+    parts = [source.name, source.identity(), texts, NO_DATE, given]
     if options.slim_links:
         parts.append("slim links")
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -34,7 +34,7 @@ from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate.build.plan import Build, Plan, PlannedFile
 from simulate.clueweb22 import files as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
-from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
+from simulate.clueweb22.records import HTML, INLINK, NO_DATE, OUTLINK, TXT, format_id, split_id
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ class LinkSpill:
             self._write_run()
 
     def finish(self) -> None:
-        """Put the spilled links in place for :class:`SpilledLinks`."""
+        """Put the spilled links in place for :func:`spilled_links`."""
         self._write_run()
         self._data.close()
         # Runs of one block stay in their order: their offsets ascend.
@@ -222,39 +222,34 @@ class LinkSpill:
         self._links = 0
 
 
-class SpilledLinks:
-    """The spilled links of all data files, by target."""
+def spilled_links(folder: Path, plan: Plan, file: PlannedFile) -> Iterator[list[Link]]:
+    """Yield the spilled links to each record of a data file, in the order of the linking pages' ids and their own."""
+    number = plan.file_number(file.file_id)
+    opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
+    for start in range(0, file.records, BLOCK):
+        found: list[list[Link]] = [[] for _ in range(min(BLOCK, file.records - start))]
+        for source in plan.files:
+            index, links = (folder / f"{source.file_id}.{suffix}" for suffix in ("index", "links"))
+            for offset, length in _slices(opened(index), number, start // BLOCK):
+                lines = json.loads(zlib.decompress(opened(links).read(length, offset)))
+                for record, url, anchor, boilerplate, key in lines:
+                    found[record - start].append(Link(url, key, anchor, bool(boilerplate)))
+        yield from found
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
-        self._folder = folder
-        self._plan = plan
-        self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
 
-    def inlinks(self, file: PlannedFile) -> Iterator[list[writer.LinkEnd]]:
-        """Yield the links to each record of a data file, in the order of the linking pages' ids and their own."""
-        number = self._plan.file_number(file.file_id)
-        for start in range(0, file.records, BLOCK):
-            found: list[list[writer.LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
-            for source in self._plan.files:
-                for data in self._slices(source.file_id, number, start // BLOCK):
-                    for record, url, anchor, boilerplate, key in json.loads(zlib.decompress(data)):
-                        end = writer.LinkEnd(url, anchor, bool(boilerplate), language_of(key), key)
-                        found[record - start].append(end)
-            yield from found
+def _slices(index: PreadFile, number: int, block: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of each slice of a block."""
+    entries = range(index.size // _ENTRY.size)
 
-    def _slices(self, source: str, number: int, block: int) -> Iterator[bytes]:
-        index = self._opened(self._folder / f"{source}.index")
-        entries = range(index.size // _ENTRY.size)
+    def entry(at: int) -> tuple[int, int, int, int]:
+        target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
+        return target, part, offset, length
 
-        def entry(at: int) -> tuple[int, int, int, int]:
-            target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
-            return target, part, offset, length
-
-        for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
-            *target, offset, length = entry(at)
-            if target != [number, block]:
-                return
-            yield self._opened(self._folder / f"{source}.links").read(length, offset)
+    for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
+        *target, offset, length = entry(at)
+        if target != [number, block]:
+            return
+        yield offset, length
 
 
 # -- data files ------------------------------------------------------------------------------------------------------
@@ -304,8 +299,7 @@ def _pages(build: Build, file: PlannedFile) -> Iterator[tuple[writer.DocumentHea
 
 
 def _head(file: PlannedFile, record: int, url: str) -> writer.DocumentHead:
-    key = format_id(file.file_id, record)
-    return writer.DocumentHead(key, url, language_of(key))
+    return writer.DocumentHead(format_id(file.file_id, record), url)
 
 
 def _txt(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
@@ -339,7 +333,7 @@ def _html(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[byt
             yield _NO_HTML
         else:
             counts["pages with html"] += 1
-            yield writer.html_record(head, html, entry.date or build.options.default_date)
+            yield writer.html_record(head, html, entry.date or NO_DATE)
 
 
 def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
@@ -354,7 +348,7 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
         spill.add(head, entry.links)
         counts["links"] += len(entry.links)
         counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-        yield writer.link_record(OUTLINK, head, [_target(link) for link in entry.links], slim=build.options.slim_links)
+        yield writer.link_record(OUTLINK, head, entry.links, slim=build.options.slim_links)
     spill.finish()
     path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -362,12 +356,8 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
 def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
     path = _links_path(build, file)
     urls = json.loads(zlib.decompress(path.with_suffix(".urls").read_bytes()))
-    inlinks = SpilledLinks(path.parent, build.plan).inlinks(file)
+    inlinks = spilled_links(path.parent, build.plan, file)
     for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
         # Nobody is told of links to a page that the tree does not hold after all.
         head = _head(file, record, url)
         yield writer.link_record(INLINK, head, links, slim=build.options.slim_links) if url else _NO_RECORD
-
-
-def _target(link: Link) -> writer.LinkEnd:
-    return writer.LinkEnd(link.url, link.anchor, link.boilerplate, language_of(link.key) if link.key else "", link.key)

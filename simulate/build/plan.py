@@ -28,6 +28,7 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile, fingerprint
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import replacing
+from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.files import NewIds
 from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
 from simulate.indexes import TableWriter
@@ -132,8 +133,7 @@ class BuildOptions(NamedTuple):
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text
-    default_date: str  # date of html records of pages whose date the source does not hold
-    time_limit: float  # seconds that a page may take
+    time_limit: float = PAGE_SECONDS  # seconds that a page may take
     slim_links: bool = False  # whether of a link nothing is written but the id
 
 

@@ -29,6 +29,7 @@ from typing import BinaryIO, Final, NamedTuple
 from crawl4llm.base.compression import compress_with_zlib
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import PreadFile
+from crawl4llm.base.pages import Link
 from crawl4llm.base.whole_files import replacing
 from simulate.clueweb22 import records as tree
 
@@ -166,19 +167,8 @@ _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "Li
 class DocumentHead(NamedTuple):
     """The fields that the records of a page have in common, whatever their kind."""
 
-    key: str  # the ClueWeb22-ID
+    key: str  # the ClueWeb22-ID, which has the page's language
     url: str
-    language: str
-
-
-class LinkEnd(NamedTuple):
-    """The other end of a link: the target of an outlink, the source of an inlink."""
-
-    url: str
-    anchor: str
-    boilerplate: bool  # whether the link stands in a header or footer of its page
-    language: str  # empty if the other page is not in the tree
-    key: str | None
 
 
 def url_hash(url: str) -> str:
@@ -214,15 +204,16 @@ def txt_record(head: DocumentHead, text: str) -> bytes:
         {
             "URL": head.url + "\n",
             "URL-hash": url_hash(head.url),
-            "Language": head.language,
+            "Language": tree.language_of(head.key),
             "ClueWeb22-ID": head.key,
             "Clean-Text": text,
         }
     )
 
 
-def link_record(kind: str, head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
-    """Return a record of a page's links, in page order, or of the links to it (``kind``).
+def link_record(kind: str, head: DocumentHead, links: Sequence[Link], *, slim: bool = False) -> bytes:
+    """Return a record of a page's links, in page order, or of the links to it (``kind``), whose keys are ids of the
+    tree; None for a page that is not in it.
 
     ``slim``: with the id of each alone, as some copies have it.
     """
@@ -232,7 +223,7 @@ def link_record(kind: str, head: DocumentHead, links: Sequence[LinkEnd], *, slim
         {
             "url": head.url,
             "urlhash": url_hash(head.url),
-            "language": head.language,
+            "language": tree.language_of(head.key),
             "ClueWeb22-ID": head.key,
             tree.LIST_FIELD[kind]: [[link.key] if slim else _full(link) for link in links],
         }
@@ -253,7 +244,7 @@ def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
         ("WARC-Payload-Digest", f"sha1:{hashlib.sha1(html, usedforsecurity=False).hexdigest()}"),
         ("ClueWeb22-ID", head.key),
         ("URL-Hash", url_hash(head.url)),
-        ("Language", head.language),
+        ("Language", tree.language_of(head.key)),
         *((f"VDOM-{name}", "") for name in _VDOM_HEADERS),
         ("Content-Type", "text/html"),
         ("Content-Length", str(len(html))),
@@ -298,9 +289,9 @@ def _json_line(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-def _full(link: LinkEnd) -> list[str | None]:
-    flag = "1" if link.boilerplate else "0"
-    return [link.url, url_hash(link.url), link.anchor, flag, link.language, link.key]
+def _full(link: Link) -> list[str | None]:
+    language = tree.language_of(link.key) if link.key else ""
+    return [link.url, url_hash(link.url), link.anchor, "1" if link.boilerplate else "0", language, link.key]
 
 
 def whole(path: Path) -> AbstractContextManager[BinaryIO]:

@@ -22,6 +22,7 @@ from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
+from crawl4llm.base.shapes import fits
 from crawl4llm.optouts import as_text, from_text
 from simulate.clueweb22.files import whole
 from simulate.clueweb22.records import split_id
@@ -103,9 +104,8 @@ class OptOuts:
 
 def _parse(head: bytes, path: Path) -> dict[str, Any] | None:
     told = json_or_none(head)
-    if not isinstance(told, dict) or not told.items() >= _KIND.items():
+    if not fits([told], {"format": {_KIND["format"]}}):
         return None
     make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
     require_format(f"CORPUS {path}", told.get("version"), _VERSION, make)
-    is_whole = isinstance(told.get("known"), bool) and type(told.get("bytes")) is int
-    return told if is_whole else None
+    return told if fits([told], {"known": {bool}, "bytes": {int}}) else None

@@ -28,6 +28,9 @@ TXT, HTML, INLINK, OUTLINK = "txt", "html", "inlink", "outlink"
 KINDS: Final = (TXT, HTML, INLINK, OUTLINK)
 """The kinds of records that are handled; each is a folder of the tree. (``vdom`` and ``jpg`` are not.)"""
 
+NO_DATE: Final = "2022-08-01T00:00:00Z"
+"""Date of archive records of pages whose capture date the corpus does not hold: no clock enters a simulation, and
+ClueWeb22 was crawled until then."""
 RECORDS_PER_FILE, FILES_PER_SUBDIR, SUBDIRS_PER_STREAM = 20_000, 100, 81
 """The most that the publisher puts into one of each."""
 OFFSET_WIDTH: Final = 11

@@ -20,12 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from crawl4llm.base import pages
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import run_jobs
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import whole_folder, writing
 from simulate.clueweb22 import files as writer
-from simulate.clueweb22.files import DocumentHead, LinkEnd
+from simulate.clueweb22.files import DocumentHead
 from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.demo.text import Link, Page, clean_text, page_html
 from simulate.demo.web import SMALLEST_SITE, Web, plan_sites, stream
@@ -152,11 +153,11 @@ class _Tree:
         self._web = web = Web(*plan)
         shuffled = list(web.pages)
         stream(plan.seed, "ids").shuffle(shuffled)  # an id says nothing about its page
-        languages = [web.sites[page.site].language for page in shuffled]
+        keys = _new_ids(web.sites[page.site].language for page in shuffled)
         self._heads: dict[int | None, DocumentHead] = {}
         self._files: dict[str, list[Page]] = {}
-        for page, language, key in zip(shuffled, languages, _new_ids(languages), strict=True):
-            self._heads[page.number] = DocumentHead(key, page.url, language)
+        for page, key in zip(shuffled, keys, strict=True):
+            self._heads[page.number] = DocumentHead(key, page.url)
             self._files.setdefault(file_id_of(key), []).append(page)
         self._inlinks: list[list[tuple[Link, bool]]] = [[] for _ in web.pages]
         for page, links in zip(web.pages, web.links, strict=True):
@@ -183,9 +184,9 @@ class _Tree:
             INLINK: writer.link_record(INLINK, head, [self._end(*link) for link in self._inlinks[page.number]]),
         }
 
-    def _end(self, link: Link, boilerplate: bool) -> LinkEnd:
+    def _end(self, link: Link, boilerplate: bool) -> pages.Link:
         head = self._heads.get(link.target)
-        return LinkEnd(link.url, link.anchor, boilerplate, head.language if head else "", head.key if head else None)
+        return pages.Link(link.url, head.key if head else None, link.anchor, boilerplate)
 
 
 _tree = cache(_Tree)  # each process plans the whole web anew, which takes less time than handing it over

@@ -17,6 +17,7 @@ from crawl4llm.base.files import PreadFile
 from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, json_or_none, open_input
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
+from crawl4llm.base.shapes import fits
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.warc import begins_like_archive
 from simulate.warcs.index import FAILED, PartColumns
@@ -264,15 +265,12 @@ def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
         raise MissingRecord(f"{path}: was removed after indexing; run {make}") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run {make}")
-    why = (
-        Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule := failure.get("rule"), str) else None
-    )
+    rule = failure.get("rule")
+    why = Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule, str) else None
     message = f"{failure['id']}: {failure['reason']}"
     return NoPage(message, failure["reason"], wanted=failure["outcome"] == "failed", why=why)
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     failure = json_or_none(line)
-    wanted = ("id", "reason", "outcome")
-    is_one = isinstance(failure, dict) and all(isinstance(failure.get(name), str) for name in wanted)
-    return failure if is_one else None
+    return failure if fits([failure], {"id": {str}, "reason": {str}, "outcome": {str}}) else None

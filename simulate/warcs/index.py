@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -111,11 +112,6 @@ class PartColumns:
         self.columns["alias_forms"].append(hash_of(key))
         self._add_record("alias_sizes", "aliases", [key, target])
 
-    def note_opt_outs(self, lines: Iterable[str], unknown: int) -> None:
-        """Add the notes of opt-outs, and count the documents without any way to know of them."""
-        self.columns["opt_outs"].frombytes("".join(f"{line}\n" for line in lines).encode())
-        self.opt_outs_unknown += unknown
-
     def _add_record(self, sizes: str, records: str, values: list[Any]) -> None:
         record = to_json(values)
         self.columns[sizes].append(len(record))
@@ -131,7 +127,7 @@ class WarcIndex:
         self._file = open_columns(folder, self.manifest, make)
         self._documents, self._aliases = Records(self._file, "documents"), Records(self._file, "aliases")
         self._names = HashTable(self._file, "names")
-        self._kept: dict[int, Document] = {}
+        self._read = lru_cache(_MOST_KEPT)(partial(_document, self._documents))
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]
@@ -186,13 +182,9 @@ class WarcIndex:
         """Return a document by its number in corpus order."""
         return self._read(self._file.numbers("places", place, 1)[0])
 
-    def _read(self, number: int) -> Document:
-        found = self._kept.get(number)
-        if found is None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[number] = Document(*from_json(self._documents.record(number)))
-        return found
+
+def _document(documents: Records, number: int) -> Document:
+    return Document(*from_json(documents.record(number)))
 
 
 def _chosen(key: str, form: str, found: Iterable[tuple[str, T]]) -> tuple[T | None, T | None]:

@@ -88,7 +88,6 @@ _CANONICAL_WITHIN: Final = 16_384
 """Bytes of a record in which its canonical link is looked for, unless the page's body begins before."""
 _PATHS: Final = {"/robots.txt": ROBOTS_TXT, PATH: TDMREP}
 """The files of a site by their paths."""
-SITE_FILES: Final = tuple(_PATHS)
 _SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in FIELDS))
 _LOCATION: Final = field_name("Location")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
@@ -135,11 +134,11 @@ class _Collector:
         """Take the records of the archive file; earlier collections are dropped."""
         self.part = PartColumns()
         self._by_name: dict[bytes, int] = {}
-        self._ours = False
         self._notes = Notes()
         for frame in frames:
             self.part.counts[self._take(frame)] += 1
-        self.part.note_opt_outs(self._notes.lines, self._notes.unknown)
+        self.part.columns["opt_outs"].frombytes("".join(f"{line}\n" for line in self._notes.lines).encode())
+        self.part.opt_outs_unknown = self._notes.unknown
 
     def collect_beside(self, frames: Iterable[Frame], prefix: str) -> None:
         """Note where in a WET or WAT file there is a record of one of the documents, by the id to which it refers.
@@ -164,7 +163,7 @@ class _Collector:
         purpose = record.fields.get(_PURPOSE)  # robots.txt and the like, in an archive of ours
         if purpose == _BOMB:
             purpose = b""  # a page, which a replay asks for too
-        self._note(frame, record, purpose)
+        self._notes.record(frame, record, purpose)
         if purpose or record.kind not in {"response", "resource", "conversion", "revisit"}:
             return OF_NO_PAGE if purpose else record.kind or UNTYPED
         if record.length is None:
@@ -177,7 +176,7 @@ class _Collector:
             location = http.fields.get(_LOCATION).decode("utf-8", "surrogateescape")
             self._add_alias(key, BaseUrl(url).resolve(location) if location else None)
             return REDIRECT
-        if record.kind == "revisit" and not self._ours:
+        if record.kind == "revisit" and not self._notes.ours:
             return self._add_revisit(key, record)
         if http and http.status != 200:
             return f"http_{http.status}"
@@ -193,16 +192,6 @@ class _Collector:
         if self._canonical_links:
             self._add_canonical_link(key, frame.opening, body_at)
         return self._add_document(frame, record, HTML, key)
-
-    def _note(self, frame: Frame, record: Record, purpose: bytes) -> None:
-        """Record the facts in a record about the file that it begins, or about opt-outs without being a document."""
-        if record.kind == "warcinfo":
-            self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
-            self._notes.warcinfo(frame, record, ours=self._ours)
-        elif self._ours and record.kind == "metadata":
-            self._notes.metadata(frame, record)
-        elif purpose if self._ours else record.url.endswith(SITE_FILES):
-            self._notes.file_of_site(frame, record, purpose.decode("utf-8", "replace"))
 
     def _add_document(self, frame: Frame, record: Record, kind: int, key: str) -> str:
         get = record.fields.get
@@ -237,7 +226,7 @@ class _Collector:
 
     def _add_alias(self, key: str, target: str | None) -> bool:
         """Add an alias, unless look-ups forgive the difference; in archives of ours any, as a crawl asked for it."""
-        if not target or target == key or (not self._ours and lookup_form(target) == lookup_form(key)):
+        if not target or target == key or (not self._notes.ours and lookup_form(target) == lookup_form(key)):
             return False
         self.part.add_alias(key, target)
         return True
@@ -266,28 +255,40 @@ class Notes:
         """JSON: ``[URL, date, signals]`` of a page, ``[purpose, site, date, offset, length, crawler]`` of a file."""
         self.unknown = 0
         """Documents without recorded signals of their heads or sites."""
-        self._ours = self._is_known = False
+        self.ours = False
+        """True if the file is an archive of this project."""
+        self._is_known = False
         self._crawler = ""
         self._files: dict[bytes, list[object]] = {}
         """Files of sites, by the ids of their records, until it is read which site each is of."""
 
-    def warcinfo(self, frame: Frame, record: Record, *, ours: bool) -> None:
+    def record(self, frame: Frame, record: Record, purpose: bytes) -> None:
+        """Take the facts in a record about the file that it begins, or about opt-outs without being a document."""
+        if record.kind == "warcinfo":
+            self._warcinfo(frame, record)
+        elif self.ours and record.kind == "metadata":
+            self._metadata(frame, record)
+        elif purpose if self.ours else record.url.endswith(tuple(_PATHS)):
+            self._file_of_site(frame, record, purpose.decode("utf-8", "replace"))
+
+    def _warcinfo(self, frame: Frame, record: Record) -> None:
         """Take the record that begins a file."""
-        self._ours, self._is_known, self._crawler = ours, True, ""
-        if ours:
+        self.ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
+        self._is_known, self._crawler = True, ""
+        if self.ours:
             block = _block(frame, record)
             self._is_known = is_known(block.text(_OPT_OUT))
             self._crawler = product_token(block.text(_USER_AGENT))
 
     def document(self, record: Record, http: HttpHead | None, key: str) -> None:
         """Take the head of a document."""
-        self.unknown += not self._is_known if self._ours else http is None
+        self.unknown += not self._is_known if self.ours else http is None
         if http is None or not http.fields.has(_SIGNAL_FIELDS):
             return
         if said := said_in_head(http.fields.pairs(), self._crawler):
             self._add(key, record.date or "", as_text(said))
 
-    def file_of_site(self, frame: Frame, record: Record, purpose: str) -> None:
+    def _file_of_site(self, frame: Frame, record: Record, purpose: str) -> None:
         """Take a record that may be a site's file: in an archive of ours by its ``purpose``, in others by its URL."""
         key, http = normalise_url(record.url), frame.http
         site = site_of(key)
@@ -298,14 +299,14 @@ class Notes:
             pass
         whole = StoredRecord(record, http, frame.opening.data, "")
         if read_site_file(whole, purpose, site, "", self._crawler) is not None:
-            date = (record.date or "") if self._ours else _ALWAYS
+            date = (record.date or "") if self.ours else _ALWAYS
             note: list[object] = [purpose, site, date, frame.offset, frame.length, self._crawler]
-            if self._ours:
+            if self.ours:
                 self._files[record.fields.get(_RECORD_ID)] = note
             else:
                 self._add(*note)
 
-    def metadata(self, frame: Frame, record: Record) -> None:
+    def _metadata(self, frame: Frame, record: Record) -> None:
         """Take a record of an archive of ours about another one."""
         block = _block(frame, record)
         if note := self._files.pop(record.fields.get(_CONCURRENT_TO), None):

@@ -21,7 +21,7 @@ from simulate.build.plan import BuildOptions
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 
-OPTIONS = BuildOptions("trafilatura", False, "2022-08-01T00:00:00Z", time_limit=30.0)
+OPTIONS = BuildOptions("trafilatura", False, time_limit=30.0)
 SUFFIXES = {"html": (".warc.gz", ".warc.offset")}
 
 

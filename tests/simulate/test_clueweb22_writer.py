@@ -21,7 +21,6 @@ from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.files import (
     DocumentHead,
-    LinkEnd,
     NewIds,
     html_record,
     link_record,
@@ -33,13 +32,13 @@ from simulate.clueweb22.files import (
 
 KEYS = ["clueweb22-en0000-00-00000", "clueweb22-en0000-00-00001", "clueweb22-de0000-00-00000"]
 URLS = ["https://one.example/a,b?c=1&d=ü", "https://one.example/", "http://zwei.example/straße"]
-HEADS = [DocumentHead(key, url, key[10:12]) for key, url in zip(KEYS, URLS, strict=True)]
+HEADS = [DocumentHead(key, url) for key, url in zip(KEYS, URLS, strict=True)]
 TEXTS = ["First line\nsecond “line”.", "", "Grüße, 世界 \U0001f600"]
 DATE = "2022-08-02T03:04:05.678900Z"
 LINKS = [
-    LinkEnd(URLS[1], "home\n& more", True, "en", KEYS[1]),
-    LinkEnd("https://gone.example/", "", False, "", None),
-    LinkEnd(URLS[2], "Straße", False, "de", KEYS[2]),
+    Link(URLS[1], KEYS[1], "home\n& more", True),
+    Link("https://gone.example/", None, "", False),
+    Link(URLS[2], KEYS[2], "Straße", False),
 ]
 
 
@@ -89,13 +88,13 @@ def test_another_warc_reader_finds_the_html(tmp_path: Path) -> None:
 @given(text=st.text(), anchor=st.text(), url=st.text(st.characters(codec="utf-8")))
 @settings(max_examples=200, deadline=None)
 def test_any_text_survives(text: str, anchor: str, url: str) -> None:
-    head = DocumentHead(KEYS[0], url, "en")
+    head = DocumentHead(KEYS[0], url)
     record = txt_record(head, text)
     assert record.endswith(b"\n")
     assert record.count(b"\n") == 1, "one line of JSON"
     assert json.loads(record)["Clean-Text"] == text
     assert json.loads(record)["URL"] == url + "\n"
-    (link,) = json.loads(link_record("outlink", head, [LinkEnd(url, anchor, False, "", None)]))["outlinks"]
+    (link,) = json.loads(link_record("outlink", head, [Link(url, None, anchor, False)]))["outlinks"]
     assert link == [url, url_hash(url), anchor, "0", "", None]
 
 
@@ -121,14 +120,12 @@ def test_html_record() -> None:
         "",
         "",
     ]
-    record = html_record(DocumentHead(KEYS[0], "https://one.example/", "en"), b"<p>Hi</p>", DATE).decode()
+    record = html_record(DocumentHead(KEYS[0], "https://one.example/"), b"<p>Hi</p>", DATE).decode()
     assert record.split("\r\n") == lines
 
 
 def test_json_records() -> None:
-    one, two = (
-        DocumentHead(key, f"https://{name}.example/", "en") for key, name in zip(KEYS, ("one", "two"), strict=False)
-    )
+    one, two = (DocumentHead(key, f"https://{name}.example/") for key, name in zip(KEYS, ("one", "two"), strict=False))
     hash_one, hash_two = (hashlib.md5(head.url.encode()).hexdigest().upper() for head in (one, two))
     assert txt_record(one, "a\nb").decode() == (
         f'{{"URL":"{one.url}\\n","URL-hash":"{hash_one}","Language":"en","ClueWeb22-ID":"{one.key}",'
@@ -136,7 +133,7 @@ def test_json_records() -> None:
     )
     start = f'{{"url":"{one.url}","urlhash":"{hash_one}","language":"en","ClueWeb22-ID":"{one.key}",'
     link = f'["{two.url}","{hash_two}","two","1","en","{two.key}"]'
-    ends = [LinkEnd(two.url, "two", True, "en", two.key)]
+    ends = [Link(two.url, two.key, "two", True)]
     assert link_record("outlink", one, ends).decode() == f'{start}"outlinks":[{link}]}}\n'
     assert link_record("inlink", one, ends).decode() == f'{start}"anchors":[{link}]}}\n'
     assert link_record("outlink", one, []) == link_record("inlink", one, []) == b"\n"
@@ -146,7 +143,7 @@ def test_json_records() -> None:
 def test_a_line_break_cannot_end_a_warc_header(field: str) -> None:
     url = "https://one.example/\r\nX: y" if field == "url" else URLS[1]
     with pytest.raises(ValueError, match="line break"):
-        html_record(DocumentHead(KEYS[0], url, "en"), b"", "2022-08-02\n" if field == "date" else DATE)
+        html_record(DocumentHead(KEYS[0], url), b"", "2022-08-02\n" if field == "date" else DATE)
 
 
 def test_each_record_is_a_gzip_member_of_its_own(tmp_path: Path) -> None:
