@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import UNDIVIDED, Executor, run_missing
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
@@ -78,7 +78,7 @@ def build_warc_index(
         _make_part,
         digest,
         write,
-        partial(run_missing, executor=executor, processes=processes, unit="B", killed=killed),
+        partial(run_missing, executor=executor, processes=processes, told=Told("B", killed)),
         [points_path(folder, name) for file in collection.files for name in file.names],
         lambda: _current_manifest(folder, collection, digest),
     )

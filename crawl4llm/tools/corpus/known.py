@@ -27,7 +27,7 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.jobs import Jobs, run_missing
+from crawl4llm.base.jobs import Jobs, Told, run_missing
 from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
@@ -271,7 +271,8 @@ class _Known:
 
     def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
         tasks = self._work / f"tasks-{len(self._jobs)}"
-        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, unit, _KILLED, label, self._show):
+        told = Told(unit, _KILLED, label, self._show)
+        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, told):
             pass
         self._jobs += jobs
 
