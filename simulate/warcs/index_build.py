@@ -66,7 +66,7 @@ def build_warc_index(
 
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
-        unreadable = [faults[job.path] for job in sorted(jobs, key=lambda job: job.of.file.name) if job.path in faults]
+        unreadable = [faults[job.path] for job in jobs if job.path in faults]
         manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
         if not manifest["documents"]:
             raise InputError(_no_documents(collection, manifest))
@@ -79,7 +79,7 @@ def build_warc_index(
         digest,
         write,
         partial(run_missing, executor=executor, processes=processes, unit="B", killed=killed),
-        [points_path(folder, name) for file in collection.files for name in file.names],
+        [points_path(folder, name) for file in collection.files for name in (file.name, file.wet, file.wat) if name],
         lambda: _current_manifest(folder, collection, digest),
     )
     return IndexSummary(
