@@ -53,7 +53,7 @@ def build_warc_index(
     digest = state_digest(collection, canonical_links)
     jobs = [
         PartJob(
-            _Files(collection.root, file, folder, canonical_links),
+            _Files(collection.root, file, canonical_links),
             folder,
             file.name,
             f"{file.signature} {canonical_links}",
@@ -66,7 +66,7 @@ def build_warc_index(
 
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
-        unreadable = [faults[job.path] for job in sorted(jobs, key=lambda job: job.of.file.name) if job.path in faults]
+        unreadable = [faults[job.path] for job in jobs if job.path in faults]
         manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
         if not manifest["documents"]:
             raise InputError(_no_documents(collection, manifest))
@@ -79,7 +79,7 @@ def build_warc_index(
         digest,
         write,
         partial(run_missing, executor=executor, processes=processes, told=Told("B", killed)),
-        [points_path(folder, name) for file in collection.files for name in file.names],
+        [points_path(folder, name) for file in collection.files for name in (file.name, file.wet, file.wat) if name],
         lambda: _current_manifest(folder, collection, digest),
     )
     return IndexSummary(
@@ -117,16 +117,7 @@ class _Files(NamedTuple):
 
     root: Path
     file: WarcFile
-    folder: Path
     canonical_links: bool
-
-    def source(self, name: str) -> Source:
-        """Return a file of the part, without entry points from an earlier state of it."""
-        points = points_path(self.folder, name)
-        with writing(points):
-            points.parent.mkdir(exist_ok=True)
-            points.unlink(missing_ok=True)
-        return Source(self.root / name, points)
 
 
 Job: TypeAlias = PartJob[_Files]
@@ -137,11 +128,20 @@ def _is_damaged(job: Job) -> bool:
     return job.is_done() and bool(job.facts()["counts"].get(DAMAGED))
 
 
+def _source(job: Job, name: str) -> Source:
+    """Return a file of the part, without entry points from an earlier state of it."""
+    points = points_path(job.folder, name)
+    with writing(points):
+        points.parent.mkdir(exist_ok=True)
+        points.unlink(missing_ok=True)
+    return Source(job.of.root / name, points)
+
+
 def _make_part(job: Job) -> str | None:
     """Make a part; returns the fault of a file of which nothing can be read."""
     file = job.of.file
-    wet, wat = (job.of.source(name) if name else None for name in (file.wet, file.wat))
-    main = job.of.source(file.name)
+    wet, wat = (_source(job, name) if name else None for name in (file.wet, file.wat))
+    main = _source(job, file.name)
     try:
         if is_failures(file.name):
             part = scan_failures(main.path)
