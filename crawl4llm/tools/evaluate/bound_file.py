@@ -31,7 +31,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     check_installed()
     # what check_installed() has looked for
     from crawl4llm.tools.evaluate.bound import bound_of
-    from crawl4llm.tools.evaluate.contest.subject import read_web
+    from crawl4llm.tools.evaluate.contest.track import read_web
 
     options = read_options(settings)
     corpus, rater = open_rater(settings)
