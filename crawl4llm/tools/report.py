@@ -77,7 +77,8 @@ def is_merged(path: Path) -> bool:
 
 @dataclass
 class Log:
-    """The log of a crawl, which may be running, from a day on. Raises InputError if there is no log."""
+    """The log of a crawl, which may be running, from a day on (see checked_day). Raises InputError if there is no
+    log."""
 
     jobdir: Path
     since: str | None = None
@@ -86,8 +87,6 @@ class Log:
 
     def __post_init__(self) -> None:
         self._job = None if is_merged(self.jobdir) else JobDir(self.jobdir, lock=False).job
-        if self.since is not None:
-            checked_day(self.since)
         try:
             self._days: Sequence[str] = days(self.jobdir)
         except InputError as error:
