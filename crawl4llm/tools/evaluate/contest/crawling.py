@@ -344,7 +344,8 @@ def do_missing(
                 yield
 
         all_jobs = Jobs(work, jobs, jobs[0].path.parent, done=lambda job: job.find() is not None)
-        for _ in run_missing(all_jobs, executor, max(options.workers, 1), " crawls", KILLED, subject.name, show):
+        told = Told(" crawls", KILLED, subject.name, show)
+        for _ in run_missing(all_jobs, executor, max(options.workers, 1), told):
             pass
     return sorted(executor.failed, key=lambda one: one[0].number)
 
