@@ -24,7 +24,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.jobs import Jobs
-from crawl4llm.base.sorted_file import Kind, SortedFile
+from crawl4llm.base.sorted_file import Kind, SortedFile, fingerprint
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import locked, remove_temporary, replacing, write_whole, writing
 from crawl4llm.base.within import within
@@ -47,6 +47,11 @@ Numbers: TypeAlias = "Sequence[int] | NDArray[Any]"
 def file_name(name: str) -> str:
     """Return the name of the file of an index that is about a file of the corpus."""
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+
+
+def text_hash(text: str) -> int:
+    """Return the hash of a key, or of a URL's lookup form."""
+    return fingerprint(text.encode("utf-8", "surrogatepass"))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------

@@ -26,13 +26,13 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import json_or_none, named_lines
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile, fingerprint
+from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.files import NewIds
 from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
-from simulate.indexes import TableWriter
+from simulate.indexes import TableWriter, text_hash
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
@@ -121,7 +121,7 @@ class Plan:
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        place = next((place for _, place in self._table.under(_hash(key))), None)
+        place = next((place for _, place in self._table.under(text_hash(key))), None)
         if place is None:
             return None
         file, record = divmod(place, RECORDS_PER_FILE)
@@ -219,7 +219,7 @@ class _PlanWriter:
         for file_id, some in lines.items():
             with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(some)
-        self._table.add(array("Q", (_hash(key) for key, _ in pages)), places)
+        self._table.add(array("Q", (text_hash(key) for key, _ in pages)), places)
         self.documents += len(pages)
 
     def finish(self) -> None:
@@ -232,7 +232,3 @@ class _PlanWriter:
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
         with replacing(self._folder / "plan.json") as file:
             file.write(json.dumps(stored).encode())
-
-
-def _hash(key: str) -> int:
-    return fingerprint(key.encode("utf-8", "surrogatepass"))

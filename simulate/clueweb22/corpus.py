@@ -50,6 +50,10 @@ class ClueWeb22Corpus:
         self.root = Path(root)
         self._options: dict[str, Any] = {"target_prefix": target_prefix, "url_index": url_index, "largest": largest}
         self._largest = largest
+        self._most: dict[str, int | None] = dict.fromkeys(tree.KINDS, largest)
+        """Bytes that a record may have, by its kind."""
+        if largest is not None:
+            self._most |= {tree.HTML: largest + _LARGEST_HEAD, tree.INLINK: max(largest, _LARGEST_INLINKS)}
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
         content = tuple(kind for kind in self._kinds if kind in {tree.TXT, tree.HTML})
@@ -286,15 +290,7 @@ class ClueWeb22Corpus:
         """Return a document's record of a kind; None if it has none. Raises as :meth:`RecordFiles.read` does."""
         if kind not in self._kinds and tree.split_id(key) is not None:
             return None
-        return self._files.read(kind, key, parse, self._most(kind))
-
-    def _most(self, kind: str) -> int | None:
-        """Return how many bytes a record may have."""
-        if self._largest is None:
-            return None
-        if kind == tree.INLINK:
-            return max(self._largest, _LARGEST_INLINKS)
-        return self._largest + (_LARGEST_HEAD if kind == tree.HTML else 0)
+        return self._files.read(kind, key, parse, self._most[kind])
 
     def _url_beside_html(self, key: str, text: tree.TextRecord | None, outlinks: tree.LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""

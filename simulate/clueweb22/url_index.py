@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
-from crawl4llm.base.sorted_file import HashTable, fingerprint
+from crawl4llm.base.sorted_file import HashTable
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
-from simulate.indexes import IndexSummary, PartJob
+from simulate.indexes import IndexSummary, PartJob, text_hash
 
 _FORMS, _RECORDS = "forms", "records"
 """The columns of a part: hashes, and the numbers of the records. The first is also the table of the index."""
@@ -50,10 +50,6 @@ def filed_form(url: str) -> str:
     return lookup_form(normalise_url(url if "://" in url else f"http://{url}"))
 
 
-def _hash(form: str) -> int:
-    return fingerprint(form.encode("utf-8", "surrogatepass"))
-
-
 def _digest(files: Sequence[tuple[str, str, int]]) -> str:
     """Return an index's record of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
@@ -76,7 +72,7 @@ class UrlIndex:
     def find(self, url: str) -> str | None:
         """Return the key of the first document, in corpus order, whose URL has the same lookup form."""
         form = filed_form(url)
-        for _, number in self._documents.under(_hash(form)):
+        for _, number in self._documents.under(text_hash(form)):
             key = self._source.key_at(number)
             with suppress(PageError):
                 if filed_form(self._source.url(key)) == form:  # another form may have the same hash
@@ -126,6 +122,6 @@ def _make_part(job: PartJob[UrlSource]) -> None:
         if url is None:
             unreadable += 1
         else:
-            forms.append(_hash(filed_form(url)))
+            forms.append(text_hash(filed_form(url)))
             records.append(record)
     job.write({_FORMS: forms, _RECORDS: records}, unreadable=unreadable)

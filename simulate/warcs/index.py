@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.sorted_file import HashTable, Records, fingerprint
 from crawl4llm.base.urls import lookup_form
-from simulate.indexes import MAKE, open_columns, read_manifest
+from simulate.indexes import MAKE, open_columns, read_manifest, text_hash
 
 T = TypeVar("T")
 
@@ -34,11 +34,6 @@ HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
 revisits), documents that a crawl could not have."""
 _MOST_KEPT: Final = 4096
 """Documents that are kept in memory, those looked up last."""
-
-
-def hash_of(key: str) -> int:
-    """Return the hash of a key's lookup form."""
-    return fingerprint(lookup_form(key).encode())
 
 
 class Document(NamedTuple):
@@ -104,12 +99,12 @@ class PartColumns:
             self.columns["names"].append(fingerprint(name))
             self.columns["named"].append(len(self))
         self.columns["digests"].append(fingerprint(digest) if digest else 0)
-        self.columns["forms"].append(hash_of(key))
+        self.columns["forms"].append(text_hash(lookup_form(key)))
         self._add_record("sizes", "records", [key, kind, date, *place])
 
     def add_alias(self, key: str, target: str) -> None:
         """Add a URL that leads to another one, or to a payload digest."""
-        self.columns["alias_forms"].append(hash_of(key))
+        self.columns["alias_forms"].append(text_hash(lookup_form(key)))
         self._add_record("alias_sizes", "aliases", [key, target])
 
     def _add_record(self, sizes: str, records: str, values: list[Any]) -> None:
@@ -170,12 +165,12 @@ class WarcIndex:
 
     def _find(self, key: str, form: str) -> tuple[Document | None, Document | None]:
         """Return the first document under the exact spelling of a key, and under one that is forgiven."""
-        documents = map(self._read, self._documents.under(fingerprint(form.encode())))
+        documents = map(self._read, self._documents.under(text_hash(form)))
         return _chosen(key, form, ((document.key, document) for document in documents))
 
     def _alias(self, key: str, form: str) -> tuple[str | None, str | None]:
         """Return the target of the first alias of the exact spelling of a key, and of one that is forgiven."""
-        numbers = self._aliases.under(fingerprint(form.encode()))
+        numbers = self._aliases.under(text_hash(form))
         return _chosen(key, form, (from_json(self._aliases.record(number)) for number in numbers))
 
     def _numbered(self, place: int) -> Document:
