@@ -6,6 +6,7 @@ import hashlib
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
@@ -15,8 +16,8 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22 import records as tree
+from simulate.clueweb22.files import Listing, check_files, kinds_held, list_files
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _KIND_OF_PART: Final = {"text": tree.TXT, "html": tree.HTML, "outlinks": tree.OUTLINK, "inlinks": tree.INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
-_LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 
 
 class ClueWeb22Corpus:
@@ -57,8 +57,7 @@ class ClueWeb22Corpus:
         self._holds_only_links = not content
         self._files = tree.RecordFiles(self.root)
         self._parse_links = {
-            kind: partial(tree.parse_links, field=name, target_prefix=target_prefix)
-            for kind, name in _LIST_FIELD.items()
+            kind: partial(tree.parse_links, kind=kind, target_prefix=target_prefix) for kind in tree.LIST_FIELD
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
@@ -220,7 +219,11 @@ class ClueWeb22Corpus:
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
         records = max(self._files.count(kind, file) for kind in self._document_kinds)
-        return ((record, self._url_or_none(tree.format_id(file, record))) for record in range(records))
+        for record in range(records):
+            url = None
+            with suppress(PageError):
+                url = self.url(tree.format_id(file, record))
+            yield record, url
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -268,12 +271,6 @@ class ClueWeb22Corpus:
         if tree.OUTLINK in self._kinds:
             page.outlinks = links.links if links else []
         return page
-
-    def _url_or_none(self, key: str) -> str | None:
-        try:
-            return self.url(key)
-        except PageError:
-            return None
 
     def _links_of_document(self, kind: str, key: str) -> list[Link]:
         record = self._links(kind, key)

@@ -36,7 +36,7 @@ from terminal_helpers import at_terminal
 
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.purge import purge
+from crawl4llm.tools.archive.removal import purge
 from crawl4llm.tools.export.formats import FORMATS, Document, ShardWriter
 from crawl4llm.warc.cdxj import read
 from crawl4llm.warc.reader import read_record

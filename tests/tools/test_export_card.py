@@ -15,7 +15,7 @@ from export_helpers import Page, documents, files, manifest, pages, run_export, 
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
-from crawl4llm.tools.archive.purge import purge_export
+from crawl4llm.tools.archive.removal import purge_export
 from crawl4llm.tools.export import export as export_module, formats, shards
 from crawl4llm.tools.export.folder import _size, card
 from crawl4llm.tools.export.formats import FORMATS

@@ -1,20 +1,29 @@
-"""``scrapy archive check``: the comparison of records, indexes, lists and crawl log with each other."""
+"""``scrapy archive check`` and ``finish``: all files of a dataset compared; lists and final names for a sound one."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import rename, sync_path
 from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
+from crawl4llm.tools.archive.copies import (
+    check_copy,
+    check_name,
+    check_target,
+    copy_dataset,
+    indexed_files,
+    write_wacz,
+)
 from crawl4llm.tools.archive.facts import (
     IN_CONTENT,
     IN_TEXTS,
@@ -29,9 +38,18 @@ from crawl4llm.tools.archive.facts import (
     parse_log_line,
     read_lines,
 )
-from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, is_unfinished
-from crawl4llm.tools.archive.rewrite import read_list
+from crawl4llm.tools.archive.folder import (
+    LOST,
+    Dataset,
+    complete,
+    exclusive,
+    idle_dataset,
+    is_unfinished,
+    whole_file,
+)
+from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:
@@ -53,57 +71,46 @@ def check(dataset: Dataset, facts: Facts) -> None:
     check_index(facts, dataset.index, IN_CONTENT)
     check_index(facts, dataset.text_index, IN_TEXTS)
     check_sorted(dataset, facts)
-    _check_names(facts)
-    _check_revisits(facts)
-    _check_texts(facts)
-    _check_documents(facts)
+    for query in CONTRADICTIONS:
+        facts.note(query)
     if dataset.log.exists():
         _check_log(dataset, facts)
     _check_stated(facts)
     _check_lists(dataset, facts)
 
 
-def _check_names(facts: Facts) -> None:
-    """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
-    facts.note("""SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+CONTRADICTIONS: Final = (
+    # Each record has a name of its own (ISO 28500:2017, 5.2).
+    """SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
         FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
-        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""")
-    facts.note("""SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
+    """SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
-            (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
-    facts.note(f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
-        FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""")
-
-
-def _check_revisits(facts: Facts) -> None:
-    """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
-    facts.note(f"""SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
-        WHERE r.kind = 'revisit' AND NOT EXISTS
-            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""")
-    facts.note("""SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
+            (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""",
+    f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
+        FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""",
+    # A revisit stands for the payload of another record, which is in the dataset (6.7).
+    """SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
+        WHERE r.kind = 'revisit' AND NOT EXISTS (SELECT 1 FROM originals o WHERE o.rid = r.refers)""",
+    """SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
-        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""")
-
-
-def _check_texts(facts: Facts) -> None:
-    facts.note(f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
-        WHERE t.kind = '{TEXT}'
-        AND NOT EXISTS (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""")
-    facts.note(f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
-        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""")
-    facts.note(f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
+        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
+    f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
+        WHERE t.kind = '{TEXT}' AND NOT EXISTS (SELECT 1 FROM contents c WHERE c.rid = t.refers)""",
+    f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""",
+    f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
-            FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""")
-
-
-def _check_documents(facts: Facts) -> None:
-    """Check that a document is in the dataset once."""
-    facts.note("""SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
+            FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""",
+    # A document is in the dataset once.
+    """SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
             || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
         FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
         JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
         WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
-        AND (d.file, d.offset) != (o.file, o.offset)""")
+        AND (d.file, d.offset) != (o.file, o.offset)""",
+)
+"""Queries for the records that contradict others, and how."""
 
 
 def _check_log(dataset: Dataset, facts: Facts) -> None:
@@ -171,7 +178,6 @@ def check_index(facts: Facts, index: Path, kinds: str) -> None:
         if facts.first(f"SELECT 1 FROM records WHERE kind {kinds}"):
             facts.problem(index.name, None, "is missing")
         return
-    wrong = set()
     for number, line, parsed, file in index_lines(facts, index):
         if parsed is None:
             facts.problem(index.name, number, "is no whole entry")
@@ -180,7 +186,6 @@ def check_index(facts: Facts, index: Path, kinds: str) -> None:
         else:
             for what in _differences(facts, file, parsed, kinds):
                 facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
-                wrong.add(parsed.place[0])
             add_line(facts, index, number, line, parsed, file)
     facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
     twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
@@ -190,8 +195,6 @@ def check_index(facts: Facts, index: Path, kinds: str) -> None:
         AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
     for name, offset, kind in list(facts.rows(missing, index.name)):
         facts.problem(name, offset, f"{kind} is not in {index.name}")
-        wrong.add(name)
-    _note_older(facts, index, wrong)
 
 
 def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[str]:
@@ -207,14 +210,6 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[s
     names = ["length"] * (length != there)
     names += differences(line, url, date, digest, status, document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
-
-
-def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
-    """Note which of the files that differ from the index were changed after it."""
-    written = index.stat().st_mtime_ns
-    for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
-        if name in wrong and changed > written:
-            facts.problem(index.name, None, f"is older than {name}, which was changed since")
 
 
 def check_sorted(dataset: Dataset, facts: Facts) -> None:
@@ -266,7 +261,7 @@ def _check_list(path: Path, dataset: Dataset, facts: Facts, found: Mapping[str, 
             facts.problem(shown, None, f"does not name {file}")
 
 
-def _add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_check_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
@@ -276,18 +271,18 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     add_tasks_option(parser)
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield a line for each problem, or the sound parts. Raises InputError if anything is wrong."""
     dataset = idle_dataset(str(run_folder(opts.arguments[0], settings)), settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; run its command again")
     executor = read_options(settings).tasks(opts.tasks)
     jobs = opts.jobs or cores()
-    with surveyed(dataset, jobs, digests=True, md5=True, label="checking", executor=executor) as facts:
+    with surveyed(dataset, jobs, digests=True, md5=True, executor=executor) as facts:
         check(dataset, facts)
         wrong = facts.count("SELECT count(*) FROM problems")
         query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
-        yield Rows("problems", ("file", "place", "what"), facts.rows(query, opts.problems), line=_problem)
+        yield Rows("problems", ("file", "place", "what"), facts.rows(query, opts.problems), line=problem)
         if wrong > opts.problems:
             yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
         if wrong:
@@ -301,7 +296,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             yield Line(f"{lost:,} pages are known to be lost ({LOST})")
 
 
-def _problem(file: str, place: int | None, what: str) -> str:
+def problem(file: str, place: int | None, what: str) -> str:
+    """Return the line of a problem."""
     kind = "line" if file.endswith(_BY_LINE) else "record at"
     return f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}"
 
@@ -315,7 +311,98 @@ def _counts(facts: Facts) -> dict[str, int]:
 
 CHECK = Action(
     "Read every record and compare digests, indexes, crawl log, MD5 and count files; list all problems.",
-    _run,
+    _check,
     "DIR",
-    _add_options,
+    _add_check_options,
+)
+
+
+# -- finishing ---------------------------------------------------------------------------------------------------------
+
+
+def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
+    """Finish a dataset after a survey with MD5 digests; yields a line for each step.
+
+    Raises InputError before any change if a WARC file is damaged or the index does not fit.
+    """
+    _require_sound(dataset, facts)
+    left_open = dataset.open_files()
+    for name, path in left_open.items():
+        sync_path(path)
+        sync_path(rename(path, Path(name).name).parent)
+    if left_open:
+        yield Fact("renamed", len(left_open), f"{len(left_open):,} files that a crawl had left open")
+    write_list(dataset.root / MD5, facts.rows("SELECT name, md5 FROM files ORDER BY file"))
+    yield Fact("digests", dataset.root / MD5)
+    counts = document_counts(facts)
+    write_list(dataset.root / COUNTS, counts.items())
+    total, path = sum(counts.values()), dataset.root / COUNTS
+    value = {"path": path, "documents_and_texts": total, "files": len(counts)}
+    yield Fact("counts", value, f"{path}: {total:,} documents and texts in {len(counts):,} files")
+    if dataset.index.exists():
+        with whole_file(dataset.sorted_index) as new:
+            new.writelines(facts.in_order(read_lines(dataset.index)))
+        yield Fact("index", dataset.sorted_index)
+
+
+def _require_sound(dataset: Dataset, facts: Facts) -> None:
+    for index, kinds in ((dataset.index, IN_CONTENT), (dataset.text_index, IN_TEXTS)):
+        if index.exists():
+            check_index(facts, index, kinds)
+    for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
+        path = dataset.root / name
+        if place is None:
+            raise InputError(f"{path} {what}; try again later")
+        raise InputError(f"{problem(str(path), place, what)}; repair the dataset, then finish it")
+
+
+def _add_finish_options(parser: argparse._ArgumentGroup) -> None:
+    parser.add_argument(
+        "--trec-ids",
+        type=_dataset_name,
+        metavar="NAME",
+        help="copy to --out: ids like NAME-0000wb-00-00000, in ClueWeb12's segments, directories and files",
+    )
+    parser.add_argument(
+        "--sample", type=positive_integer, metavar="K", help="copy every Kth document of each file to --out"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the copy, which must not exist")
+    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write the whole dataset as a WACZ")
+
+
+def _dataset_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset; use letters, digits and _ only")
+    return text
+
+
+def _finish(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    copy = opts.trec_ids, opts.sample
+    if (opts.out is None) == any(copy):
+        raise InputError("--trec-ids and --sample need --out DIR, and --out needs one of them")
+    dataset = idle_dataset(opts.arguments[0], settings)
+    if opts.wacz is not None:
+        check_name(opts.wacz)
+    if opts.out is not None:
+        check_target(dataset, opts.out)
+    with exclusive(dataset.base):
+        complete(dataset.base)
+        if opts.wacz is not None:
+            list(indexed_files(dataset))
+        with surveyed(dataset, opts.jobs or cores(), md5=True) as facts:
+            if opts.out is not None:
+                check_copy(dataset, facts, *copy)
+            yield from finish(dataset, facts)
+            if opts.out is not None:
+                yield from copy_dataset(dataset, facts, opts.out, *copy)
+        if opts.wacz is not None:
+            yield from write_wacz(dataset, opts.wacz)
+
+
+FINISH = Action(
+    "Give files their final names; write MD5 file, record-count file and sorted index; on request a copy with TREC "
+    "ids or a sample, and a WACZ (also takes --jobs).",
+    _finish,
+    "DIR",
+    _add_finish_options,
 )

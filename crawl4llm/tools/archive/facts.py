@@ -1,7 +1,7 @@
 """The database of a dataset: its records' kinds, headers and places, the lines of its indexes and logs.
 
 They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
-is surveyed into one of its own, which is then merged. Indexes and logs may be cut short or damaged.
+is surveyed into a database of its own, which is then merged. Indexes and logs may be cut short or damaged.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Lines
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.tools.archive.folder import LOST, Dataset
 from crawl4llm.warc import IndexLine, one_line, parse_index_line, timestamp, urlkey
@@ -54,18 +54,20 @@ _STEPS = 100_000
 _MERGED = ("files", "records", "refs", "damage", "problems")
 _INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
+CREATE VIEW contents AS SELECT * FROM records WHERE kind {IN_CONTENT};
+CREATE VIEW originals AS SELECT * FROM contents WHERE kind != 'revisit';
 CREATE TABLE documents AS
     SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
         m.offset AS m_offset, m.page AS m_page
-    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind {IN_CONTENT};
+    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN contents c ON c.rid = r.target
+    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL;
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
 CREATE TABLE no_pages AS
     SELECT DISTINCT m.file AS file, m.page AS page, m.offset AS m_offset
-    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
+    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN contents c ON c.rid = r.target
+    WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page;
 CREATE INDEX no_pages_by_page ON no_pages(file, page);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
 CREATE TABLE log(number INTEGER, doc TEXT);
@@ -82,10 +84,11 @@ CREATE TABLE moves(
 """
 """Made once all records are in.
 
-``documents``: pages, by the records that describe them. ``no_pages``: exchanges that are no page's. ``lines``, ``log``
-and ``lost``: lines of the indexes and of the logs. ``gone``, ``kept``: records that a purge removes; those that stay,
-documents with a number. ``refilled``: revisits that become full records, with the place of the original. ``moves``: new
-places of records, with a line of the index for those that were changed.
+``contents``: records with a page's content. ``originals``: those that are no revisits. ``documents``: pages, by the
+records that describe them. ``no_pages``: exchanges that are no page's. ``lines``, ``log`` and ``lost``: lines of the
+indexes and of the logs. ``gone``, ``kept``: records that a purge removes; those that stay, documents with a number.
+``refilled``: revisits that become full records, with the place of the original. ``moves``: new places of records, with
+a line of the index for those that were changed.
 """
 _LONGEST_LINE: Final = 1 << 24
 
@@ -258,16 +261,11 @@ def document_counts(facts: Facts) -> dict[str, int]:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, with their ends; none if there is no file. Raises InputError."""
-    try:
-        with open_input(path) as file:
-            while line := file.readline(_LONGEST_LINE):
-                if len(line) == _LONGEST_LINE:
-                    raise InputError(f"{path} is damaged: a line has {_LONGEST_LINE:,} bytes or more")
-                yield line
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with as_input_error(f"{path} cannot be read"), suppress(FileNotFoundError), open_input(path) as file:
+        while line := file.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise InputError(f"{path} is damaged: a line has {_LONGEST_LINE:,} bytes or more")
+            yield line
 
 
 def index_lines(facts: Facts, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:

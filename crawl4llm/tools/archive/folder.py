@@ -13,21 +13,20 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import is_written, sync_path
 from crawl4llm.base.input_files import read_json as read_whole_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
-from crawl4llm.tools._storage_view import refuse_storage
+from crawl4llm.tools.opened_run import refuse_storage
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
 if TYPE_CHECKING:
@@ -215,31 +214,34 @@ def now() -> str:
 # -- changes, all or nothing -------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def changing(folder: Path) -> Iterator[Changes]:
+    """Lock a folder for changes; finish or remove the leftovers of a killed process. Raises InputError."""
+    with exclusive(folder):
+        complete(folder)
+        with writing(folder):
+            for path in folder.rglob(f".*{_NEW}"):
+                path.unlink()
+        changes = Changes(folder)
+        try:
+            yield changes
+        finally:
+            changes.drop()
+
+
 class Changes:
-    """New contents of files below a folder. To be used in a ``with`` statement; nothing changes before commit."""
+    """New contents of files below a folder, of which nothing is in place before commit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._new: dict[Path, Path] = {}
         self._gone: list[Path] = []
-        self._entered = ExitStack()
 
-    def __enter__(self) -> Changes:
-        """Lock the dataset; finish or remove the leftovers of a killed process. Raises InputError."""
-        with ExitStack() as entered:
-            entered.enter_context(exclusive(self._folder))
-            complete(self._folder)
-            with writing(self._folder):
-                for path in self._folder.rglob(f".*{_NEW}"):
-                    path.unlink()
-            self._entered = entered.pop_all()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def drop(self) -> None:
+        """Remove what is not in place."""
         for path in self._new.values():
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-        self._entered.close()
 
     def stage(self, path: Path, like: Path | None = None) -> Path:
         """Return where to write the new content of ``path``; permissions are those of ``like``, by default ``path``."""
@@ -337,10 +339,8 @@ def _beside(path: Path) -> Path:
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Lock the files of a folder for changes. Raises InputError if another process changes them."""
-    try:
+    with as_input_error(f"{folder} cannot be read"):
         handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
     try:
         with suppress(OSError):  # a file system without locks
             try:
@@ -352,13 +352,9 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Turn failures to write into InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{error.filename or path} cannot be written: {error.strerror or error}") from None
+    return as_input_error(f"{path} cannot be written")
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from crawl4llm.warc import (
     timestamp,
 )
 
+MD5, COUNTS = "archive.md5", "archive_counts.txt"
 _COUNT_WIDTH: Final = 16
 """Places behind the name at which the last digit stands, as in ClueWeb12's own lines."""
 DOCUMENTS, LENGTH, FILENAME = b"WARC-Number-of-Documents", b"WARC-File-Length", b"WARC-Filename"
@@ -140,14 +141,7 @@ class RecordWriter:
         self.paths = {file: paths[name] for file, name in self.names.items()}
 
     def write(
-        self,
-        file: int,
-        out: BinaryIO,
-        name: str,
-        *,
-        counted: bool = False,
-        filename: str | None = None,
-        id_prefix: str | None = None,
+        self, file: int, out: BinaryIO, name: str, *, counted: bool = False, filename: str = "", id_prefix: str = ""
     ) -> int:
         """Write the records of a file, which is ``name`` in the index from now on; returns the number of documents.
 
@@ -225,15 +219,15 @@ def keep_texts(facts: Facts) -> None:
     """Keep the texts of the kept records; they are documents if the file holds nothing else."""
     facts.execute(f"""INSERT OR IGNORE INTO kept
         SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
-        FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
-        WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}""")
+        FROM records t JOIN contents c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
+        WHERE t.kind = '{TEXT}'""")
 
 
 def find_refilled(facts: Facts) -> None:
     """Fill the table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
-    facts.execute(f"""INSERT OR IGNORE INTO refilled SELECT r.file, r.offset, o.file, o.offset, o.length
+    facts.execute("""INSERT OR IGNORE INTO refilled SELECT r.file, r.offset, o.file, o.offset, o.length
         FROM kept k JOIN records r ON r.file = k.file AND r.offset = k.offset AND r.kind = 'revisit'
-        JOIN records o ON o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'
+        JOIN originals o ON o.rid = r.refers
         WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)""")
 
 

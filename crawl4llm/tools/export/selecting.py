@@ -226,8 +226,8 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     """
     try:
         # few exports ask for the oracle's threshold
+        from crawl4llm.tools.evaluate.documents import Population, oracle_of
         from crawl4llm.tools.evaluate.evaluate import check_same
-        from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:

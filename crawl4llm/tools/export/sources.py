@@ -20,7 +20,6 @@ from crawl4llm.tools.export.folder import OPT_OUT_FIELDS
 from crawl4llm.warc import UnreadableFile, WarcReader
 from simulate import (
     DAMAGED,
-    DEFAULTS,
     FAILED,
     HTML,
     NO_LENGTH,
@@ -29,7 +28,7 @@ from simulate import (
     REVISIT,
     REVISITED,
     UNTYPED,
-    Place,
+    Document,
     WarcIndex,
     build_warc_index,
     index_folder,
@@ -132,8 +131,8 @@ class WarcSource(Source):
         folder = index_folder(given_path(given))
         try:
             collection = list_files(given)
-            if not is_current(collection, folder, DEFAULTS):
-                build_warc_index(collection, folder, DEFAULTS, processes, executor)
+            if not is_current(collection, folder):
+                build_warc_index(collection, folder, processes=processes, executor=executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
         self._index = WarcIndex(folder)
@@ -158,34 +157,33 @@ class WarcSource(Source):
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index
         documents = (index.document(position) for position in range(len(index)))
-        numbers = (number for number in documents if index.kind(number) != FAILED)
-        for number, following in pairwise(chain(numbers, [None])):
-            assert number is not None
-            place = index.place(number)
-            file = self._file(place, wet=False)
-            next_place = None if following is None else index.place(following)
-            next_at = next_place.offset if next_place and next_place.file == place.file else self.files[file].size
-            text = index.text_place(number)
+        pages = (document for document in documents if document.kind != FAILED)
+        for document, following in pairwise(chain(pages, [None])):
+            assert document is not None
+            offset, length = document.offset, document.length
+            file = self._file(document, wet=False)
+            next_at = following.offset if following and following.file == document.file else self.files[file].size
             text_at = None
-            if index.kind(number) not in {HTML, REVISITED}:
-                text_at = [first_file + file, place.offset, place.length]
-            elif text.length:
-                text_at = [first_file + self._file(text, wet=True), text.offset, text.length]
-            key = index.key(number).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            if document.kind not in {HTML, REVISITED}:
+                text_at = [first_file + file, offset, length]
+            elif document.text_length:
+                text_file = first_file + self._file(document, wet=True)
+                text_at = [text_file, document.text_offset, document.text_length]
+            key = document.key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             yield Row(
                 id=key,
                 url=key,
                 date=None,
                 digest=None,
                 file=first_file + file,
-                offset=place.offset,
-                length=place.length,
-                after=max(next_at - place.offset - place.length, 0),
+                offset=offset,
+                length=length,
+                after=max(next_at - offset - length, 0),
                 text=text_at,
-                reason=REVISIT if index.kind(number) == REVISITED and text_at is None else None,
-                signals=index.signals(number),
+                reason=REVISIT if document.kind == REVISITED and text_at is None else None,
+                signals=document.signals,
             )
 
-    def _file(self, place: Place, *, wet: bool) -> int:
-        """Return the number of the file, or of its WET file, among those of this source."""
-        return self._numbers[self._index.manifest["files"][place.file][1 if wet else 0]]
+    def _file(self, document: Document, *, wet: bool) -> int:
+        """Return the number of its file, or of the WET file of that, among those of this source."""
+        return self._numbers[self._index.manifest["files"][document.file][1 if wet else 0]]
