@@ -99,7 +99,7 @@ class HashedFile:
         """Do nothing: the thread writes all that is queued."""
 
     def close(self) -> None:
-        """Write the rest; the file itself is closed by who opened it."""
+        """Write the rest; the caller closes the file itself."""
         if self.closed:
             return
         self.closed = True
@@ -293,5 +293,5 @@ class ShardWriter:
         return ShardFacts(name, self._documents, self._words, self._text_bytes, size, digest, languages, self._tokens)
 
     def close(self) -> None:
-        """End the thread that writes; the file itself is closed by who opened it."""
+        """End the thread that writes; the caller closes the file itself."""
         self._file.close()

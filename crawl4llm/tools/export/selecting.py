@@ -84,7 +84,7 @@ class Selection(NamedTuple):
 
 
 class Table:
-    """The prepared documents of an export, to choose from. What memory cannot hold goes to the work folder too."""
+    """The prepared documents of an export, to choose from. Rows beyond its memory go to files in the work folder."""
 
     def __init__(self, work: Path, blocks: Iterable[Block]) -> None:
         self._db = Database(work)

@@ -144,8 +144,8 @@ def plan_digest(places: bytes, form: str) -> str:
 def write_shard(job: ShardJob) -> dict[int, str]:
     """Write a file under its name once all of it is on the disk.
 
-    If a document turns out to be damaged or empty, no file is written, but all others are read, to find all such
-    documents, which are returned by number with the reason. Raises InputError if it cannot be written.
+    If a document turns out to be damaged or empty, no file is written. All others are read then, to find all such
+    documents. They are returned by number, with the reason. Raises InputError if it cannot be written.
     """
     failing = as_input_error(f"{job.path} cannot be written")
     try:
