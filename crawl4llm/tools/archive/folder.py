@@ -65,6 +65,8 @@ class Dataset:
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME
         self.text_index = self.root / TEXT_INDEX_NAME
+        self.indexes = {self.index: "contents", self.text_index: "texts"}
+        """The indexes, with the view of the records in each (:mod:`crawl4llm.tools.archive.facts`)."""
         self.sorted_index = self.root / SORTED_INDEX
         others = (self.base / name for name in (PURGED, LOST, SETTINGS))
         require_within(self.base, self.root)
