@@ -95,7 +95,7 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
             raise InputError(f"no file of {dataset.root} has {every} documents; give a smaller --sample")
         for index in dataset.indexes:
             if index.exists():
-                write_index(dataset, facts, out / index.name, index.name)
+                write_index(dataset, facts, index, out / index.name)
     _write_lists(out, name, digests, counts)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}

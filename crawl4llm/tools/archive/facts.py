@@ -127,7 +127,6 @@ class Facts:
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
         path = path or Path(self._folder.name if self._folder else "", "facts.db")
-        self.folder = path.parent
         with _full_disk():
             self._db = sqlite3.connect(path, isolation_level=None)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
@@ -193,8 +192,7 @@ class Facts:
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that a query finds."""
         with _full_disk():
-            cursor = self._db.cursor()
-            yield from cursor.execute(query, values)
+            yield from self._db.execute(query, values)
 
     def column(self, query: str, *values: object) -> list[Any]:
         """Return the only column that a query selects."""
@@ -267,9 +265,8 @@ def _full_disk() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "full" not in str(error):
             raise
-        raise InputError(
-            f"{tempfile.gettempdir()}: no room for the temporary database; set TMPDIR to a larger disk"
-        ) from error
+        advice = "set TMPDIR to a larger disk, or make room in the project's .scrapy"
+        raise InputError(f"no room for the database of records; {advice}") from error
 
 
 def hashed(name: str | bytes) -> bytes:

@@ -84,8 +84,9 @@ class Dataset:
                 continue
             if not path.is_file():
                 raise InputError(f"{path} is no file, or a dangling link; repair it, or move it away")
-            if not _is_text(match[1]):
-                raise InputError(f"{path} has a name that is not UTF-8, which no index can hold; rename it")
+            odd = f"{path} has a name that is not UTF-8, which no index can hold; rename it"
+            with as_input_error(odd, form="{}", errors=UnicodeEncodeError):  # by lone surrogates (PEP 383)
+                match[1].encode()
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove one of them")
             require_within(self.base, path)
@@ -120,15 +121,6 @@ class Dataset:
                 yield from self._walk(path)
             else:
                 yield path
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
