@@ -245,7 +245,9 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
         if wrong:
             raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
-        counts = _counts(facts)
+        records, files, texts = (facts.count(f"SELECT count(*) FROM {name}") for name in ("records", "files", "texts"))
+        documents = sum(facts.document_counts().values()) - texts
+        counts = {"files": files, "records": records, "documents": documents, "texts": texts}
         yield from (Fact(name, count, "") for name, count in counts.items())
         yield Line(f"sound: {', '.join(f'{count:,} {name}' for name, count in counts.items())}")
         lost = facts.count("SELECT count(*) FROM lost")
@@ -258,13 +260,6 @@ def problem(file: str, place: int | None, what: str) -> str:
     """Return the line of a problem."""
     kind = "line" if file.endswith(_BY_LINE) else "record at"
     return f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}"
-
-
-def _counts(facts: Facts) -> dict[str, int]:
-    texts = facts.count("SELECT count(*) FROM texts")
-    documents = sum(facts.document_counts().values()) - texts
-    records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
-    return {"files": files, "records": records, "documents": documents, "texts": texts}
 
 
 CHECK = Action(

@@ -128,19 +128,17 @@ class Facts:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
         path = path or Path(self._folder.name if self._folder else "", "facts.db")
         with _full_disk():
-            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db = sqlite3.connect(path)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
             self._db.executescript(_TABLES)
             self._db.create_function("one_line", 1, one_line, deterministic=True)
-            self._db.execute("BEGIN")
 
     def __enter__(self) -> Facts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with _full_disk():
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
+            self._db.commit()
             self._db.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -148,12 +146,12 @@ class Facts:
     def merge(self, part: Path) -> None:
         """Take over the rows of another database, and remove it."""
         with _full_disk():
-            self._db.execute("COMMIT")
+            self._db.commit()
             self._db.execute("ATTACH ? AS part", (str(part),))
             for table in _MERGED:
                 self._db.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
+            self._db.commit()
             self._db.execute("DETACH part")
-            self._db.execute("BEGIN")
         part.unlink()
 
     def index(self) -> None:
@@ -165,7 +163,6 @@ class Facts:
             self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
         with _full_disk():
             self._db.executescript(_INDEXES)
-            self._db.execute("BEGIN")
 
     def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table."""

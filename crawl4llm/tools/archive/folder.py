@@ -289,10 +289,9 @@ def is_unfinished(folder: Path) -> bool:
 def complete(folder: Path) -> None:
     """Put the files of a journal in place, if there is one. Raises InputError if that fails or must not be."""
     path = folder / JOURNAL
-    try:
-        renamed, gone = _read_journal(path)
-    except FileNotFoundError:
+    if not is_unfinished(folder):
         return
+    renamed, gone = _read_journal(path)
     with writing(folder):
         for target in renamed:
             with suppress(FileNotFoundError):  # it is in place already
@@ -309,15 +308,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files to replace and those to remove, all below the journal's folder.
 
     Raises InputError if the journal says anything that :class:`Changes` does not write: it may have come with the
-    folder, from anywhere. Raises FileNotFoundError.
+    folder, from anywhere.
     """
     folder = path.parent
     try:
         journal = read_whole_json(path)
         pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]
         gone = [within(folder, name, path) for name in journal["gone"]]
-    except FileNotFoundError:
-        raise
     except (OSError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error!r:.100}); remove it, then check the dataset") from None
     if any(new != _beside(target) for new, target in pairs):

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import orjson
 
@@ -84,13 +84,8 @@ class Taken:
 
 _ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
 _ROWS_AT_ONCE: Final = 1024
-
-
-class Row(NamedTuple):
-    """The URL and text of a document."""
-
-    url: Any
-    text: Any
+_Row: TypeAlias = "tuple[str, tuple[Any, Any] | str]"
+"""A row's place, and its URL and text, or why it has none."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,7 @@ class RowFile:
             raise InputError(f"{self.path}: no row can be used: {taken.fault}")
         taken.fault = taken.fault and f"{self.path}, {taken.fault}"
 
-    def _take(self, at: str, values: Row, taken: Taken) -> None:
+    def _take(self, at: str, values: tuple[Any, Any], taken: Taken) -> None:
         """Take the URL and text of a row, which may be any values."""
         url, text = values
         if isinstance(url, str) and is_web_url(url.lstrip()):
@@ -143,7 +138,7 @@ class RowFile:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{self.path}: cannot be read after line {number}: {reason}") from None
 
-    def _of_json(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_json(self) -> Iterator[_Row]:
         for at, line in self._lines():
             try:
                 row = orjson.loads(line)
@@ -151,9 +146,9 @@ class RowFile:
                 yield at, "no JSON"
                 continue
             is_object = isinstance(row, dict)
-            yield at, Row(row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
+            yield at, (row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
 
-    def _of_cdxj(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_cdxj(self) -> Iterator[_Row]:
         for at, line in self._lines():
             if line.startswith(("!", " CDX")):
                 continue
@@ -163,13 +158,13 @@ class RowFile:
             except (ValueError, LookupError, TypeError, AttributeError):
                 yield at, "no CDXJ entry with a URL"
             else:
-                yield at, "a response with status 4xx or 5xx" if failed else Row(url, None)
+                yield at, "a response with status 4xx or 5xx" if failed else (url, None)
 
-    def _of_list(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_list(self) -> Iterator[_Row]:
         for number, url in listed_urls(self.path, "the list"):
-            yield f"line {number}", Row(url, None) if is_web_url(url) else "no URL"
+            yield f"line {number}", (url, None) if is_web_url(url) else "no URL"
 
-    def _of_parquet(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_parquet(self) -> Iterator[_Row]:
         try:
             # an extra
             import pyarrow as pa
@@ -189,7 +184,7 @@ class RowFile:
                 for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
                     for row in batch.to_pylist():
                         number += 1
-                        yield f"row {number}", Row(row.get(self.url_field), row.get(self.text_field))
+                        yield f"row {number}", (row.get(self.url_field), row.get(self.text_field))
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(
                 f"{self.path}: cannot be read after row {number}: {' '.join(str(error).split())}"
