@@ -8,7 +8,7 @@ works. ``python -m benchmarks.report --take build/bench`` brings the JSON into R
 this folder measure what one part of the project promises, and are started by themselves: bombs, building, cluster,
 cluster_live, commits, dashboard, evaluation, evaluation_memory, export, foreign_links, fuzz, indexing, known, link,
 liveness, mazes, mixture, mutations, novelty, owners, partitions, politeness, replay, same_output, site_rules, soak,
-stopping, waiting, walk, websoftware.
+stopping, stopping_offline, waiting, walk, websoftware.
 """
 
 from __future__ import annotations

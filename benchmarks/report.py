@@ -58,6 +58,7 @@ other: crawl4llm without site rules, and plain Scrapy, breadth first, as it is a
     "site_rules": "Good real pages that the rules of `SITE_RULES` would lose.",
     "known": "Known URLs on disk: bytes an entry, false positives and look-ups, against a Bloom filter.",
     "stopping": "Crawls that are stopped at random moments, compared with one that was not.",
+    "stopping_offline": "Offline commands that are stopped at random moments and run again, compared with whole runs.",
     "building": "A tree that `scrapy corpus build` made of real pages, against an independent program's tree.",
     "evaluation": "Scoring a whole corpus for `scrapy evaluate`, against one pass of fastText over its text.",
     "evaluation_memory": "Memory of `scrapy evaluate` by documents, without the plots.",

@@ -34,7 +34,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.lines import lines_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.tools.evaluate.correlations import rank_correlation
-from simulate.demo.write import LABEL
+from simulate.demo import LABEL
 
 FIRST, *OTHERS = EXTRACTORS
 CHECKOUT = kept() / "trafilatura"

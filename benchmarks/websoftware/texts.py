@@ -22,7 +22,7 @@ from crawl4llm.base.jobs import run_jobs
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.scoring import FastTextScorer
-from simulate.demo.write import LABEL
+from simulate.demo import LABEL
 
 GOOD = 0.5
 """The score above which a text is useful."""

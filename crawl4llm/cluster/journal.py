@@ -122,7 +122,7 @@ class Quotas:
 
     def look(self) -> None:
         """Read the deals since the last time."""
-        while (found := shapes.read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
+        while (found := self._storage.read_if_there(f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
 
     def left(self, returned: int) -> int:

@@ -54,14 +54,6 @@ class CheckedCommit(NamedTuple):
     """The lines of the index of its WARC file."""
 
 
-class CheckedBatch(NamedTuple):
-    """A batch with its indexes."""
-
-    batch: Batch
-    indexes: list[dict[str, cdxj.IndexLine]]
-    """The lines of the index of each partition's pages, by document key."""
-
-
 class Soundness:
     """Reads and checks a crawl. All methods raise InputError that names the fault."""
 
@@ -155,7 +147,7 @@ class CommitsSoundness(Soundness):
         self.equation = equation
 
     def _check(self, partition: int, commit: journal.Commit, called: str) -> CheckedCommit:
-        lines, failures, _ = shapes.read(self._storage, called, commit.lines, shapes.LINES)
+        lines, failures, _ = self._storage.read(called, commit.lines, shapes.LINES)
         for new in each_fingerprint(commit.fingerprints):
             if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
@@ -174,7 +166,7 @@ class CommitsSoundness(Soundness):
         for change in self.figures.take(partition, commit):
             _note(waiting, *change)
         for receiver, section in commit.sections.items():
-            mail = shapes.read(self._storage, called, section, shapes.SECTION)
+            mail = self._storage.read(called, section, shapes.SECTION)
             found = {link.key for links in links_in(mail).values() for link in links.links}
             found |= {entry.key for entry in redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
@@ -219,8 +211,9 @@ class BatchesSoundness(Soundness):
         self._ended = MemoryVisited()
         self._discovered = self._archived = self._failed = self._counted = 0
 
-    def batches(self) -> Iterator[CheckedBatch]:
-        """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
+    def batches(self) -> Iterator[tuple[Batch, list[dict[str, cdxj.IndexLine]]]]:
+        """Yield the iterations that all partitions have ended, with the lines of the index of each partition's pages,
+        by document key; ``equation`` is there when the last was taken."""
         with self._storage.reading(objects.folder(0)):
             self._find(self._history.iteration(0).offers())
         batches = 0
@@ -228,7 +221,7 @@ class BatchesSoundness(Soundness):
             batches += 1
             with self._storage.reading(objects.folder(batch.number)):
                 indexes = self._check(batch)
-            yield CheckedBatch(batch, indexes)
+            yield batch, indexes
             if not batch.after:
                 continue
             with self._storage.reading(objects.folder(batch.number + 1)):

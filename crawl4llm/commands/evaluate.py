@@ -15,6 +15,7 @@ from crawl4llm.base.command_lines import docs, usage
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer, print_lines
+from crawl4llm.commands._help import HelpFormatter
 
 
 class Command(ScrapyCommand):
@@ -38,6 +39,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.formatter_class = HelpFormatter
         add_json_option(parser)
         add_tasks_option(parser)
         parser.add_argument("--out", metavar="DIR", help="folder of the report (required)")
@@ -109,7 +111,7 @@ class Command(ScrapyCommand):
         check_free(Path(opts.out))
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
-        from crawl4llm.tools.evaluate.figures import report_json
+        from crawl4llm.tools.evaluate.report import report_json
 
         assert self.settings is not None
         wanted = Wanted(

@@ -11,6 +11,7 @@ from scrapy.exceptions import UsageError
 from crawl4llm.base.command_lines import usage
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.terminal import add_json_option, positive_integer, print_lines
+from crawl4llm.commands._help import HelpFormatter
 
 
 class Command(ScrapyCommand):
@@ -34,6 +35,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.formatter_class = HelpFormatter
         add_json_option(parser)
         target = "texts; half of them measure the models (required, may be repeated)"
         parser.add_argument("--target", action="append", default=[], metavar="SRC", help=target)

@@ -15,8 +15,8 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22 import records as tree
+from simulate.clueweb22.files import Listing, check_files, kinds_held, list_files
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _KIND_OF_PART: Final = {"text": tree.TXT, "html": tree.HTML, "outlinks": tree.OUTLINK, "inlinks": tree.INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
-_LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 
 
 class ClueWeb22Corpus:
@@ -57,8 +56,7 @@ class ClueWeb22Corpus:
         self._holds_only_links = not content
         self._files = tree.RecordFiles(self.root)
         self._parse_links = {
-            kind: partial(tree.parse_links, field=name, target_prefix=target_prefix)
-            for kind, name in _LIST_FIELD.items()
+            kind: partial(tree.parse_links, kind=kind, target_prefix=target_prefix) for kind in tree.LIST_FIELD
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:

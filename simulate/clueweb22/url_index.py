@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
@@ -22,9 +22,7 @@ from crawl4llm.base.jobs import KILLED_INDEXING, UNDIVIDED, Executor, run_missin
 from crawl4llm.base.sorted_file import HashTable, fingerprint
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from simulate.indexes import IndexSummary, PartJob
 
 _FORMS, _RECORDS = "forms", "records"
 """The columns of a part: hashes, and the numbers of the records. The first is also the table of the index."""
@@ -86,16 +84,6 @@ class UrlIndex:
         return None
 
 
-class IndexSummary(NamedTuple):
-    """Counts of an index's entries, and of its making."""
-
-    documents: int
-    unreadable: int  # documents left out because their records are damaged or name no URL
-    duplicates: int  # documents whose URL an earlier document has
-    parts_read: int
-    parts_kept: int  # parts that an earlier build has read
-
-
 def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
@@ -104,22 +92,35 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
     """
     files = source.url_files()
     digest = _digest(files)
-    parts = [indexes.PartJob(source, folder, name, signature) for name, signature, _ in files]
+    parts = [PartJob(source, folder, name, signature) for name, signature, _ in files]
     starts = accumulate((records for _, _, records in files), initial=0)
+
+    def write(_: object) -> dict[str, Any]:
+        """Write the table over the parts, and return the manifest."""
+        documents = sum(part.stored().column(_FORMS)[1] for part in parts)
+        with indexes.new_columns(folder, digest) as (writer, scratch):
+            table = indexes.TableWriter(scratch / "urls", documents)
+            for part, start in zip(Progress(parts, "merging URLs", unit=" files"), starts, strict=False):
+                stored = part.stored()
+                table.add(stored.numbers(_FORMS), stored.numbers(_RECORDS), start)
+            duplicates = table.write(writer, _FORMS)
+        unreadable = sum(part.facts()["unreadable"] for part in parts)
+        columns = indexes.columns_name(digest)
+        return {"columns": columns, "documents": documents, "unreadable": unreadable, "duplicates": duplicates}
+
     manifest, read = indexes.build_index(
         folder,
         parts,
         _make_part,
         digest,
-        lambda: indexes.current_manifest(folder, digest),
-        lambda _: _write_index(folder, parts, starts, digest),
+        write,
         partial(run_missing, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
     )
-    counts = (manifest[name] for name in IndexSummary._fields[:3])
-    return IndexSummary._make([*counts, read, len(files) - read])
+    counts = {"unreadable": manifest["unreadable"]}  # documents whose records are damaged or name no URL
+    return IndexSummary(manifest["documents"], manifest["duplicates"], read, len(files) - read, counts)
 
 
-def _make_part(job: indexes.PartJob[UrlSource]) -> None:
+def _make_part(job: PartJob[UrlSource]) -> None:
     forms, records, unreadable = array("Q"), array("I"), 0
     for record, url in job.of.urls_in(job.name):
         if url is None:
@@ -128,39 +129,3 @@ def _make_part(job: indexes.PartJob[UrlSource]) -> None:
             forms.append(_hash(filed_form(url)))
             records.append(record)
     job.write({_FORMS: forms, _RECORDS: records}, unreadable=unreadable)
-
-
-def _write_index(
-    folder: Path, jobs: Sequence[indexes.PartJob[UrlSource]], starts: Iterable[int], digest: str
-) -> dict[str, Any]:
-    """Write the table over the parts, and return the manifest."""
-    import numpy as np  # here: it takes time to load, and few crawls make an index
-
-    from crawl4llm.base.spread import Spread, spread_bits  # likewise
-
-    documents = sum(job.stored().column(_FORMS)[1] for job in jobs)
-    duplicates = 0
-
-    def ordered() -> Iterator[Sequence[NDArray[Any]]]:
-        nonlocal duplicates
-        for part in spread.parts():
-            rows = np.sort(part, order=["hash", "number"])
-            duplicates += int((rows["hash"][1:] == rows["hash"][:-1]).sum())
-            yield rows["hash"], rows["number"]
-
-    with indexes.new_columns(folder, digest) as (writer, scratch):
-        kind = np.dtype([("hash", np.uint64), ("number", np.uint64)])
-        spread = Spread(scratch / "urls", kind, spread_bits(documents), what="the index")
-        for job, start in zip(Progress(jobs, "merging URLs", unit=" files"), starts, strict=False):
-            part = job.stored()
-            rows = np.empty(part.column(_FORMS)[1], kind)
-            rows["hash"], rows["number"] = part.numbers(_FORMS), part.numbers(_RECORDS)
-            rows["number"] += np.uint64(start)
-            spread.add(rows)
-        writer.table(_FORMS, "QQ", documents, ordered())
-    return {
-        "columns": indexes.columns_name(digest),
-        "documents": documents,
-        "unreadable": sum(job.facts()["unreadable"] for job in jobs),
-        "duplicates": duplicates,
-    }

@@ -18,7 +18,7 @@ from crawl4llm.scoring import passes
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.archive import facts
 from crawl4llm.tools.evaluate.survey import Survey
-from simulate.build.centrality import page_ranks
+from simulate.centrality import page_ranks
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 

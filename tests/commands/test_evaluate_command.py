@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -20,7 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater, influence
 from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate as evaluate_runs
-from crawl4llm.tools.evaluate.figures import Figure, Report
+from crawl4llm.tools.evaluate.report import Figure, Report
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 PAGES = 200
@@ -229,3 +230,10 @@ def test_bad_usage(runs: dict[str, Path], place: Path) -> None:
     run = runs["influence"]
     for args in ([run], [run, "--out", "x", "--sample", "0"], [run, "--out", "x", "--scorers", "length"]):
         assert evaluate(place, *args).returncode == 2
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_no_line_of_help_becomes_a_heading(columns: int) -> None:
+    lines = scrapy("evaluate", "--help", env={"COLUMNS": str(columns)}).stdout.splitlines()
+    underlined = [line for line, below in pairwise(lines) if below and not below.strip("=-")]
+    assert underlined == ["Usage", "Options", "Global Options", "Contest"]

@@ -14,8 +14,8 @@ from warc_helpers import url_of
 
 from crawl4llm.base.errors import InputError
 from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.files import NewIds
 from simulate.clueweb22.records import DocId
-from simulate.clueweb22.tree_writer import next_id
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 
@@ -32,7 +32,7 @@ KEYS = [key_of("en0000-00", record) for record in range(6)]
 def test_the_id_behind_an_id(before: str, after: str) -> None:
     document = DocId.parse(f"clueweb22-{before}")
     assert document is not None
-    assert str(next_id(document)) == f"clueweb22-{after}"
+    assert NewIds([document]).next(document.language) == f"clueweb22-{after}"
 
 
 def test_ids_stay_across_rebuilds(tmp_path: Path) -> None:

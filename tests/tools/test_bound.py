@@ -23,8 +23,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, Policy, bound_text, make_policy
 from crawl4llm.scoring import PageRater, PageWorkers
-from crawl4llm.tools.evaluate.bound import bound_of
-from crawl4llm.tools.evaluate.bound_file import BOUND
+from crawl4llm.tools.evaluate.bound import BOUND, bound_of
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth
 
 PAGES = 400

@@ -23,7 +23,7 @@ from scrapy_server import Process
 from crawl4llm.tools._learnt import Learnt, Point, Results, results_json
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.demo import DemoPaths, ensure_demo
+from simulate.demo import DemoPaths, ensure_demo
 from simulate.warcs.corpus import WarcCorpus
 
 POLICIES = "breadth_first,parent_mean,link,harmonic,bound,influence"

@@ -54,10 +54,8 @@ from crawl4llm.tools.archive.folder import (
 )
 from crawl4llm.tools.archive.rewrite import find_refilled, keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.tools.export.card import CARD, card, damaged
-from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, counted, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, date_of, open_file, require_package
-from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
+from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
+from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of, require_package
 from crawl4llm.warc import WarcReader, parse_index_line
 
 if TYPE_CHECKING:
@@ -358,11 +356,10 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
     """Write a file without the domain's documents; returns its entry of the manifest."""
     form = path.name.partition(".")[2]
-    with writing(path), closing(open_file(new, form)) as file:
-        shard = ShardWriter(file, form, tokens=tokens)
+    with writing(path), new.open("wb") as file, closing(ShardWriter(file, form, tokens=tokens)) as shard:
         for document in _documents(path):
             if not domain.holds(document.url):
-                shard.add(document, document.text.encode())
+                shard.add(document)
         return shard.finish(path.name)
 
 

@@ -12,7 +12,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -242,9 +241,9 @@ class PageSource(TextTaker):
         elif not self.by_url:
             yield from self.corpus.keys()
         else:
-            with closing(WarcIndex(index_folder(self.path))) as index:
-                documents = map(index.document, range(len(index)))
-                yield from (index.key(number) for number in documents if index.kind(number) != FAILED)
+            index = WarcIndex(index_folder(self.path))
+            documents = map(index.document, range(len(index)))
+            yield from (document.key for document in documents if document.kind != FAILED)
 
     def take(self, keys: Sequence[str], workers: PageWorkers[PageSource], taken: Taken) -> None:
         """Take pages."""

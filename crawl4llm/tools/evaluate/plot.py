@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogFormatter
+from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.figures import Figure, Series, printable
+from crawl4llm.tools.evaluate.report import Figure, Series, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
-BACKGROUND: Final = "#ffffff"
-TEXT: Final = "#1f2328"
-AXIS: Final = "#6e7781"
-GRID: Final = "#e1e5ea"
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#69004b", "#5a69ff", "#a00028")
-"""By place. They differ for the colour-blind too, and have a contrast of 3 to 1 with the background (WCAG 1.4.11)."""
+"""By place. They differ for the colour-blind too, and have a contrast of 3 to 1 with white (WCAG 1.4.11)."""
 NEUTRAL: Final = "#59636e"
 """Of bounds, which are no policy's."""
 
@@ -39,43 +34,24 @@ _MARKS: Final = 5
 seen."""
 _ALL_MARKED: Final = 12
 """Points up to which a line has a marker at each, because a point between gaps is no line."""
-_MARKER_SIZE: Final = 5.0
-_SETTLED, _SETTLED_SHARE = 100, 0.1
-"""Width of the beginning of the x axis, and its largest share of the axis, which does not set the scale of y: means of
-few pages vary widely."""
-_MARGIN: Final = 0.06
-"""Of a scale, above and below."""
 
 _WIDTH, _HEIGHT = 5.0, 3.2
 """Inches, without the legend. The plot is narrow, so letters stay readable on a telephone, whose whole width it
 fills."""
-_LEGEND_COLUMNS, _LEGEND_LETTERS, _LEGEND_LINE = 3, 54, 0.2
-"""Columns of a legend at most, letters that fit into its width, and the height of a line of it in inches."""
+_LEGEND_LETTERS, _LEGEND_LINE = 54, 0.2
+"""Letters that fit into the width of a legend, and the height of a line of it in inches."""
 _DPI: Final = 200
 """Of PNG files, and of the clouds of points in the others."""
 _STYLE: Final[dict[str, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "font.size": 10,
-    "text.color": TEXT,
-    "axes.labelcolor": TEXT,
-    "axes.edgecolor": AXIS,
-    "axes.facecolor": BACKGROUND,
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "figure.facecolor": BACKGROUND,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
+    "grid.alpha": 0.4,
     "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 3.5,
-    "lines.markeredgewidth": 0,
-    "xtick.color": AXIS,
-    "xtick.labelcolor": TEXT,
-    "ytick.color": AXIS,
-    "ytick.labelcolor": TEXT,
+    "lines.markersize": 5.0,
 }
 _FORMATS: Final = {
     "svg": ("Creator", "Date", "Format", "Type"),
@@ -108,30 +84,27 @@ def draw(figure: Figure) -> dict[str, bytes]:
 
 def _plot(axes: Axes, figure: Figure) -> list[Any]:
     """Draw all series; return their symbols for the legend."""
-    axes.set_xlabel(printable(figure.x_label))
-    axes.set_ylabel(printable(figure.y_label))
+    axes.set(xlabel=printable(figure.x_label), ylabel=printable(figure.y_label))
     curves = [_curve(series, figure) for series in figure.series]
     if not any(np.isfinite(curve[:2]).all(axis=0).any() for curve in curves):
         axes.set(xticks=[], yticks=[])
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
         return []
-    axes.set_xscale("log" if figure.x_log else "linear")
-    axes.set_yscale("log" if figure.y_log else "linear")
-    _format_ticks(axes.xaxis, log=figure.x_log)
-    _format_ticks(axes.yaxis, log=figure.y_log)
-    drawn = [
+    axes.set(xscale="log" if figure.x_log else "linear", yscale="log" if figure.y_log else "linear")
+    for axis, is_log in ((axes.xaxis, figure.x_log), (axes.yaxis, figure.y_log)):
+        axis.set_major_formatter(LogFormatter() if is_log else StrMethodFormatter("{x:,g}"))
+        if is_log:
+            axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+    return [
         _draw_series(axes, series, curve, nth, nth / len(curves))
         for nth, (series, curve) in enumerate(zip(figure.series, curves, strict=True))
     ]
-    if figure.settles:
-        _scale_to_settled(axes, curves)
-    return drawn
 
 
 def _curve(series: Series, figure: Figure) -> Floats:
     """Return x, y and the bounds of a series; NaN for values that are undefined or have no place on their axis."""
     undefined = [None] * len(series.x)
-    bounds = (undefined, undefined) if series.low is None else (series.low, series.high)
+    bounds = series.low or undefined, series.high or undefined
     curve: Floats = np.array([series.x, series.y, *bounds], dtype=np.float64)
     for values, is_log in ((curve[:1], figure.x_log), (curve[1:], figure.y_log)):
         values[values <= (0 if is_log else -np.inf)] = np.nan
@@ -147,61 +120,26 @@ def _draw_series(axes: Axes, series: Series, curve: Floats, nth: int, phase: flo
     if series.kind == "bars":
         return axes.bar(x[known], y[known], color=colour)
     if series.kind == "points":
-        return axes.plot(x[known], y[known], "o", color=colour, rasterized=True)[0]
+        return axes.plot(x[known], y[known], "o", color=colour, markersize=3.5, rasterized=True)[0]
     style: Any = _DASHED if series.kind == "dashed" else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]
     if place < 0:
         style = _OF_BOUNDS[place % len(_OF_BOUNDS) - 1]
     if series.low is not None:
         axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
     marks = None if np.count_nonzero(known) <= _ALL_MARKED else (phase / _MARKS, 1 / _MARKS)
-    marker: Any = {"marker": _MARKERS[nth % len(_MARKERS)], "markersize": _MARKER_SIZE, "markevery": marks}
-    return axes.plot(x, y, color=colour, linestyle=style, **marker)[0]
-
-
-def _scale_to_settled(axes: Axes, curves: Sequence[Floats]) -> None:
-    """Scale the y axis to the points after the first ones; of these it shows those that fit."""
-    every = np.concatenate(curves, axis=1)
-    first = min(_SETTLED, _SETTLED_SHARE * np.nanmax(every[0]))
-    settled = every[1:, every[0] >= first]
-    settled = settled[np.isfinite(settled)]
-    if len(settled):
-        margin = _MARGIN * (np.ptp(settled) or abs(settled[0]) or 1.0)
-        axes.set_ylim(settled.min() - margin, settled.max() + margin)
+    return axes.plot(x, y, color=colour, linestyle=style, marker=_MARKERS[nth % len(_MARKERS)], markevery=marks)[0]
 
 
 def _add_legend(canvas: Canvas, figure: Figure, drawn: list[Any]) -> None:
     """Add the names below the plot, which grows by as much; a name too long for the width loses its middle."""
     if not drawn:
         return
-    names = [_shortened(printable(series.name), _LEGEND_LETTERS) for series in figure.series]
-    columns = max(1, min(_LEGEND_COLUMNS, _LEGEND_LETTERS // (max(map(len, names)) + 8)))
+    names = [_shortened(printable(series.name)) for series in figure.series]
+    columns = max(1, min(3, _LEGEND_LETTERS // (max(map(len, names)) + 8)))
     canvas.set_figheight(_HEIGHT + _LEGEND_LINE * math.ceil(len(names) / columns))
     canvas.legend(drawn, names, loc="outside lower left", ncols=columns)
 
 
-def _shortened(name: str, length: int) -> str:
-    name = " ".join(name.split())
-    half = length // 2
-    return name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}"
-
-
-def _format_ticks(axis: Axis, *, log: bool) -> None:
-    if log:
-        axis.set_major_formatter(_LogTicks())
-        axis.set_minor_formatter(_LogTicks(labelOnlyBase=False))
-    else:
-        axis.set_major_formatter(FuncFormatter(tick_label))
-
-
-class _LogTicks(LogFormatter):
-    """Labels the ticks that Matplotlib would, as :func:`tick_label` does."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return tick_label(x, pos) if super().__call__(x, pos) else ""
-
-
-def tick_label(value: float, _position: int | None = None) -> str:
-    """Format a value beside an axis: six digits at most, ``M`` for millions."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:,g}M"
-    return f"{value:,g}"
+def _shortened(name: str) -> str:
+    name, half = " ".join(name.split()), _LEGEND_LETTERS // 2
+    return name if len(name) <= _LEGEND_LETTERS else f"{name[: half - 1]}…{name[-half:]}"

@@ -8,17 +8,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.figures import Cell, Table, number
-from crawl4llm.tools.evaluate.measures import CrawledPages, Estimate
+from crawl4llm.tools.evaluate.documents import Estimate
 from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Ranking, Values, ranking_of
+from crawl4llm.tools.evaluate.report import Cell, Table
+from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, CrawledPages
 from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, closed
 from crawl4llm.tools.evaluate.survey import Group, Subject
 
-_RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
-_LOOKS_AHEAD = 1.5
-"""Documents fetched per page crawled, from which the verdict says so."""
-_AHEAD: Final = "influence"
-"""The policy that looks ahead by the influence score."""
+_FETCHED = "Fetched a page"
 _MARK: Final = 0.25
 """The share of the pages in reach at which the report states recall first."""
 
@@ -138,7 +135,7 @@ def ranking(subject: Subject) -> Table:
     runs = {group.name: len(group.runs) for group in subject.groups}
     rows: list[list[Cell]] = []
     for standing in found.standings:
-        means = [number(standing.means[name]) for name in (_RECALL, _PRECISION, _INFLUENCE, _FETCHED)]
+        means = [standing.means[name] for name in (RECALL, PRECISION, INFLUENCE, _FETCHED)]
         area = [standing.means[AREA], standing.errors[AREA]]
         rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, found.alike(standing)])
     return Table(
@@ -162,7 +159,7 @@ def gap(subject: Subject) -> Iterator[Table]:
     The bound is BOUND or, without it, the policy that looks ahead by influence. Marks that a run does not reach are
     left out.
     """
-    base, bound = _only(subject, BASE), _only(subject, BOUND) or _only(subject, _AHEAD)
+    base, bound = _only(subject, BASE), _only(subject, BOUND) or _only(subject, "influence")
     all_at = {mark: _marks_at(subject, mark / 100) for mark in CLOSED_AT}
     reached = {mark: at for mark, at in all_at.items() if _are_reached(subject, at)}
     others = [group for group in subject.groups if group not in (base, bound)]
@@ -198,24 +195,13 @@ def _only(subject: Subject, policy: str) -> Group | None:
 
 
 def verdict(subject: Subject) -> Iterator[str]:
-    """Yield the verdict on the runs: recall at 25%, the best policy, how sure that is, and its cost."""
+    """Yield the verdict on the runs: recall at 25%, the best policy, and how sure that is."""
     yield from headline(subject)
     at = min(map(len, subject.runs))
-    found = _ranking(subject, at)
     if len(subject.groups) < 2:
         yield f"One policy, {subject.groups[0].name}: give runs of others, from the same seeds, to compare it with."
         return
-    yield from found.verdict(f"the first {at:,} pages crawled")
-    fetched = {standing.policy: standing.means[_FETCHED] for standing in found.standings}
-    if max(fetched.values()) >= _LOOKS_AHEAD * min(fetched.values()):
-        most = max(fetched, key=fetched.__getitem__)
-        pages = min(int(crawled.run.fetched[-1]) for crawled in subject.runs)
-        recalls = {group.name: fmean(_recall_by_fetched(one, pages) for one in group.runs) for group in subject.groups}
-        best = max(recalls, key=recalls.__getitem__)
-        yield (
-            f"{most} fetched {fetched[most]:,.1f} documents for each page that it crawled. By documents fetched, "
-            f"{best} is ahead: with {pages:,} it had found {recalls[best]:.1%} of the oracle set."
-        )
+    yield from _ranking(subject, at).verdict(f"the first {at:,} pages crawled")
 
 
 def _ranking(subject: Subject, at: int) -> Ranking:
@@ -244,14 +230,8 @@ def _values(group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:
 
 
 def _measures(crawled: CrawledPages, at: int) -> Mapping[str, float]:
-    end = np.array([at])
-    return {
-        AREA: float(crawled.recall(np.arange(1, at + 1)).value.mean()),
-        _RECALL: _recall_by_crawled(crawled, at),
-        _PRECISION: float(crawled.precision(end).value[0]),
-        _INFLUENCE: float(crawled.mean_influence(end)[0]),
-        _FETCHED: float(crawled.run.fetched[at - 1] / at),
-    }
+    area = float(crawled.recall(np.arange(1, at + 1)).value.mean())
+    return {AREA: area, **crawled.measured(at), _FETCHED: float(crawled.run.fetched[at - 1] / at)}
 
 
 def _recall_by_crawled(crawled: CrawledPages, pages: int) -> float:
