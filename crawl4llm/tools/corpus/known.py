@@ -1,8 +1,8 @@
 """``scrapy corpus known``: makes files of known URLs, texts and links from exports and archives, for KNOWN_URLS,
 KNOWN_TEXTS and KNOWN_LINKS.
 
-A job reads a file, or a block of pages. What it takes stays on disk, as large as the spread rows, until the sets are
-complete.
+A job reads a file, or a block of pages, into a folder. The folders stay until the sets are complete. They take as much
+disk as the spread rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.jobs import Jobs, run_missing
+from crawl4llm.base.jobs import KILLED, Jobs, run_missing
 from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
@@ -58,13 +58,12 @@ _BLOCK: Final = 1 << 14
 _AT_ONCE: Final = 1024
 """Pages, with their links."""
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_KILLED: Final = "a process was killed; run the same command with fewer --jobs"
 _WHAT: Final = "the known sets"
 _Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
 
 class _Told(NamedTuple):
-    """What is told of a source."""
+    """Counts and faults of a source."""
 
     counts: Mapping[str, int]
     """URLs, texts and pages with links, and the reasons why others were left out."""
@@ -252,7 +251,7 @@ class _Known:
 
     def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
         tasks = self._work / f"tasks-{len(self._jobs)}"
-        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, unit, _KILLED, label, self._show):
+        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, unit, KILLED, label, self._show):
             pass
         self._jobs += jobs
 

@@ -50,7 +50,7 @@ DAMAGED: Final = "damaged records"
 
 @dataclass
 class Taken:
-    """What a job takes of a source: files, and counts."""
+    """The files that a job fills from a source, and their counts."""
 
     files: Mapping[str, BinaryIO]
     counts: Counter[str] = field(default_factory=Counter)
@@ -210,7 +210,7 @@ class PageSource(TextTaker):
 
     path: Path
     texts: bool
-    """Whether texts are wanted; of a tree there are none."""
+    """True to take texts; a tree gives none."""
     links: bool
     near: bool
     fetch_opted_out: bool
