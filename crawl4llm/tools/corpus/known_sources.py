@@ -361,6 +361,13 @@ class WatFile:
     def read(self, taken: Taken) -> None:
         """Take the pages with their links, and count the records that cannot be used. Raises InputError if the file
         cannot be read, or has no page."""
+        for page in self._pages(taken):
+            taken.add_url(page.key)
+            taken.add_page(page)
+        if not taken.counts[LINKS]:
+            raise InputError(f"{self.path}: has no page of a WAT file")
+
+    def _pages(self, taken: Taken) -> Iterator[LinkedPage]:
         with as_input_error(f"{self.path}: cannot be read"), as_input_error("", form="{1}", errors=UnreadableFile):
             reader = WarcReader(self.path)
             for stretch in reader.stretches():
@@ -375,10 +382,7 @@ class WatFile:
                         taken.leave_out("records that are not of a WAT file", at)
                         continue
                     if page is not None:
-                        taken.add_url(page.key)
-                        taken.add_page(page)
-        if not taken.counts[LINKS]:
-            raise InputError(f"{self.path}: has no page of a WAT file")
+                        yield page
 
     def _page(self, data: bytes) -> LinkedPage | None:
         """Return the page that a record describes, None if it is no page. Raises CorruptRecord, and ValueError for
