@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import whole_folder
@@ -152,7 +152,7 @@ def generated(pages: int) -> Paths:
             ]
             counts = {_file_id(file.number): file.size for file in files}
             writer.write_root_files(temporary, "A generated web; not ClueWeb22 data.\n", {TXT: counts, OUTLINK: counts})
-            for _ in run_jobs(_write, files, cores(), " pages", "generating"):
+            for _ in run_jobs(_write, files, cores(), Told(" pages", label="generating")):
                 pass
     return Paths(folder, model(), f"{pages:,} generated pages")
 

@@ -13,7 +13,7 @@ import os
 import shutil
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -91,11 +91,10 @@ class PartJob(Generic[T]):
 
     def is_done(self) -> bool:
         """Return whether the part has been made and is not stale."""
-        try:
+        with suppress(InputError):
             self.stored()
-        except InputError:
-            return False
-        return True
+            return True
+        return False
 
     def facts(self) -> dict[str, Any]:
         """Return what the part says beside its columns."""
@@ -196,12 +195,11 @@ def read_manifest(folder: Path, make: str = MAKE, what: str = "index") -> dict[s
 
 def current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
     """Return the manifest of an index, if it is of this state of the corpus and has its columns."""
-    try:
+    with suppress(InputError):
         manifest = read_manifest(folder)
         open_columns(folder, manifest, MAKE)
-    except InputError:
-        return None
-    return manifest if manifest["digest"] == digest else None
+        return manifest if manifest["digest"] == digest else None
+    return None
 
 
 class IndexSummary(NamedTuple):

@@ -15,9 +15,10 @@ import json
 import shutil
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -81,7 +82,7 @@ DEFAULT_LANGUAGE: Final = "en"
 
 _PLACES, _SCHEME = "places", "blake2b-64 of keys"
 _KIND: Final = Kind("plan", "plan of a build", "scrapy corpus build", "build in an empty folder")
-_BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
+_AT_ONCE: Final = 100_000  # pages whose lines and entries are written at once
 _CACHED_TARGETS: Final = 1 << 16
 
 
@@ -99,7 +100,6 @@ class Plan:
         self._folder = folder
         stored = json.loads((folder / "plan.json").read_bytes())
         self.files = [PlannedFile(*file) for file in stored["files"]]  # the data files, by file id
-        self.documents: int = stored["documents"]
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
@@ -177,10 +177,12 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     missing = dict(previous)
     with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
         keys = Progress(source.keys(), "planning", len(source), unit=" pages")
-        for key, new_id in _assigned(keys, previous):
-            writer.add(key, new_id)
-            manifest.write(f"{key}\t{new_id}\n")
-            missing.pop(key, None)
+        assigned = _assigned(keys, previous)
+        while pages := list(islice(assigned, _AT_ONCE)):
+            writer.add(pages)
+            for key, new_id in pages:
+                manifest.write(f"{key}\t{new_id}\n")
+                missing.pop(key, None)
         manifest.writelines(f"{key}\t{gone}\n" for key, gone in sorted(missing.items(), key=lambda item: item[1]))
     if not writer.documents:
         raise InputError(f"the {source.name} corpus holds no pages to build from")
@@ -200,25 +202,27 @@ class _PlanWriter:
         self._numbers: dict[str, int] = {}
         self._records: dict[str, int] = {}
         self.documents = 0
-        self._lines: defaultdict[str, list[str]] = defaultdict(list)
         self._table = TableWriter(folder / "scratch", pages, "the plan")
-        self._hashes, self._places = array("Q"), array("Q")
 
-    def add(self, key: str, new_id: str) -> None:
-        place = split_id(new_id)
-        assert place is not None
-        file_id, record = place
-        number = self._numbers.setdefault(file_id, len(self._numbers))
-        self._records[file_id] = max(record + 1, self._records.get(file_id, 0))
-        self._lines[file_id].append(f"{record}\t{key}\n")
-        self._hashes.append(_hash(key))
-        self._places.append(number * RECORDS_PER_FILE + record)
-        self.documents += 1
-        if not self.documents % _BUFFERED:
-            self._flush()
+    def add(self, pages: Sequence[tuple[str, str]]) -> None:
+        """Add pages, each by key and new id."""
+        lines: defaultdict[str, list[str]] = defaultdict(list)
+        places = array("Q")
+        for key, new_id in pages:
+            place = split_id(new_id)
+            assert place is not None
+            file_id, record = place
+            number = self._numbers.setdefault(file_id, len(self._numbers))
+            self._records[file_id] = max(record + 1, self._records.get(file_id, 0))
+            lines[file_id].append(f"{record}\t{key}\n")
+            places.append(number * RECORDS_PER_FILE + record)
+        for file_id, some in lines.items():
+            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
+                file.writelines(some)
+        self._table.add(array("Q", (_hash(key) for key, _ in pages)), places)
+        self.documents += len(pages)
 
     def finish(self) -> None:
-        self._flush()
         with (self._folder / _PLACES).open("wb") as places:
             writer = SortedWriter(places)
             self._table.write(writer, _PLACES)
@@ -228,14 +232,6 @@ class _PlanWriter:
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
         with replacing(self._folder / "plan.json") as file:
             file.write(json.dumps(stored).encode())
-
-    def _flush(self) -> None:
-        for file_id, lines in self._lines.items():
-            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
-                file.writelines(lines)
-        self._lines.clear()
-        self._table.add(self._hashes, self._places)
-        self._hashes, self._places = array("Q"), array("Q")
 
 
 def _hash(key: str) -> int:

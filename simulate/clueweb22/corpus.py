@@ -6,6 +6,7 @@ import hashlib
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
@@ -218,7 +219,11 @@ class ClueWeb22Corpus:
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
         records = max(self._files.count(kind, file) for kind in self._document_kinds)
-        return ((record, self._url_or_none(tree.format_id(file, record))) for record in range(records))
+        for record in range(records):
+            url = None
+            with suppress(PageError):
+                url = self.url(tree.format_id(file, record))
+            yield record, url
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -266,12 +271,6 @@ class ClueWeb22Corpus:
         if tree.OUTLINK in self._kinds:
             page.outlinks = links.links if links else []
         return page
-
-    def _url_or_none(self, key: str) -> str | None:
-        try:
-            return self.url(key)
-        except PageError:
-            return None
 
     def _links_of_document(self, kind: str, key: str) -> list[Link]:
         record = self._links(kind, key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
@@ -91,19 +91,15 @@ def language_of(key: str) -> str:
     return key[10:-13]
 
 
-def data_path(root: Path, kind: str, file_id: str) -> Path:
+def data_path(root: Path, kind: str, file_id: str, suffixes: Mapping[str, str] = DATA_SUFFIX) -> Path:
     """Return where the records of a file lie."""
-    return _path_in(root, kind, file_id, DATA_SUFFIX[kind])
+    # One join: a tree has tens of thousands of files, and joining is most of what it takes to check one.
+    return root / f"{kind}/{file_id[:-7]}/{file_id[:-5]}/{file_id[:-3]}/{file_id}{suffixes[kind]}"
 
 
 def offset_path(root: Path, kind: str, file_id: str) -> Path:
     """Return where a file's offsets lie: line i is the start of record i, the last line the end of the last."""
-    return _path_in(root, kind, file_id, OFFSET_SUFFIX[kind])
-
-
-def _path_in(root: Path, kind: str, file_id: str, suffix: str) -> Path:
-    # One join: a tree has tens of thousands of files, and joining is most of what it takes to check one.
-    return root / f"{kind}/{file_id[:-7]}/{file_id[:-5]}/{file_id[:-3]}/{file_id}{suffix}"
+    return data_path(root, kind, file_id, OFFSET_SUFFIX)
 
 
 MAX_OPEN: Final = 256

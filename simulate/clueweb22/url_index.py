@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.jobs import KILLED_INDEXING, UNDIVIDED, Executor, run_missing
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.sorted_file import HashTable, fingerprint
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
@@ -114,7 +114,7 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
         _make_part,
         digest,
         write,
-        partial(run_missing, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
+        partial(run_missing, executor=executor, processes=jobs, told=Told(" files")),
     )
     counts = {"unreadable": manifest["unreadable"]}  # documents whose records are damaged or name no URL
     return IndexSummary(manifest["documents"], manifest["duplicates"], read, len(files) - read, counts)

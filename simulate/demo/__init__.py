@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base import pages
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import whole_folder, writing
 from simulate.clueweb22 import files as writer
@@ -108,8 +108,8 @@ def build_demo(
             raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
         with whole_folder(to) as temporary:
             work = _planned(Plan(pages, hosts, seed), demo_paths(temporary))
-            show = None if progress else False
-            for _ in run_jobs(_do, work, jobs or cores(), " pages", "building the demo web", _KILLED, show):
+            told = Told(" pages", _KILLED, "building the demo web", None if progress else False)
+            for _ in run_jobs(_do, work, jobs or cores(), told):
                 pass
     return demo_paths(to)
 

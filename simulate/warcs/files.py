@@ -45,11 +45,6 @@ class WarcFile(NamedTuple):
     wet: str | None
     wat: str | None
 
-    @property
-    def names(self) -> list[str]:
-        """Names of all that there are."""
-        return [name for name in (self.name, self.wet, self.wat) if name]
-
 
 class Collection(NamedTuple):
     """The archive files of a corpus, in the order of their names."""
@@ -190,8 +185,8 @@ def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:
 def _described(path: Path, name: str, wet: Path | None, wat: Path | None, root: Path) -> WarcFile:
     stats = [part.stat() for part in (path, wet, wat) if part]
     signature = " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
-    wet_name, wat_name = (_name(root, part) if part else None for part in (wet, wat))
-    return WarcFile(name, stats[0].st_size, signature, wet_name, wat_name)
+    beside = (None if part is None else _name(root, part) for part in (wet, wat))
+    return WarcFile(name, stats[0].st_size, signature, *beside)
 
 
 def _kind(path: Path) -> str:

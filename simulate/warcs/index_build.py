@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import UNDIVIDED, Executor, run_missing
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
@@ -53,7 +53,7 @@ def build_warc_index(
     digest = state_digest(collection, canonical_links)
     jobs = [
         PartJob(
-            _Files(collection.root, file, folder, canonical_links),
+            _Files(collection.root, file, canonical_links),
             folder,
             file.name,
             f"{file.signature} {canonical_links}",
@@ -66,7 +66,7 @@ def build_warc_index(
 
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
-        unreadable = [faults[job.path] for job in sorted(jobs, key=lambda job: job.of.file.name) if job.path in faults]
+        unreadable = [faults[job.path] for job in jobs if job.path in faults]
         manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
         if not manifest["documents"]:
             raise InputError(_no_documents(collection, manifest))
@@ -78,8 +78,8 @@ def build_warc_index(
         _make_part,
         digest,
         write,
-        partial(run_missing, executor=executor, processes=processes, unit="B", killed=killed),
-        [points_path(folder, name) for file in collection.files for name in file.names],
+        partial(run_missing, executor=executor, processes=processes, told=Told("B", killed)),
+        [points_path(folder, name) for file in collection.files for name in (file.name, file.wet, file.wat) if name],
         lambda: _current_manifest(folder, collection, digest),
     )
     return IndexSummary(
@@ -117,16 +117,7 @@ class _Files(NamedTuple):
 
     root: Path
     file: WarcFile
-    folder: Path
     canonical_links: bool
-
-    def source(self, name: str) -> Source:
-        """Return a file of the part, without entry points from an earlier state of it."""
-        points = points_path(self.folder, name)
-        with writing(points):
-            points.parent.mkdir(exist_ok=True)
-            points.unlink(missing_ok=True)
-        return Source(self.root / name, points)
 
 
 Job: TypeAlias = PartJob[_Files]
@@ -137,11 +128,20 @@ def _is_damaged(job: Job) -> bool:
     return job.is_done() and bool(job.facts()["counts"].get(DAMAGED))
 
 
+def _source(job: Job, name: str) -> Source:
+    """Return a file of the part, without entry points from an earlier state of it."""
+    points = points_path(job.folder, name)
+    with writing(points):
+        points.parent.mkdir(exist_ok=True)
+        points.unlink(missing_ok=True)
+    return Source(job.of.root / name, points)
+
+
 def _make_part(job: Job) -> str | None:
     """Make a part; returns the fault of a file of which nothing can be read."""
     file = job.of.file
-    wet, wat = (job.of.source(name) if name else None for name in (file.wet, file.wat))
-    main = job.of.source(file.name)
+    wet, wat = (_source(job, name) if name else None for name in (file.wet, file.wat))
+    main = _source(job, file.name)
     try:
         if is_failures(file.name):
             part = scan_failures(main.path)

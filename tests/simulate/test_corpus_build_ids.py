@@ -85,7 +85,7 @@ def test_a_manifest_of_json_and_of_urls_that_the_source_spells_otherwise(tmp_pat
         (f"{url_of(1)}\tclueweb22-en0000-00-20000", "line 1: 'clueweb22-en0000-00-20000' is not a ClueWeb22-ID"),
         (f"{url_of(1)}\tclueweb22-en0081-00-00000", "is not a ClueWeb22-ID"),
         (f"{url_of(5)}\tclueweb22-en9980-99-19999", "is the last id that the layout has"),
-        (b"\xff\xfe", "not a text file"),
+        (b"\xff\xfe", "is no text in UTF-8"),
         (None, "cannot be read"),
     ],
 )

@@ -181,8 +181,8 @@ def test_measures_by_hand() -> None:
         ("a.jsonl", b'"one"', "line 1: is no JSON object; give objects with a field 'text'"),
         ("a.json", b'{"body": "one"}', "line 1: has no field 'text'; name the one with the text: --text-field NAME"),
         ("a.jsonl", b'{"text": "one"}\n{"text": null}', "line 2: its field 'text' is no text, but NoneType"),
-        ("a.jsonl.gz", b"no gzip", "cannot be read after line 0: Not a gzipped file"),
-        ("a.jsonl.zst", b"no zstd", "cannot be read after line 0: "),
+        ("a.jsonl.gz", b"no gzip", "line 1: is not JSON; give one JSON object a line"),
+        ("a.jsonl.zst", b"no zstd", "line 1: is not JSON; give one JSON object a line"),
     ],
     ids=["cut", "encoding", "nested", "string", "field", "null", "gzip", "zstd"],
 )

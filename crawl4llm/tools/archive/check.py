@@ -16,12 +16,12 @@ from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.archive import copies
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, Facts, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
-from crawl4llm.tools._storage_view import refuse_storage
+from crawl4llm.tools.opened_run import refuse_storage
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.jobs import KILLED, Jobs, run_missing
+from crawl4llm.base.jobs import KILLED, Jobs, Told, run_missing
 from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
@@ -40,7 +40,7 @@ from crawl4llm.parts import CLUEWEB22, scheme_of
 from crawl4llm.scoring import PageWorkers, require_library
 from crawl4llm.tools import _known_files as sets
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._text_sources import open_archives
+from crawl4llm.tools._text_sources import open_archives, row_kind
 from crawl4llm.tools.corpus import known_sources as sources
 from crawl4llm.tools.corpus.known_sources import DAMAGED, LINKS, TEXTS, URLS
 from crawl4llm.warc import begins_like_archive
@@ -62,7 +62,7 @@ _WHAT: Final = "the known sets"
 _Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
 
-class _Told(NamedTuple):
+class _Findings(NamedTuple):
     """Counts and faults of a source."""
 
     counts: Mapping[str, int]
@@ -100,7 +100,7 @@ class _Job:
                 taken = sources.Taken({name: opened.enter_context((folder / name).open("wb")) for name in _SETTINGS})
                 yield taken
             damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
-            (folder / _TOLD).write_text(json.dumps(_Told(taken.counts, taken.fault, damaged)))
+            (folder / _TOLD).write_text(json.dumps(_Findings(taken.counts, taken.fault, damaged)))
             for path in folder.iterdir():
                 sync_path(path)
 
@@ -163,7 +163,7 @@ def _find(given: str, *, links: bool) -> Iterator[tuple[str, Path]]:
 def _kind_of(path: Path, *, links: bool) -> str:
     if links and sources.WAT_NAME.fullmatch(path.name):
         return _WATS
-    others = sources.kind_of(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+    others = row_kind(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
     is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
     return _ARCHIVES if is_archive else _ROWS
 
@@ -174,7 +174,7 @@ def _in_folder(folder: Path, *, links: bool) -> Iterator[tuple[str, Path]]:
     archives = [path for path in paths if _ARCHIVE_NAME.fullmatch(path.name)]
     wats = [path for path in archives if links and sources.WAT_NAME.fullmatch(path.name)]
     named = [path for path in paths if path.name != FAILURES and path.suffix.lower() != ".json"]
-    rows = [path for path in named if sources.kind_of(path)]
+    rows = [path for path in named if row_kind(path)]
     if len(wats) < len(archives):
         yield _ARCHIVES, folder
     elif wats:
@@ -214,7 +214,7 @@ class _Known:
         self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs or cores()
         self._show = wants_bar(self._options.progress_bar)
         self._jobs: list[_Job] = []
-        self.told: list[_Told] = []
+        self.told: list[_Findings] = []
 
     def read(self) -> None:
         """Do the jobs that are missing. Raises InputError."""
@@ -230,11 +230,11 @@ class _Known:
             damaged = [path if path.is_file() else path / name for name in summary.damaged]
             faults = [*summary.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged), ""]
             counts = {"unreadable files": len(summary.unreadable), "files with damaged records": len(damaged)}
-            self.told.append(_Told(counts, faults[0], str(damaged[0]) if damaged else ""))
+            self.told.append(_Findings(counts, faults[0], str(damaged[0]) if damaged else ""))
             self._read_pages(path, corpus, self._settings, clean_text=not summary.counts.get(PAGE))
         for path in self._found[_TREES]:
             self._read_pages(path, *sources.open_clueweb22(path, self._settings))
-        self.told += [_Told(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
+        self.told += [_Findings(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
 
     def _read_pages(self, path: Path, corpus: Corpus, settings: BaseSettings, *, clean_text: bool = False) -> None:
         opts, options = self._opts, read_options(settings)
@@ -251,7 +251,8 @@ class _Known:
 
     def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
         tasks = self._work / f"tasks-{len(self._jobs)}"
-        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, unit, KILLED, label, self._show):
+        told = Told(unit, KILLED, label, self._show)
+        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, told):
             pass
         self._jobs += jobs
 

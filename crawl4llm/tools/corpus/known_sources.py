@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +19,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 import orjson
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, PageError, as_input_error
-from crawl4llm.base.input_files import LONGEST_ROW, input_lines
-from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.engine import take_over
 from crawl4llm.optouts import Action, Said, decide, from_text, said_in_head, said_in_metas
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record, listed_urls, record_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, Rating, load_extractor
 from crawl4llm.tools._known_files import LinkedPage, LinkSpread
-from crawl4llm.tools._text_sources import TextTaker, page_text
+from crawl4llm.tools._text_sources import TextTaker, lines_of_rows, page_text, parquet_rows, row_kind
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import FAILED, WarcIndex, index_folder, is_clueweb22, open_corpus
 
@@ -81,8 +76,6 @@ class Taken:
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
-_ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
-_ROWS_AT_ONCE: Final = 1024
 _Row: TypeAlias = "tuple[str, tuple[Any, Any] | str]"
 """A row's place, and its URL and text, or why it has none."""
 
@@ -100,7 +93,7 @@ class RowFile:
     def read(self, taken: Taken) -> None:
         """Take the rows that can be used. Raises InputError if the file cannot be read to its end, or has rows and none
         that can be used."""
-        kind = kind_of(self.path)
+        kind = row_kind(self.path)
         rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, "": self._of_list}.get(kind, self._of_json)
         for at, values in rows():
             if isinstance(values, str):
@@ -125,20 +118,9 @@ class RowFile:
         elif url is None:
             taken.leave_out(f"neither {self.url_field!r} nor {self.text_field!r} (--url-field, --text-field)", at)
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines that are not blank, with their places."""
-        number = 0
-        try:
-            lines = input_lines(self.path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield f"line {number}", line
-        except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.path}: cannot be read after line {number}: {reason}") from None
-
     def _of_json(self) -> Iterator[_Row]:
-        for at, line in self._lines():
+        for number, line in lines_of_rows(self.path):
+            at = f"line {number}"
             try:
                 row = orjson.loads(line)
             except (ValueError, RecursionError):
@@ -148,9 +130,10 @@ class RowFile:
             yield at, (row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
 
     def _of_cdxj(self) -> Iterator[_Row]:
-        for at, line in self._lines():
+        for number, line in lines_of_rows(self.path):
             if line.startswith(("!", " CDX")):
                 continue
+            at = f"line {number}"
             try:
                 fields = orjson.loads(line.split(" ", 2)[2])
                 url, failed = fields["url"], str(fields.get("status")).startswith(("4", "5"))
@@ -164,36 +147,9 @@ class RowFile:
             yield f"line {number}", (url, None) if is_web_url(url) else "no URL"
 
     def _of_parquet(self) -> Iterator[_Row]:
-        try:
-            # an extra
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError:
-            raise InputError(f"{self.path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
-        number = 0
-        try:
-            with parquet.ParquetFile(self.path) as file:
-                names = file.schema_arrow.names
-                wanted = [name for name in (self.url_field, self.text_field) if name in names]
-                if not wanted:
-                    raise InputError(
-                        f"{self.path}: has neither a column {self.url_field!r} nor {self.text_field!r}, but "
-                        f"{harmless(', '.join(names))[:200]}; name the columns: --url-field, --text-field"
-                    )
-                for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
-                    for row in batch.to_pylist():
-                        number += 1
-                        yield f"row {number}", (row.get(self.url_field), row.get(self.text_field))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise InputError(
-                f"{self.path}: cannot be read after row {number}: {' '.join(str(error).split())}"
-            ) from None
-
-
-def kind_of(path: Path) -> str:
-    """Return the kind of rows in a file, by its name: ``parquet``, ``cdxj``, another for JSON; empty for a list."""
-    named = _ROWS.fullmatch(path.name)
-    return "" if named is None else (named[1] or named[2]).lower()
+        fields = (self.url_field, self.text_field)
+        for number, values in parquet_rows(self.path, fields, "name the columns: --url-field, --text-field"):
+            yield f"row {number}", (values[0], values[1])
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------

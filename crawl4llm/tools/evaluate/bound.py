@@ -124,7 +124,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     check_new_file(opts.out)
     check_installed()
     # an extra, which check_installed() has looked for
-    from crawl4llm.tools.evaluate.contest.subject import read_web
+    from crawl4llm.tools.evaluate.contest.track import read_web
 
     options = read_options(settings)
     corpus, rater = open_rater(settings)

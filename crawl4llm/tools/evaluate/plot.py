@@ -52,6 +52,7 @@ _STYLE: Final[dict[str, Any]] = {
     "grid.alpha": 0.4,
     "legend.frameon": False,
     "lines.markersize": 5.0,
+    "lines.markeredgewidth": 0,
 }
 _FORMATS: Final = {
     "svg": ("Creator", "Date", "Format", "Type"),

@@ -76,8 +76,6 @@ class Figure:
     series: Sequence[Series]
     x_log: bool = False
     y_log: bool = False
-    settles: bool = False
-    """True to leave the first points out of the scale of the y axis, because means of few pages vary widely."""
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
 

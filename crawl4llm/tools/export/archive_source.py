@@ -26,10 +26,9 @@ from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
-from crawl4llm.tools.opened_run import Alongside
+from crawl4llm.tools.opened_run import Alongside, run_folder
 from crawl4llm.warc import OPEN_SUFFIX, Frame, Record, RecordReader, UnreadableFile, cdxj, field_name, scan
 from simulate import read_site_file
 

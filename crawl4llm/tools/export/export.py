@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
-from crawl4llm.base.jobs import Executor, J, Jobs, R, run_missing
+from crawl4llm.base.jobs import Executor, J, Jobs, R, Told, run_missing
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
@@ -250,8 +250,8 @@ class _Export:
             self.folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
 
     def _run(self, jobs: Jobs[J, R], label: str, processes: int) -> Iterator[tuple[J, R]]:
-        show = wants_bar(self.options.progress_bar)
-        return run_missing(jobs, self.executor, processes, " documents", _KILLED, label, show)
+        told = Told(" documents", _KILLED, label, wants_bar(self.options.progress_bar))
+        return run_missing(jobs, self.executor, processes, told)
 
     def _check_one_model(self) -> None:
         """Raise InputError if scores of several models decide: they do not compare."""
