@@ -366,16 +366,13 @@ def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> Shar
 def _documents(path: Path) -> Iterator[Document]:
     """Yield the documents in a file of an export. Raises InputError if it cannot be read."""
     try:
-        for row in _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path):
+        lines = input_lines(path, newline="\n", longest=LONGEST_ROW)
+        for row in _parquet_rows(path) if path.name.endswith(PARQUET) else map(orjson.loads, lines):
             if {type(row["id"]), type(row["url"]), type(row["text"])} != {str} or type(row["words"]) is not int:
                 raise TypeError("its id, url or text is no text, or its words are no number")  # noqa: TRY301
             yield Document(**{name: row[name] for name in Document._fields if name in row})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
-
-
-def _jsonl_rows(path: Path) -> Iterator[dict[str, Any]]:
-    yield from map(orjson.loads, input_lines(path, newline="\n", longest=LONGEST_ROW))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
