@@ -111,8 +111,8 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     facts.note(f"""SELECT file, offset, 'document ' || doc || ' is not in {name}' FROM documents
         WHERE doc NOT IN (SELECT doc FROM log)""")
     facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM contents r
-        WHERE NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
+        WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+        AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)
         AND NOT EXISTS {_AMONG_NO_PAGES}""")
     facts.note(f"""SELECT '{dataset.index.name}', line,
             doc || ' (line ' || number || ' of {name}) comes after a page that was crawled later'
