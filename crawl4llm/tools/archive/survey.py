@@ -197,7 +197,7 @@ def surveyed(
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    What is found in a file is kept in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
+    The findings in each file stay in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
     read at all, or another process reads the same.
     """
     files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]

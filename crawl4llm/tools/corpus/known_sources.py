@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import orjson
 
@@ -45,7 +45,7 @@ DAMAGED: Final = "damaged records"
 
 @dataclass
 class Taken:
-    """What a job takes of a source: files, and counts."""
+    """The files that a job fills from a source, and their counts."""
 
     files: Mapping[str, BinaryIO]
     counts: Counter[str] = field(default_factory=Counter)
@@ -76,12 +76,8 @@ class Taken:
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
-
-class Row(NamedTuple):
-    """The URL and text of a document."""
-
-    url: Any
-    text: Any
+_Row: TypeAlias = "tuple[str, tuple[Any, Any] | str]"
+"""A row's place, and its URL and text, or why it has none."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class RowFile:
             raise InputError(f"{self.path}: no row can be used: {taken.fault}")
         taken.fault = taken.fault and f"{self.path}, {taken.fault}"
 
-    def _take(self, at: str, values: Row, taken: Taken) -> None:
+    def _take(self, at: str, values: tuple[Any, Any], taken: Taken) -> None:
         """Take the URL and text of a row, which may be any values."""
         url, text = values
         if isinstance(url, str) and is_web_url(url.lstrip()):
@@ -122,7 +118,7 @@ class RowFile:
         elif url is None:
             taken.leave_out(f"neither {self.url_field!r} nor {self.text_field!r} (--url-field, --text-field)", at)
 
-    def _of_json(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_json(self) -> Iterator[_Row]:
         for number, line in lines_of_rows(self.path):
             at = f"line {number}"
             try:
@@ -131,9 +127,9 @@ class RowFile:
                 yield at, "no JSON"
                 continue
             is_object = isinstance(row, dict)
-            yield at, Row(row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
+            yield at, (row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
 
-    def _of_cdxj(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_cdxj(self) -> Iterator[_Row]:
         for number, line in lines_of_rows(self.path):
             if line.startswith(("!", " CDX")):
                 continue
@@ -144,16 +140,16 @@ class RowFile:
             except (ValueError, LookupError, TypeError, AttributeError):
                 yield at, "no CDXJ entry with a URL"
             else:
-                yield at, "a response with status 4xx or 5xx" if failed else Row(url, None)
+                yield at, "a response with status 4xx or 5xx" if failed else (url, None)
 
-    def _of_list(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_list(self) -> Iterator[_Row]:
         for number, url in listed_urls(self.path, "the list"):
-            yield f"line {number}", Row(url, None) if is_web_url(url) else "no URL"
+            yield f"line {number}", (url, None) if is_web_url(url) else "no URL"
 
-    def _of_parquet(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_parquet(self) -> Iterator[_Row]:
         fields = (self.url_field, self.text_field)
         for number, values in parquet_rows(self.path, fields, "name the columns: --url-field, --text-field"):
-            yield f"row {number}", Row(*values)
+            yield f"row {number}", (values[0], values[1])
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -170,7 +166,7 @@ class PageSource(TextTaker):
 
     path: Path
     texts: bool
-    """Whether texts are wanted; of a tree there are none."""
+    """True to take texts; a tree gives none."""
     links: bool
     near: bool
     fetch_opted_out: bool
@@ -321,6 +317,13 @@ class WatFile:
     def read(self, taken: Taken) -> None:
         """Take the pages with their links, and count the records that cannot be used. Raises InputError if the file
         cannot be read, or has no page."""
+        for page in self._pages(taken):
+            taken.add_url(page.key)
+            taken.add_page(page)
+        if not taken.counts[LINKS]:
+            raise InputError(f"{self.path}: has no page of a WAT file")
+
+    def _pages(self, taken: Taken) -> Iterator[LinkedPage]:
         with as_input_error(f"{self.path}: cannot be read"), as_input_error("", form="{1}", errors=UnreadableFile):
             reader = WarcReader(self.path)
             for stretch in reader.stretches():
@@ -335,10 +338,7 @@ class WatFile:
                         taken.leave_out("records that are not of a WAT file", at)
                         continue
                     if page is not None:
-                        taken.add_url(page.key)
-                        taken.add_page(page)
-        if not taken.counts[LINKS]:
-            raise InputError(f"{self.path}: has no page of a WAT file")
+                        yield page
 
     def _page(self, data: bytes) -> LinkedPage | None:
         """Return the page that a record describes, None if it is no page. Raises CorruptRecord, and ValueError for
