@@ -28,7 +28,7 @@ from crawl4llm.policies import bound_text
 from crawl4llm.scoring import FastTextScorer
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe, fit
-from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, read_web
 from crawl4llm.tools.evaluate.report import check_installed
 from simulate import open_rater
 
@@ -123,9 +123,6 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         raise InputError("give the file to write: --out FILE")
     check_new_file(opts.out)
     check_installed()
-    # an extra, which check_installed() has looked for
-    from crawl4llm.tools.evaluate.contest.track import read_web
-
     options = read_options(settings)
     corpus, rater = open_rater(settings)
     try:
