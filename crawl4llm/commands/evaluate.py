@@ -111,7 +111,7 @@ class Command(ScrapyCommand):
         check_free(Path(opts.out))
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
-        from crawl4llm.tools.evaluate.report import report_json
+        from crawl4llm.tools.evaluate.figures import report_json
 
         assert self.settings is not None
         wanted = Wanted(

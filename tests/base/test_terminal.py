@@ -18,7 +18,7 @@ from crawl_helpers import Web, crawl, scrapy
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import complain, guard_log, harmless, print_lines
-from crawl4llm.tools.evaluate.report import Figure, Series, Table, section_csv
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table, section_csv
 
 BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 MARKS = "\u061c\u200e\u200f"

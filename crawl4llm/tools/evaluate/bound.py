@@ -118,14 +118,20 @@ def _path(url: str) -> str:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
+def read_web(
+    name: str, corpus: Corpus, rater: PageRater, options: Options
+) -> tuple[MemoryWeb, dict[str, float | None]]:
+    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
+    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
+
+
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.out is None:
         raise InputError("give the file to write: --out FILE")
     check_new_file(opts.out)
     check_installed()
-    # an extra, which check_installed() has looked for
-    from crawl4llm.tools.evaluate.contest.subject import read_web
-
     options = read_options(settings)
     corpus, rater = open_rater(settings)
     try:

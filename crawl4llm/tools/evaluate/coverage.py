@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.report import Cell, Figure, Series, Table, band, line
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, Band, CrawledPages, points_along
 from crawl4llm.tools.evaluate.survey import Group, Subject
 

@@ -23,7 +23,7 @@ from crawl4llm.scoring import PageRater, follow_rules, load_scorer
 from crawl4llm.tools._learnt import Learnt, Results, read_results
 from crawl4llm.tools.evaluate import correlations, coverage, ordering
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.report import Cell, Figure, Report, Table
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, CrawledPages, Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import gap, quarter, ranking, verdict

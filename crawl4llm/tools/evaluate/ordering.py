@@ -19,7 +19,7 @@ from crawl4llm.policies import Candidate, CrawledPage, make_policy, targets_of
 from crawl4llm.scoring import PageRater, PageWorkers, has_titles
 from crawl4llm.tools.evaluate.coverage import best, curves, joined, longest
 from crawl4llm.tools.evaluate.documents import Floats, Integers, Population, stored_values
-from crawl4llm.tools.evaluate.report import Figure, Series, Table, line
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table, line
 from crawl4llm.tools.evaluate.runs import Band, CrawledPages, Run
 from crawl4llm.tools.evaluate.survey import Subject
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from crawl4llm.tools.evaluate.documents import Estimate
+from crawl4llm.tools.evaluate.figures import Cell, Table
 from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Ranking, Values, ranking_of
-from crawl4llm.tools.evaluate.report import Cell, Table
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, CrawledPages
 from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, closed
 from crawl4llm.tools.evaluate.survey import Group, Subject

@@ -11,8 +11,8 @@ from crawl4llm.base.terminal import cell
 from crawl4llm.tools import _learnt
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, mean
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Standing, error_of, mean_of
-from crawl4llm.tools.evaluate.report import Cell, Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.shares import CLOSED, CLOSED_AT, closed_cells
 
 _RECALLS: Final = tuple(f"recall at {mark}%" for mark in MARKS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import bound_text
 from crawl4llm.scoring import PageRater
-from crawl4llm.tools.evaluate.bound import bound_of
+from crawl4llm.tools.evaluate.bound import bound_of, read_web
 from crawl4llm.tools.evaluate.contest.track import REPORTING, Track, WebSource
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
 from crawl4llm.tools.evaluate.shares import BOUND
-from crawl4llm.tools.evaluate.survey import Survey
 from simulate import data_dir, ensure_demo, open_rater, page_ranks
 
 if TYPE_CHECKING:
@@ -142,15 +139,6 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
         )
     finally:
         corpus.close()
-
-
-def read_web(
-    name: str, corpus: Corpus, rater: PageRater, options: Options
-) -> tuple[MemoryWeb, dict[str, float | None]]:
-    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
-    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
-    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
-    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
 
 
 def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
