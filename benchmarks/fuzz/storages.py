@@ -59,9 +59,9 @@ def _commits(_: Path) -> Reader:
         with suppress(TypeError, ValueError):
             object_ = objects.encode(facts, (packed(lines), packed(changes), b""), {1: mail})
         commit = journal.decode(storage, 0, 1, object_)
-        pages, _, dropped = shapes.read(storage, "commit", commit.lines, shapes.LINES)
+        pages, _, dropped = storage.read("commit", commit.lines, shapes.LINES)
         for section in commit.sections.values():
-            content = shapes.read(storage, "commit", section, shapes.SECTION)
+            content = storage.read("commit", section, shapes.SECTION)
             with storage.reading("commit"):
                 objects.redirects_in(content)
                 for place in objects.links_in(content):
@@ -98,7 +98,7 @@ def _objects(_: Path) -> Reader:
         shape = name.decode("latin-1") if name.decode("latin-1") in names else names[len(name) % len(names)]
         if isinstance(getattr(shapes, shape), int):
             return
-        found: Any = shapes.read(storage, shape, packed(content), getattr(shapes, shape))
+        found: Any = storage.read(shape, packed(content), getattr(shapes, shape))
         if shape == "OFFER":
             make_plan([found, found], {}, 3)
         elif shape == "PLAN":
@@ -149,8 +149,9 @@ def _object_seeds() -> list[bytes]:
 
 
 def _orders(folder: Path) -> Reader:
+    from crawl4llm.base.errors import InputError
     from crawl4llm.cluster.complaints import FOLDER, Controls
-    from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed
+    from crawl4llm.cluster.storage import Storage, packed, sealed
 
     (folder / FOLDER).mkdir()
     name = f"{FOLDER}/00000001"
@@ -160,7 +161,7 @@ def _orders(folder: Path) -> Reader:
         (folder / name).write_bytes(sealed(name, packed(data)))
         assert Controls(storage).look()
 
-    return Reader(read, (StorageError,))
+    return Reader(read, (InputError,))
 
 
 def _sealed(folder: Path) -> Reader:
@@ -171,8 +172,8 @@ def _sealed(folder: Path) -> Reader:
     def read(data: bytes) -> None:
         (folder / "name").write_bytes(data)
         with suppress(StorageError):
-            storage.unpack("name", data)
-        storage.unpack("name", storage.get("name") or b"")
+            storage.read("name", data)
+        storage.read("name", storage.get("name") or b"")
 
     return Reader(read, (StorageError,))
 
@@ -253,7 +254,7 @@ def _spool_seeds() -> list[bytes]:
 
 
 def _last_words(_: Path) -> Reader:
-    from crawl4llm.cluster.valkey import _told
+    from crawl4llm.cluster.liveness import _told
 
     def read(data: bytes) -> None:
         figures = _told(data.decode("utf-8", "surrogateescape"))

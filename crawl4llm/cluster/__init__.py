@@ -11,8 +11,7 @@
 - ``storage``: objects that are put once, in a bucket or a directory. ``shapes``: what an object must look like.
   ``archive``: pages, as they are put, and many of them in one.
 - ``history``: how a crawl went, read back from its storage; ``soundness``: what must hold of all that a storage has.
-- ``liveness``: leases, announcements and requests, for a single worker.
-- ``valkey``: the same for several, on a Valkey server. Imports valkey-py.
+- ``liveness``: leases, announcements and requests, of a single worker or of several on a Valkey server.
 """
 
 import lazy_loader

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.errors import as_input_error
@@ -102,16 +102,9 @@ class Segments(NullArchive):
         self._archive: Archive | None = None
         self.number = 0
         """Of the step: a batch, or a commit."""
-        self._facts: list[dict[str, Any]] = []
 
     def write(self, page: PageRecord, fields: Values, text: str | None = None) -> None:
-        self._facts.append({"date": page.date, "language": page.language, "opt_outs": page.opt_outs})
         self._opened().write(page, {**fields, "order": None}, text)
-
-    def facts(self) -> list[dict[str, Any]]:
-        """Return the facts of the pages written since the last call that the merge needs, besides their content."""
-        facts, self._facts = self._facts, []
-        return facts
 
     def take(self) -> Segment | None:
         """Return the archived pages and start a new segment; None if there are no pages. Raises InputError."""
@@ -184,15 +177,16 @@ class Pages:
 
     def index(self, name: str) -> list[IndexLine]:
         """Return the lines of the index of a segment, whose checksum holds."""
-        with self._storage.reading(index_name(name)):
+        name = index_name(name)
+        with self._storage.reading(name):
             parsed = map(parse_index_line, self._index(name).splitlines(keepends=True))
             lines = [line for line in parsed if line is not None]
         if not lines:
-            raise self._storage.damaged(index_name(name), "it lists no page")
+            raise self._storage.damaged(name, "it lists no page")
         return lines
 
     def _index(self, name: str) -> bytes:
-        return self._storage.unsealed(index_name(name), self._bytes(name, of_index=True))
+        return self._storage.unsealed(name, self._bytes(name))
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return the bytes of a segment and of its index."""
@@ -200,7 +194,7 @@ class Pages:
         def size(called: str, _: int, most: int | None) -> int | None:
             return self._storage.size(called) if most is None else most
 
-        return self._ask(name, size), self._ask(name, size, of_index=True)
+        return self._ask(name, size), self._ask(index_name(name), size)
 
     # -- compaction -----------------------------------------------------------------------------------------------
 
@@ -218,8 +212,8 @@ class Pages:
             start, index_start = start + size, index_start + index_size
         base, suffix = _object(places), _suffix(places[0].name)
         self._storage.put_pieces(base + suffix, start, self._pieces(places))
-        indexes = (sealed(index_name(one.name), self._index(one.name)) for one in places)
-        self._storage.put_pieces(base + _INDEX, index_start, indexes)
+        names = (index_name(one.name) for one in places)
+        self._storage.put_pieces(base + _INDEX, index_start, (sealed(name, self._index(name)) for name in names))
         called = _base(places[0].name) + _SEGMENTS
         self._storage.put_packed(called, places)
         self.look_again()
@@ -240,22 +234,21 @@ class Pages:
 
         Two compactions that see the end of a crawl at different times may each put an object for the same list. The
         list names one, and no other can be put."""
-        kept, places = self._read(called)
-        segments = list(places.values())
+        places = self._read(called)
+        kept = {name for name, _, _ in places.values()}
         for name in self._names:
-            if name.startswith(called.removesuffix(_SEGMENTS) + "-") and not name.startswith(f"{kept}."):
+            if name.startswith(called.removesuffix(_SEGMENTS) + "-") and name not in kept:
                 self._storage.delete(name)
-        last = segments[-1].name
+        *_, last = places
         if self._storage.size(last) is not None:  # it is deleted last
-            for segment in segments:
-                self._storage.delete(index_name(segment.name))
-                self._storage.delete(segment.name)
+            for name in places:
+                self._storage.delete(name)
         return last
 
     # -- where segments lie ---------------------------------------------------------------------------------------
 
-    def _bytes(self, name: str, start: int = 0, size: int | None = None, *, of_index: bool = False) -> bytes:
-        """Return some bytes of a segment, by default all, or its index."""
+    def _bytes(self, name: str, start: int = 0, size: int | None = None) -> bytes:
+        """Return some bytes of a segment or of an index, by default all."""
 
         def read(called: str, first: int, most: int | None) -> bytes | None:
             wanted = most if size is None else size
@@ -263,37 +256,32 @@ class Pages:
                 return self._storage.get_as_is(called)
             return self._storage.get_range(called, first + start, wanted)
 
-        return self._ask(name, read, of_index=of_index)
+        return self._ask(name, read)
 
-    def _ask(self, name: str, ask: Callable[[str, int, int | None], T | None], *, of_index: bool = False) -> T:
-        """Return the answer about a segment, or its index, by its place."""
+    def _ask(self, name: str, ask: Callable[[str, int, int | None], T | None]) -> T:
+        """Return the answer about a segment or an index, by its place."""
         for look_again in (False, True):  # it may have been compacted since
             if look_again:
                 self.look_again()
-            if (answer := ask(*self._where(name, of_index=of_index))) is not None:
+            if (answer := ask(*self._where(name))) is not None:
                 return answer
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
-    def _where(self, name: str, *, of_index: bool = False) -> tuple[str, int, int | None]:
-        """Return the object that holds a segment or its index, the place of its first byte, and its size; None if it is
+    def _where(self, name: str) -> tuple[str, int, int | None]:
+        """Return the object that holds a segment or an index, the place of its first byte, and its size; None if it is
         all of the object."""
-        if (found := self._find(name)) is None:
-            return index_name(name) if of_index else name, 0, None
-        base, at = found
-        return (base + _INDEX, at.index_start, at.index_size) if of_index else (base + _suffix(name), at.start, at.size)
+        at = bisect_right(self.compacted, _base(name) + _SEGMENTS)
+        return (self._read(self.compacted[at - 1]).get(name) if at else None) or (name, 0, None)
 
-    def _find(self, name: str) -> tuple[str, Place] | None:
-        """Return the beginning of the name of the object that holds a segment, and the segment's place in it."""
-        if not (at := bisect_right(self.compacted, _base(name) + _SEGMENTS)):
-            return None
-        base, segments = self._read(self.compacted[at - 1])
-        return None if (segment := segments.get(name)) is None else (base, segment)
-
-    def _read_list(self, name: str) -> tuple[str, dict[str, Place]]:
-        """Return the beginning of the object's name, and its segments by name."""
-        found = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
+    def _read_list(self, name: str) -> dict[str, tuple[str, int, int]]:
+        """Return where indexes and segments lie, each index before its segment, by their names."""
+        found = self._storage.read(name, self._storage.get(name) or b"", shapes.SEGMENTS)
         segments = [Place(*segment) for segment in found]
-        return _object(segments), {segment.name: segment for segment in segments}
+        base, where = _object(segments), dict[str, tuple[str, int, int]]()
+        for one in segments:
+            where[index_name(one.name)] = base + _INDEX, one.index_start, one.index_size
+            where[one.name] = base + _suffix(one.name), one.start, one.size
+        return where
 
 
 def index_name(name: str) -> str:

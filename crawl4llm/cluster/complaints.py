@@ -31,8 +31,7 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.within import require_within
 from crawl4llm.cluster.liveness import boottime
-from crawl4llm.cluster.shapes import read
-from crawl4llm.cluster.storage import Storage, StorageError, packed, unpacked
+from crawl4llm.cluster.storage import Storage, packed, unpacked
 from crawl4llm.crawl import REQUESTS, Control, checked_control
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ _LINE: Final = re.compile(rb'\{"time": "((\d{4}-\d\d-\d\d)T[0-9:.]{8,15}Z)", .{0
 
 
 class Controls:
-    """The orders in a storage. Methods raise StorageError; each look is one request to the storage."""
+    """The orders in a storage. Methods raise InputError; each look is one request to the storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -63,11 +62,8 @@ class Controls:
         """Read the orders since the last look; return whether there were any."""
         before = self.number
         while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
-            content = read(self._storage, name, data, _SHAPE)
-            try:
-                self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": content["blocked"]})
-            except InputError as error:
-                raise StorageError(str(error)) from None
+            blocked = self._storage.read(name, data, _SHAPE)["blocked"]
+            self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": blocked})
             self.number += 1
         return self.number != before
 
@@ -84,20 +80,16 @@ class Controls:
                 return True
 
 
-class Heeding:
+class Heeding(Controls):
     """Lets a worker heed the orders, by a task of its own, as its other work may take long."""
 
-    def __init__(self, controls: Controls, lease: float, heed: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, storage: Storage, lease: float, heed: Callable[[Sequence[str]], None]) -> None:
         """``heed`` is called with the domains that are blocked, whenever they are others."""
-        self._controls, self._lease, self._heed = controls, lease, heed
+        super().__init__(storage)
+        self._lease, self._heed = lease, heed
         self._heard_at = float("-inf")
         self._failed = False
         """True if the last look failed."""
-
-    @property
-    def blocked(self) -> Sequence[str]:
-        """The domains that are blocked."""
-        return self._controls.control.blocked
 
     @property
     def hears(self) -> bool:
@@ -107,13 +99,12 @@ class Heeding:
         """
         return boottime() < self._heard_at + self._lease
 
-    async def look(self) -> None:
-        """Look once, and heed new orders. Raises StorageError."""
+    async def hear(self) -> None:
+        """Look once, and heed new orders. Raises InputError."""
         began = boottime()
-        if await asyncio.to_thread(self._controls.look):
-            blocked = self._controls.control.blocked
-            logger.info("control %d: %d domains are blocked", self._controls.number, len(blocked))
-            self._heed(blocked)
+        if await asyncio.to_thread(self.look):
+            logger.info("control %d: %d domains are blocked", self.number, len(self.control.blocked))
+            self._heed(self.control.blocked)
         self._heard_at = began
 
     async def run(self, drop: Callable[[float], None]) -> None:
@@ -121,9 +112,9 @@ class Heeding:
         while True:
             await asyncio.sleep(min(_LOOK, self._lease / 4))
             try:
-                await self.look()
+                await self.hear()
                 self._failed = False
-            except StorageError as error:  # whoever puts a commit next ends with it; meanwhile nothing is sent for long
+            except InputError as error:  # whoever puts a commit next ends with it; meanwhile nothing is sent for long
                 if not self._failed:
                     logger.warning("%s; no request is sent until it answers", error)
                 self._failed = True

@@ -16,7 +16,7 @@ from contextlib import suppress
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
-from crawl4llm.cluster.complaints import Controls, Heeding, RequestSpool
+from crawl4llm.cluster.complaints import Heeding, RequestSpool
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
 from crawl4llm.cluster.journal import Post, Quotas, told_of
 from crawl4llm.cluster.liveness import Liveness
@@ -56,7 +56,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._spooled_at = -math.inf
         if common.clock is not None:
             crawl = str(common.info.crawl_id)
-            self._heeding = Heeding(Controls(common.storage), common.options.cluster_lease, self.block)
+            self._heeding = Heeding(common.storage, common.options.cluster_lease, self.block)
             self.requests = self._spool = RequestSpool(common.storage, common.folder.parent, crawl, liveness.worker)
         self._woken = asyncio.Event()
         """Set with it, and by answers."""
@@ -206,7 +206,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _go_on(self) -> None:
         """Begin: read the storage, and take partitions."""
         if self._heeding is not None:
-            await self._heeding.look()  # before anything is asked for
+            await self._heeding.hear()  # before anything is asked for
         await self._put_requests()  # those that a worker before has left here
         await self._post.begin()  # also of a crawl that has ended: whoever joins it tells of its pages
         self._see_whether_ended()
@@ -262,7 +262,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Renew leases, and read the objects of other workers."""
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
-        await self._look_after_leases(floor=self._post.turn + 1)
+        await self._look_after_leases()
         for partition in list(self._own.values()):
             if partition.is_leaving and partition.is_quiet:
                 await partition.crawl.wind_up()
@@ -349,7 +349,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         is_new = not partition.commit_number
         partition.crawl.turns = self.turns
         if self._heeding is not None:
-            partition.crawl.block(self._heeding.blocked)
+            partition.crawl.block(self._heeding.control.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
         if partition.crawl.owners is not None and not is_new:
             partition.crawl.owners.hold_all(self.clock.now() + partition.longest)

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.archive import Segment
@@ -39,13 +39,8 @@ _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
 
-class Prepared(NamedTuple):
-    """A commit that is to be put."""
-
-    commit: Commit
-    segment: Segment | None
-    snapshot: bytes | None
-    """A snapshot, if it is due."""
+Prepared = tuple[Commit, Segment | None, bytes | None]
+"""A commit that is to be put, its pages, and a snapshot, if it is due."""
 
 
 class _Lately(Part):
@@ -220,8 +215,8 @@ class ContinuousPartition(OnePartition):
             return
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._common.storage, journal.name(partition, journal.LOG, commit.number)
-        content = shapes.read(storage, called, section, shapes.SECTION)
-        pages, _, dropped = shapes.read(storage, called, commit.lines, shapes.LINES)
+        content = storage.read(called, section, shapes.SECTION)
+        pages, _, dropped = storage.read(called, commit.lines, shapes.LINES)
         with storage.reading(called):
             for place, links in links_in(content).items():
                 line = dropped[~place] if place < 0 else pages[place]
@@ -284,7 +279,6 @@ class ContinuousPartition(OnePartition):
         sections = self._mail.packed()
         self._mail = self._new_mail()
         self._committed_pages = self.crawl.counters.crawled
-        self._segments.facts()
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
         changes = self._store.take()
@@ -292,8 +286,8 @@ class ContinuousPartition(OnePartition):
         self.is_dirty, self.committed_at = False, time.monotonic()
         head = Head(self.turn, self.crawl.crawled, self.returned, rest, list(self.marks), None)
         commit = Commit(self.commit_number, head, sections, lines, *changes)
-        snapshot = self._snapshot(commit) if self._since > _REPLAYED * self._whole else None
-        self.prepared.append(Prepared(commit, segment, snapshot))
+        snapshot = self._snapshot(commit)
+        self.prepared.append((commit, segment, snapshot))
 
     def put(self, prepared: Prepared) -> Commit | None:
         """Put a commit into the storage; None if another worker has put one with its number. Of a thread's own: it
@@ -311,6 +305,8 @@ class ContinuousPartition(OnePartition):
     def _snapshot(self, commit: Commit) -> bytes | None:
         """Return a snapshot of the last commit, if the changes since the last snapshot are larger by that factor; in a
         store that has grown they may not be."""
+        if self._since <= _REPLAYED * self._whole:
+            return None
         changes, fingerprints = self._store.whole()
         self._whole = len(changes) + len(fingerprints)
         if self._since <= _REPLAYED * self._whole:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.liveness import Liveness
@@ -20,9 +19,6 @@ from crawl4llm.cluster.partition import Partition, Stage
 from crawl4llm.cluster.worker import POLL, Common, WorkerCrawl
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Lease
-
-_AT_ONCE: Final = 8
-"""Objects that are asked for at the same time."""
 
 
 class ClusterCrawl(WorkerCrawl[Partition]):
@@ -34,7 +30,6 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         super().__init__(common, liveness)
         self._iterations: dict[int, Iteration] = {}
         """Those that this worker's partitions are in."""
-        self._threads = ThreadPoolExecutor(_AT_ONCE)
         self._ready: list[Lease] = []
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -86,7 +81,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
     async def _go_on(self) -> None:
         """Work and wait for other workers, until there are documents to fetch, or nothing is left to do."""
         while not (self._leaving or self.finished or self.stopped or self.failure):
-            await self._look_after_leases(floor=self.iteration + 1)
+            await self._look_after_leases()
             self._iterations = {one.iteration: self._of_number(one.iteration) for one in self._own.values()}
             await asyncio.to_thread(self._look, list(self._iterations.values()))
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)
@@ -110,7 +105,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     def _of_number(self, number: int) -> Iteration:
         known = self._iterations.get(number)
-        return known or Iteration(self._storage, self.options.partitions, number, self._threads.map)
+        return known or Iteration(self._storage, self.options.partitions, number)
 
     def _size_of(self, iteration: int, crawled: int) -> int:
         """Return how many documents a batch has, at most; the seeds are all of the first."""
@@ -200,10 +195,6 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         self._own[number] = partition
         if data is None:
             await partition.queue_seeds()
-
-    def close(self) -> None:
-        super().close()
-        self._threads.shutdown(wait=False)
 
     def _drop(self, number: int) -> None:
         super()._drop(number)

@@ -113,7 +113,7 @@ class History:
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.pages = Pages(self.storage, self.partitions)
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
-        self.end: dict[str, Any] | None = shapes.read_if_there(self.storage, objects.END, shapes.END)
+        self.end: dict[str, Any] | None = self.storage.read_if_there(objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
         """True in continuous order, which has journals instead of batches."""
 

@@ -41,18 +41,17 @@ OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "p
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
 _SIZE: Final = struct.Struct("<I")
-Map = Callable[[Callable[[str], bytes | None], Iterable[str]], Iterable[bytes | None]]
 
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
     """Return which crawl a storage holds; None if it holds none. Raises StorageError."""
     if (data := storage.get(CRAWL)) is None:
         return None
-    crawl = storage.unpack(CRAWL, data)
+    crawl = storage.read(CRAWL, data)
     if isinstance(crawl, dict) and type(crawl.get("format")) is int:
         make = f"{command('crawl', 'influence', CLUSTER='URL', STORAGE='FOLDER')} with an empty FOLDER"
         require_format(f"STORAGE {storage.url}", crawl["format"], FORMAT, make, error=StorageError)
-    checked: dict[str, Any] = shapes.read(storage, CRAWL, data, shapes.CRAWL)
+    checked: dict[str, Any] = storage.read(CRAWL, data, shapes.CRAWL)
     return checked
 
 
@@ -148,7 +147,7 @@ class Exchange:
     def links_to(self, partition: int) -> dict[int, Links]:
         """Return the links of pages to a partition's documents, by place of the page."""
         section = self._sections.get(partition)
-        return {} if section is None else links_in(shapes.read(self._storage, self._name, section, shapes.SECTION))
+        return {} if section is None else links_in(self._storage.read(self._name, section, shapes.SECTION))
 
 
 def is_counted(line: Mapping[str, Any]) -> bool:
@@ -262,7 +261,7 @@ def decode(
 ) -> tuple[Any, list[bytes], dict[int, bytes]]:
     """Return the facts, the parts and the sections of an object that was encoded. Raises StorageError."""
     start = _SIZE.size + int.from_bytes(data[: _SIZE.size], "little")
-    facts, own, of_sections = shapes.read(storage, name, data[_SIZE.size : start], shapes.in_parts(shape, parts))
+    facts, own, of_sections = storage.read(name, data[_SIZE.size : start], shapes.in_parts(shape, parts))
     found: list[bytes] = []
     for size in [*own, *(size for _, size in of_sections)]:
         found.append(data[start : start + size])
@@ -283,9 +282,8 @@ class Iteration:
     """The objects of an iteration, as far as they are seen. Those of a kind are read once, if all partitions have put
     theirs. Methods raise StorageError."""
 
-    def __init__(self, storage: Storage, partitions: int, number: int, get_all: Map = map) -> None:
-        """``get_all`` calls a function for each of some names, perhaps for several at once."""
-        self._storage, self._partitions, self.number, self._get_all = storage, partitions, number, get_all
+    def __init__(self, storage: Storage, partitions: int, number: int) -> None:
+        self._storage, self._partitions, self.number = storage, partitions, number
         self._seen: frozenset[str] = frozenset()
         self._known: dict[str, Any] = {}
         """Content that was read, by kind."""
@@ -347,7 +345,7 @@ class Iteration:
 
     def _get(self, names: Collection[str], shape: Any = None) -> list[Any]:
         """Return the content of objects of a shape, or, without one, exchanges."""
-        pairs = zip(names, (data or b"" for data in self._get_all(self._storage.get, names)), strict=True)
+        pairs = zip(names, self._storage.get_all(names), strict=True)
         if shape is None:
             return [read_exchange(self._storage, called, one) for called, one in pairs]
-        return [shapes.read(self._storage, called, one, shape) for called, one in pairs]
+        return [self._storage.read(called, one, shape) for called, one in pairs]

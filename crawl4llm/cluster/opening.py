@@ -15,7 +15,7 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.continuous import ContinuousCrawl
 from crawl4llm.cluster.crawl import ClusterCrawl
-from crawl4llm.cluster.liveness import Liveness
+from crawl4llm.cluster.liveness import Liveness, ValkeyLiveness
 from crawl4llm.cluster.worker import Common, Partitions
 from crawl4llm.crawl import fixed_settings
 from crawl4llm.options import Options
@@ -115,8 +115,6 @@ def open_cluster(
         )
     liveness = Liveness(options.partitions)
     if options.cluster is not None:
-        from crawl4llm.cluster.valkey import ValkeyLiveness  # valkey is an extra
-
         liveness = ValkeyLiveness(options.cluster, stored["id"], options.partitions, options.cluster_lease)
     join(stored["id"])
     if options.crawl_batch_size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -170,20 +171,20 @@ class Partition(OnePartition):
         pages: list[CrawledPage] = []
         await self._algorithm.merge(answers, pages.append)
         lines, failures = (iter(taken) for taken in self._lines.take())
-        archived, facts = iter(pages), iter(self._segments.facts())
-        of = self._common.partitions.of
+        merged, of = iter(pages), self._common.partitions.of
         for answer in answers:
-            place = self._places[answer.lease.entry.key]
-            if answer.page is None:
-                self._rows.append([place, None, None if answer.outcome is None else next(failures), None])
+            place, fetched = self._places[answer.lease.entry.key], answer.page
+            failure = None if answer.outcome is None else next(failures)
+            if fetched is None:
+                self._rows.append([place, None, failure, None])
                 continue
-            page = next(archived)
-            if answer.outcome is None:
-                self._rows.append([place, next(lines), None, next(facts)])
+            page = next(merged)
+            if failure is None:
+                facts = {"date": fetched.date, "language": fetched.language, "opt_outs": fetched.opt_outs}
+                self._rows.append([place, next(lines), None, facts])
             else:
-                self._rows.append([place, line_of(page), next(failures), None])
-            links = page.links
-            self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
+                self._rows.append([place, line_of(page), failure, None])
+            self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in page.links])
 
     @property
     def balance(self) -> Balance:
@@ -224,14 +225,14 @@ class Partition(OnePartition):
 
     async def follow_links(self, exchanges: Sequence[Exchange]) -> None:
         """Follow the links of all pages of the batch to its own documents, in the order of pages and links."""
-        slices: dict[int, list[tuple[int, Mapping[str, Any], objects.Links | None]]] = {}
+        pages: list[tuple[int, Mapping[str, Any], objects.Links | None]] = []
         for exchange in exchanges:
             links = exchange.links_to(self.number)
-            for place in exchange.lines if self._hears_all else exchange.lines.keys() & links.keys():
-                page = place, exchange.lines[place], links.get(place)
-                slices.setdefault(place // self.crawl.pages_at_once, []).append(page)
-        for number in sorted(slices):
-            for page in sorted(slices[number], key=itemgetter(0)):
+            heard = exchange.lines if self._hears_all else exchange.lines.keys() & links.keys()
+            pages += ((place, exchange.lines[place], links.get(place)) for place in heard)
+        pages.sort(key=itemgetter(0))
+        for _, of_slice in groupby(pages, lambda page: page[0] // self.crawl.pages_at_once):
+            for page in of_slice:
                 self._follow_page(*page)
             if not self.is_counted:
                 await self.queue_found(None)

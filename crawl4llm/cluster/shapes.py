@@ -8,26 +8,11 @@ from itertools import chain
 from typing import Any, Final
 
 from crawl4llm.base import received, shapes as base
-from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier import Outcome
 from crawl4llm.parts import ENDS
 from crawl4llm.warc import is_utc_date
-
-
-def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
-    """Return the content of an object. Raises StorageError if it has another shape."""
-    content = storage.unpack(name, data)
-    if not base.fits([content], shape):
-        raise storage.damaged(name, base.misfit(content, shape))
-    return content
-
-
-def read_if_there(storage: Storage, name: str, shape: Any) -> Any:
-    """Return the content of an object, or None if it does not exist. Raises StorageError."""
-    data = storage.get(name)
-    return None if data is None else read(storage, name, data, shape)
 
 
 def in_parts(facts: Any, parts: int) -> Any:

@@ -54,14 +54,6 @@ class CheckedCommit(NamedTuple):
     """The lines of the index of its WARC file."""
 
 
-class CheckedBatch(NamedTuple):
-    """A batch with its indexes."""
-
-    batch: Batch
-    indexes: list[dict[str, cdxj.IndexLine]]
-    """The lines of the index of each partition's pages, by document key."""
-
-
 class Soundness:
     """Reads and checks a crawl. All methods raise InputError that names the fault."""
 
@@ -69,12 +61,18 @@ class Soundness:
         self._history = history
         self._storage = history.storage
         self._storage.checked = {objects.CRAWL}
+        self._ended = MemoryVisited()
         self.equation = ""
         """Says how many documents are in each state, once all is read."""
 
     def wrong(self, how: str) -> InputError:
         """Return the error that says so."""
         return InputError(f"STORAGE {self._storage.url} is not sound: {how}")
+
+    def _end(self, key: str) -> None:
+        """Note that a document ended; no document may end twice."""
+        if not self._ended.add([key]):
+            raise self.wrong(f"{key} has come to an end twice")
 
     def _check_end(self, pages: int) -> None:
         """Check the end that was noted, by the number of pages, and all objects that nobody has read yet."""
@@ -102,7 +100,7 @@ class CommitsSoundness(Soundness):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._discovered, self._ended = MemoryVisited(), MemoryVisited()
+        self._discovered = MemoryVisited()
         self._waiting: dict[int, dict[bytes, str]] = defaultdict(dict)
         """By partition, the keys of documents that have not ended, by where they lie."""
         self._mail: dict[tuple[int, int], list[tuple[int, list[str]]]] = defaultdict(list)
@@ -155,13 +153,12 @@ class CommitsSoundness(Soundness):
         self.equation = equation
 
     def _check(self, partition: int, commit: journal.Commit, called: str) -> CheckedCommit:
-        lines, failures, _ = shapes.read(self._storage, called, commit.lines, shapes.LINES)
+        lines, failures, _ = self._storage.read(called, commit.lines, shapes.LINES)
         for new in each_fingerprint(commit.fingerprints):
             if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
-            if not self._ended.add([line["id"]]):
-                raise self.wrong(f"{line['id']} has come to an end twice")
+            self._end(line["id"])
             if not self._is_discovered(line["id"]):
                 raise self.wrong(f"{line['id']} was never discovered")
         self._newest[partition] = commit.number
@@ -174,7 +171,7 @@ class CommitsSoundness(Soundness):
         for change in self.figures.take(partition, commit):
             _note(waiting, *change)
         for receiver, section in commit.sections.items():
-            mail = shapes.read(self._storage, called, section, shapes.SECTION)
+            mail = self._storage.read(called, section, shapes.SECTION)
             found = {link.key for links in links_in(mail).values() for link in links.links}
             found |= {entry.key for entry in redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
@@ -216,11 +213,11 @@ class BatchesSoundness(Soundness):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._ended = MemoryVisited()
         self._discovered = self._archived = self._failed = self._counted = 0
 
-    def batches(self) -> Iterator[CheckedBatch]:
-        """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
+    def batches(self) -> Iterator[tuple[Batch, list[dict[str, cdxj.IndexLine]]]]:
+        """Yield the iterations that all partitions have ended, with the lines of the index of each partition's pages,
+        by document key; ``equation`` is there when the last was taken."""
         with self._storage.reading(objects.folder(0)):
             self._find(self._history.iteration(0).offers())
         batches = 0
@@ -228,7 +225,7 @@ class BatchesSoundness(Soundness):
             batches += 1
             with self._storage.reading(objects.folder(batch.number)):
                 indexes = self._check(batch)
-            yield CheckedBatch(batch, indexes)
+            yield batch, indexes
             if not batch.after:
                 continue
             with self._storage.reading(objects.folder(batch.number + 1)):
@@ -289,8 +286,3 @@ class BatchesSoundness(Soundness):
         index = {line.id: line for line in self._history.pages.index(name)}
         self._check_index(name, list(index), [line["id"] for line in exchange.archived])
         return index
-
-    def _end(self, key: str) -> None:
-        """Note that a document ended; no document may end twice."""
-        if not self._ended.add([key]):
-            raise self.wrong(f"{key} has come to an end twice")

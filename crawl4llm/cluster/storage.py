@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -27,6 +28,7 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.object_store import check_object, open_store
+from crawl4llm.base.shapes import fits, misfit
 from crawl4llm.cluster_options import storage_url
 from crawl4llm.frontier import StoreError
 
@@ -35,6 +37,8 @@ _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
 _LEVEL: Final = 3
 _SEAL_BYTES: Final = 35
+_AT_ONCE: Final = 8
+"""Objects that are asked for at the same time."""
 _PART, _PARTS_AT_ONCE = 1 << 23, 2
 """Bytes of a part of a large object that is put, and how many are on their way."""
 
@@ -104,6 +108,11 @@ class Storage:
         data = self.get_as_is(name)
         return None if data is None else self.unsealed(name, data)
 
+    def get_all(self, names: Iterable[str]) -> list[bytes]:
+        """Return the content of some objects; that of one that does not exist is empty."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            return [data or b"" for data in threads.map(self.get, names)]
+
     def get_as_is(self, name: str) -> bytes | None:
         """Return all bytes of an object, unchecked; None if the object does not exist."""
         self.gets += 1
@@ -133,17 +142,20 @@ class Storage:
         """Delete an object whose content is elsewhere, if it is there."""
         self._ask("delete", name, self._store.delete)
 
-    def names(self, prefix: str, after: str = "") -> Iterator[str]:
-        """Yield the names of the objects in a folder and below, in ascending order; of those behind a name only."""
-        yield from sorted(one["path"] for one in self._listed(prefix, after or None))
+    def names(self, prefix: str, after: str = "") -> list[str]:
+        """Return the names of the objects in a folder and below, in ascending order; of those behind a name only."""
+        return list(self.sizes(prefix, after))
 
     def numbers(self, folder: str, after: str = "") -> list[int]:
         """Return the numbers with which names of objects in a folder end, in their order."""
         return [int(last) for name in self.names(folder, after) if (last := name.rpartition("/")[2]).isdecimal()]
 
-    def sizes(self, prefix: str) -> dict[str, int]:
-        """Return the bytes of each object in a folder and below."""
-        return {one["path"]: one["size"] for one in self._listed(prefix, None)}
+    def sizes(self, prefix: str, after: str = "") -> dict[str, int]:
+        """Return the bytes of each object, as :meth:`names` has them."""
+        self.gets += 1
+        with self._failing(f"list {prefix}"):
+            listed = self._store.list(prefix, offset=after or None)
+            return dict(sorted((one["path"], one["size"]) for some in listed for one in some))
 
     def folders(self, prefix: str) -> list[str]:
         """Return the names of the folders right below a folder, in ascending order."""
@@ -156,10 +168,18 @@ class Storage:
         """Make an object of JSON, compressed, as :meth:`put` does."""
         return self.put(name, pack(content))
 
-    def unpack(self, name: str, data: bytes) -> Any:
-        """Return the content that :func:`pack` made an object of."""
+    def read(self, name: str, data: bytes, shape: Any = ...) -> Any:
+        """Return the content that :func:`pack` made an object of, which has this shape."""
         with self.reading(name):
-            return from_json(unpacked(data))
+            content = from_json(unpacked(data))
+        if not fits([content], shape):
+            raise self.damaged(name, misfit(content, shape))
+        return content
+
+    def read_if_there(self, name: str, shape: Any) -> Any:
+        """Return the content of an object, or None if it does not exist."""
+        data = self.get(name)
+        return None if data is None else self.read(name, data, shape)
 
     def unsealed(self, name: str, data: bytes) -> bytes:
         """Return an object without its checksum, which holds."""
@@ -204,12 +224,6 @@ class Storage:
                 if "NoSuchBucket" in str(error):
                     raise
         return None
-
-    def _listed(self, prefix: str, after: str | None) -> Iterator[Any]:
-        self.gets += 1
-        with self._failing(f"list {prefix}"):
-            for page in self._store.list(prefix, offset=after):
-                yield from page
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:

@@ -332,8 +332,8 @@ class WorkerCrawl(Driven, Generic[P]):
 
     # -- which partitions are this worker's -----------------------------------------------------------------------
 
-    async def _look_after_leases(self, *, floor: int) -> None:
-        """Release partitions that others have now, and take free ones. ``floor``: see Liveness.claim()."""
+    async def _look_after_leases(self) -> None:
+        """Release partitions that others have now, and take free ones."""
         for number in self._liveness.renew():
             self._drop(number)
         if self._own and time.monotonic() < self._looked + POLL:
@@ -347,13 +347,13 @@ class WorkerCrawl(Driven, Generic[P]):
         if not self._own:
             self._see_whether_ended()
         if self.finished is None:
-            for number in self._liveness.claim(floor=0 if self._is_new else floor):
+            for number in self._liveness.claim(is_new=self._is_new):
                 await self._open(number)
         self._is_new = False
 
     def _see_whether_ended(self) -> None:
         """Look for the end that others have noted."""
-        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
+        if (end := self._storage.read_if_there(objects.END, shapes.END)) is not None:
             self.finished, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
     def _note_end(self, reason: str, pages: int, iteration: int = 0) -> None:

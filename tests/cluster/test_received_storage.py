@@ -70,7 +70,7 @@ def received(crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def change(storage: Path, place: str, value: Any) -> None:
     """Set a value of the object that says which crawl it is."""
     held = Storage(f"file://{storage}")
-    crawl = held.unpack("crawl.json", held.get("crawl.json") or b"")
+    crawl = held.read("crawl.json", held.get("crawl.json") or b"")
     *parents, last = place.split(".")
     inner = crawl
     for parent in parents:

@@ -84,11 +84,11 @@ def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None
         path.write_bytes(sealed(name, packed(draw.randbytes(draw.choice([0, 1, 7, 300])))))
         return
     if kind != "exchange":
-        parts = [storage.unpack(name, data)]
+        parts = [storage.read(name, data)]
     else:
         exchange = objects.read_exchange(storage, name, data)
         sections = exchange._sections
-        parts = [exchange.head, *(storage.unpack(name, one) for one in sections.values())]
+        parts = [exchange.head, *(storage.read(name, one) for one in sections.values())]
     number = draw.randrange(len(parts))
     at = draw.choice(list(places(parts[number])))
     parts[number] = with_other(parts[number], at, draw.choice(OTHERS))

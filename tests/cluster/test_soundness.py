@@ -171,7 +171,7 @@ def test_commits_that_are_gone_are_missed(ended: Path, tmp_path: Path) -> None:
 def test_the_end_is_compared_with_what_is_there(copy: Path, tmp_path: Path) -> None:
     path = copy / "end.json"
     held = Storage(f"file://{copy}")
-    end = held.unpack("end.json", held.get("end.json") or b"")
+    end = held.read("end.json", held.get("end.json") or b"")
     path.write_bytes(sealed("end.json", pack({**end, "crawled": 200})))
     said = refused(copy, tmp_path / "out")
     assert all("end.json says that 200 pages were crawled, and 60 are there" in line for line in said)
@@ -221,10 +221,10 @@ def mutated(storage: Storage, part: int, commit: journal.Commit, draw: random.Ra
     if way == "head":
         head = with_other(head, draw.choice(list(places(head))[1:]), draw.choice(OTHERS))
     elif way == "lines":
-        content = storage.unpack("lines", lines)
+        content = storage.read("lines", lines)
         lines = pack(with_other(content, draw.choice(list(places(content))), draw.choice(OTHERS)))
     elif way == "mail" and sections:
-        content = storage.unpack("mail", sections[min(sections)])
+        content = storage.read("mail", sections[min(sections)])
         sections[min(sections)] = pack(with_other(content, draw.choice(list(places(content))), draw.choice(OTHERS)))
     elif way == "changes":
         plain = bytearray(unpacked(changes))

@@ -67,7 +67,7 @@ def test_json_whatever_is_in_it(url: str) -> None:
     one = Storage(url)
     content = {"lone": "\udc80", "numbers": [0.1, -0.0, 1e308, None]}
     assert one.put_packed("one", content)
-    assert one.unpack("one", one.get("one") or b"") == content
+    assert one.read("one", one.get("one") or b"") == content
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", packed(b"{")[:-2], packed(b"no json")])
@@ -75,7 +75,7 @@ def test_a_damaged_object_is_named(data: bytes, tmp_path: Path) -> None:
     one = Storage(f"file://{tmp_path}")
     one.put("plan", data)
     with pytest.raises(InputError, match=r"STORAGE file://\S+: plan is damaged"):
-        one.unpack("plan", one.get("plan") or b"")
+        one.read("plan", one.get("plan") or b"")
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
+import os
 import signal
 import subprocess
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_log, error_of, scrapy
+from scrapy.settings import Settings
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.parts.known_texts.work import KnownTexts
 from crawl4llm.parts.known_urls.work import KnownUrls
 from crawl4llm.scoring.signatures import signature_of
+from crawl4llm.tools.corpus import known as known_command
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402 - only where there is pyarrow
@@ -130,7 +133,7 @@ def test_what_cannot_be_used_is_said_in_one_line(tmp_path: Path, given: str, con
     out = tmp_path / "out"
     assert error_of(known(out, tmp_path / given)).startswith(said.format(tmp_path / given, out=out))
     assert not out.exists()
-    assert not list(tmp_path.glob(".out*"))
+    assert not list(tmp_path.glob(".out.work/*/urls"))
 
 
 def test_a_folder_that_is_taken_is_left_as_it_is(tmp_path: Path) -> None:
@@ -141,30 +144,68 @@ def test_a_folder_that_is_taken_is_left_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["urls.txt"]
 
 
-def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: Path) -> None:
-    """Neither the folder nor, once the next one ran, what it had spread; its processes end with it."""
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    """A command that failed goes on; of a file of the same name, size and time it knows what was in it."""
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text(f'{{"url": "{url(1)}"}}\n')
+    second.write_text("no JSON\n")
+    assert "no row can be used" in error_of(known(tmp_path / "out", tmp_path / "*.jsonl", "--jobs", 1))
+    changed = first.stat().st_mtime_ns
+    first.write_text(f'{{"url": "{url(2)}"}}\n')
+    os.utime(first, ns=(changed, changed))
+    second.write_text(f'{{"url": "{url(3)}"}}\n')
+    assert known(tmp_path / "out", tmp_path / "*.jsonl", "--jobs", 1).returncode == 0
+    urls = KnownUrls([str(tmp_path / "out/urls.known")])
+    assert [urls.why(url(number)) is not None for number in (1, 2, 3)] == [True, False, True]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl", "out"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_stopped_it_goes_on(number: signal.Signals, tmp_path: Path) -> None:
+    """It leaves nothing that could be taken for the sets; its processes end with it; then come the same bytes."""
     words = text(0)
-    for number in range(4):
-        lines = (f'{{"url": "http://a.example/{number}/{line}", "text": "{line} {words}"}}\n' for line in range(40_000))
-        (tmp_path / f"{number}.jsonl").write_text("".join(lines))
+    for part in range(6):
+        lines = (f'{{"url": "http://a.example/{part}/{line}", "text": "{line} {words}"}}\n' for line in range(10_000))
+        (tmp_path / f"{part}.jsonl").write_text("".join(lines))
     command = ["corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl"), "--jobs", "2"]
     process = begin(command, silent=["out", "err"])
     end = time.monotonic() + 600
-    while not list(tmp_path.glob(".out.*.tmp/scratch/texts")) and process.poll() is None:
+    while not (done := list(tmp_path.glob(".out.work/[!.]*/told.json"))) and process.poll() is None:
         assert time.monotonic() < end
         time.sleep(0.01)
-    time.sleep(0.5)
-    assert process.poll() is None, "it ended before it was killed"
-    process.send_signal(signal.SIGKILL)
+    assert process.poll() is None, "it ended before it was stopped"
+    process.send_signal(number)
     process.wait()
     assert not (tmp_path / "out").exists()
-    assert list(tmp_path.glob(".out.*.tmp"))
-    for number in range(1, 4):
-        (tmp_path / f"{number}.jsonl").unlink()
-    assert known(tmp_path / "out", tmp_path / "*.jsonl", "--exact").returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "out"]
-    assert len(KnownUrls([str(tmp_path / "out/urls.known")])) == 40_000
-    shutil.rmtree(tmp_path / "out")
+    assert all(path.exists() for path in done)
+    assert known(*command[2:]).returncode == 0
+    assert known(tmp_path / "whole", tmp_path / "*.jsonl").returncode == 0
+    files = {name: {one.name: one.read_bytes() for one in (tmp_path / name).iterdir()} for name in ("out", "whole")}
+    assert files["out"] == files["whole"]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_blocks_of_pages(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive, and a crawl of a tree, in jobs of any number of pages, here and in tasks."""
+    run = tmp_path / "run"
+    assert crawl(demo_web, run, CRAWL_MAX_PAGES=40, CRAWL_SEEDS=10, SIMULATION_TEXT="extracted").returncode == 0
+    monkeypatch.setattr(known_command, "_BLOCK", 7)
+    for name, given in (("archive", ["--extract", run / "warc"]), ("tree", ["--links", run])):
+        for out, more in (("whole", []), ("tasks", ["--tasks", 2])):
+            made = known(tmp_path / f"{out}-{name}", *given, *more)
+            assert made.returncode == 0, made.stderr
+        settings = Settings({"PROGRESS_BAR": "off", "SCORING_WORKERS": 0})
+        asked = {"extract": name == "archive", "links": name == "tree", "exact": False, "jobs": 1, "tasks": None}
+        opts = Namespace(
+            arguments=[str(tmp_path / f"blocks-{name}"), str(given[1])], url_field="", text_field="", **asked
+        )
+        assert list(known_command.KNOWN.run(settings, opts))
+        made_files = [
+            {path.name: path.read_bytes() for path in (tmp_path / f"{out}-{name}").iterdir()}
+            for out in ("whole", "tasks", "blocks")
+        ]
+        assert made_files[0] == made_files[1] == made_files[2]
+        assert len(made_files[0]) == 2
 
 
 @pytest.mark.parametrize("form", ["warc.gz", "warc", "warc.zst"])

@@ -12,7 +12,7 @@ from crawl_helpers import error_of, scrapy
 
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.seeds import read_seeds
-from crawl4llm.tools.corpus.show import ranked_seeds
+from crawl4llm.tools.corpus.actions import ranked_seeds
 
 HEAD = "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev"
 HOSTS = [

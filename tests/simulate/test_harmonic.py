@@ -22,8 +22,8 @@ from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
 from crawl4llm.policies.harmonic import HarmonicRanks
-from crawl4llm.tools.corpus import build
-from simulate.build.centrality import harmonic_centrality, page_ranks
+from crawl4llm.tools.corpus.actions import RANKS
+from simulate.centrality import harmonic_centrality, page_ranks
 
 HOSTS = """\
 #harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev
@@ -192,7 +192,7 @@ def test_ranks_are_written_and_crawled_by(demo_web: Web, tmp_path: Path) -> None
 def test_ranks_write_over_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").write_text("mine")
     with pytest.raises(InputError, match="exists already; give another name, or remove it"):
-        list(build.RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), Namespace(out=tmp_path / "mine.tsv")))
+        list(RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), Namespace(out=tmp_path / "mine.tsv")))
     assert (tmp_path / "mine.tsv").read_text() == "mine"
 
 
@@ -216,5 +216,5 @@ def test_where_ranks_cannot_be_written(tmp_path: Path, out: str | None, words: s
     os.mkfifo(tmp_path / "fifo")
     arguments = Namespace(out=None if out is None else tmp_path / out)
     with pytest.raises(InputError, match=words):
-        list(build.RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
+        list(RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "folder"]

@@ -41,7 +41,7 @@ def web(url: Callable[[int], str], anchor: Callable[[int], str] = str) -> Memory
         pages[key] = PageRecord(key, url(number), text="", outlinks=links)
         for link in links:
             inlinks[str(link.key)].append(link._replace(url=url(number), key=key))
-    return MemoryWeb("small", pages, inlinks)
+    return MemoryWeb("small", pages, inlinks, str)
 
 
 def scores(good: Callable[[int], bool]) -> dict[str, float | None]:

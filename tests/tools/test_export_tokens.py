@@ -13,7 +13,7 @@ from export_helpers import Page, documents, manifest, run_export, write_run
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import text_lines
-from crawl4llm.tools.archive.purge import purge_export
+from crawl4llm.tools.archive.removal import purge_export
 
 TEXTS = {"en": "the river runs to the sea and the market opens", "de": "der Fluss und das Meer und der Markt"}
 

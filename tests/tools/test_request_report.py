@@ -16,7 +16,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Part, json_lines, text_lines
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.request_files import RequestFiles, days, lines
-from crawl4llm.tools.report.requests import Log, overview, owner_report
+from crawl4llm.tools.report import Log, overview, owner_report
 
 DAY = 86_400
 FIRST = 20_000 * DAY

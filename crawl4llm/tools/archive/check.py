@@ -1,37 +1,27 @@
-"""``scrapy archive check``: the comparison of records, indexes, lists and crawl log with each other."""
+"""``scrapy archive check`` and ``finish``: all files of a dataset compared; lists and final names for a sound one."""
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import rename, sync_path
 from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.archive.facts import (
-    IN_CONTENT,
-    IN_TEXTS,
-    OF_NO_PAGE,
-    TEXT,
-    Facts,
-    add_line,
-    differences,
-    document_counts,
-    index_lines,
-    load_lost,
-    parse_log_line,
-    read_lines,
-)
-from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, is_unfinished
-from crawl4llm.tools.archive.rewrite import read_list
+from crawl4llm.tools.archive import copies
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, Facts, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
+from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:
@@ -50,60 +40,49 @@ def check(dataset: Dataset, facts: Facts) -> None:
     """Note all contradictions in the facts, which a survey with digests found."""
     for name, path in dataset.open_files().items():
         facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
-    check_index(facts, dataset.index, IN_CONTENT)
-    check_index(facts, dataset.text_index, IN_TEXTS)
+    for index, view in dataset.indexes.items():
+        check_index(facts, index, view)
     check_sorted(dataset, facts)
-    _check_names(facts)
-    _check_revisits(facts)
-    _check_texts(facts)
-    _check_documents(facts)
+    for query in CONTRADICTIONS:
+        facts.note(query)
     if dataset.log.exists():
         _check_log(dataset, facts)
     _check_stated(facts)
     _check_lists(dataset, facts)
 
 
-def _check_names(facts: Facts) -> None:
-    """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
-    facts.note("""SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+CONTRADICTIONS: Final = (
+    # Each record has a name of its own (ISO 28500:2017, 5.2).
+    """SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
         FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
-        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""")
-    facts.note("""SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
+    """SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
-            (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
-    facts.note(f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
-        FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""")
-
-
-def _check_revisits(facts: Facts) -> None:
-    """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
-    facts.note(f"""SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
-        WHERE r.kind = 'revisit' AND NOT EXISTS
-            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""")
-    facts.note("""SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
+            (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""",
+    f"""SELECT r.file, r.offset, 'metadata of no page belongs to no record with content'
+        FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""",
+    # A revisit stands for the payload of another record, which is in the dataset (6.7).
+    """SELECT r.file, r.offset, 'revisit of a record that is not there' FROM records r
+        WHERE r.kind = 'revisit' AND NOT EXISTS (SELECT 1 FROM originals o WHERE o.rid = r.refers)""",
+    """SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
-        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""")
-
-
-def _check_texts(facts: Facts) -> None:
-    facts.note(f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
-        WHERE t.kind = '{TEXT}'
-        AND NOT EXISTS (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""")
-    facts.note(f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
-        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""")
-    facts.note(f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
+        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
+    """SELECT t.file, t.offset, 'text of a record that is not there' FROM texts t
+        WHERE NOT EXISTS (SELECT 1 FROM contents c WHERE c.rid = t.refers)""",
+    """SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+        FROM texts t JOIN records c ON c.rid = t.refers WHERE c.url != t.url""",
+    """SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
-            FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""")
-
-
-def _check_documents(facts: Facts) -> None:
-    """Check that a document is in the dataset once."""
-    facts.note("""SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
+            FROM texts) t WHERE t.number > 1""",
+    # A document is in the dataset once.
+    """SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
             || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
         FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
         JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
         WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
-        AND (d.file, d.offset) != (o.file, o.offset)""")
+        AND (d.file, d.offset) != (o.file, o.offset)""",
+)
+"""Queries for the records that contradict others, and how."""
 
 
 def _check_log(dataset: Dataset, facts: Facts) -> None:
@@ -121,7 +100,7 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
         else:
             last = order
         facts.add("log", [(number, parsed["id"])])
-    load_lost(dataset, facts)
+    facts.load_lost(dataset)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
     facts.note(f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
@@ -131,31 +110,21 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     )
     facts.note(f"""SELECT file, offset, 'document ' || doc || ' is not in {name}' FROM documents
         WHERE doc NOT IN (SELECT doc FROM log)""")
-    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM records r
-        WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
+    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM contents r
+        WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+        AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)
         AND NOT EXISTS {_AMONG_NO_PAGES}""")
-    _check_order(dataset, facts)
-
-
-def _check_order(dataset: Dataset, facts: Facts) -> None:
-    """Note the first page that the index has in another place than the log."""
-    before = 0
-    for line, doc, number in facts.rows(
-        """SELECT l.number, d.doc, g.number FROM lines l JOIN documents d ON d.file = l.file AND d.offset = l.offset
-        JOIN log g ON g.doc = d.doc WHERE l.list = ? ORDER BY l.number""",
-        dataset.index.name,
-    ):
-        if number < before:
-            what = f"{doc} (line {number} of {dataset.log.name}) comes after a page that was crawled later"
-            facts.problem(dataset.index.name, line, what)
-            return
-        before = number
+    facts.note(f"""SELECT '{dataset.index.name}', line,
+            doc || ' (line ' || number || ' of {name}) comes after a page that was crawled later'
+        FROM (SELECT l.number AS line, d.doc, g.number, lag(g.number) OVER (ORDER BY l.number) AS before
+            FROM lines l JOIN documents d ON d.file = l.file AND d.offset = l.offset JOIN log g ON g.doc = d.doc
+            WHERE l.list = '{dataset.index.name}')
+        WHERE number < before ORDER BY line LIMIT 1""")
 
 
 def _check_stated(facts: Facts) -> None:
     """Check counts in warcinfo records, as ClueWeb12's files have them."""
-    counts = document_counts(facts)
+    counts = facts.document_counts()
     for name, read, documents, length in list(
         facts.rows("SELECT name, bytes, stated_documents, stated_bytes FROM files WHERE stated_bytes != ''")
     ):
@@ -165,83 +134,55 @@ def _check_stated(facts: Facts) -> None:
             facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
 
 
-def check_index(facts: Facts, index: Path, kinds: str) -> None:
-    """Note differences between an index and the records of some kinds, and take its lines into the table ``lines``."""
+def check_index(facts: Facts, index: Path, view: str) -> None:
+    """Note differences between an index and the records of a view, and take its lines into the table ``lines``."""
     if not index.exists():
-        if facts.first(f"SELECT 1 FROM records WHERE kind {kinds}"):
+        if facts.first(f"SELECT 1 FROM {view}"):
             facts.problem(index.name, None, "is missing")
         return
-    wrong = set()
-    for number, line, parsed, file in index_lines(facts, index):
+    for number, line, parsed, file in facts.index_lines(index):
         if parsed is None:
             facts.problem(index.name, number, "is no whole entry")
         elif file is None:
             facts.problem(index.name, number, f"names {parsed.place[0]}, which is not there")
         else:
-            for what in _differences(facts, file, parsed, kinds):
+            for what in _differences(facts, file, parsed, view):
                 facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
-                wrong.add(parsed.place[0])
-            add_line(facts, index, number, line, parsed, file)
+            facts.add_line(index, number, line, parsed, file)
     facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
-    twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
-    for number in facts.column(twice, index.name):
-        facts.problem(index.name, number, "leads to a record that is indexed already")
-    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.kind {kinds}
-        AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
-    for name, offset, kind in list(facts.rows(missing, index.name)):
-        facts.problem(name, offset, f"{kind} is not in {index.name}")
-        wrong.add(name)
-    _note_older(facts, index, wrong)
+    facts.note(f"""SELECT '{index.name}', max(number), 'leads to a record that is indexed already' FROM lines
+        WHERE list = '{index.name}' GROUP BY file, offset HAVING count(*) > 1""")
+    facts.note(f"""SELECT file, offset, kind || ' is not in {index.name}' FROM {view} r WHERE NOT EXISTS
+        (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = '{index.name}')""")
 
 
-def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[str]:
+def _differences(facts: Facts, file: int, line: IndexLine, view: str) -> list[str]:
     _, offset, length = line.place
-    query = f"SELECT kind, kind {kinds}, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
-    found = facts.first(query, file, offset)
+    query = "SELECT length, url, date, digest, status FROM {} WHERE file = ? AND offset = ?"
+    found = facts.first(query.format(view), file, offset)
     if found is None:
-        return ["leads to no record"]
-    kind, is_indexed, there, url, date, digest, status = found
-    if not is_indexed:
-        return [f"leads to a record of another kind ({kind})"]
+        is_there = facts.first(query.format("records"), file, offset)
+        return ["leads to a record of another kind" if is_there else "leads to no record"]
+    there, url, date, digest, status = found
     document = facts.first(_DOCUMENT, file, offset)
     names = ["length"] * (length != there)
     names += differences(line, url, date, digest, status, document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
 
 
-def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
-    """Note which of the files that differ from the index were changed after it."""
-    written = index.stat().st_mtime_ns
-    for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
-        if name in wrong and changed > written:
-            facts.problem(index.name, None, f"is older than {name}, which was changed since")
-
-
 def check_sorted(dataset: Dataset, facts: Facts) -> None:
-    """Record if the sorted index is not sorted, or holds other lines than the index."""
+    """Note if the sorted index is not the index in byte order."""
     path = dataset.sorted_index
     if not path.exists():
         return
-    before = b""
-    sum_of_digests = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if line <= before:
-            facts.problem(path.name, number, "is not in byte order")
-            break
-        before = line
-        sum_of_digests += _number(line)
-    else:
-        if sum_of_digests != sum(map(_number, read_lines(dataset.index))):
-            facts.problem(path.name, None, f"holds other lines than {dataset.index.name}; finish the dataset again")
-
-
-def _number(line: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
+    both = zip_longest(read_lines(path), facts.in_order(read_lines(dataset.index)))
+    if any(line != wanted for line, wanted in both):
+        facts.problem(path.name, None, f"is not {dataset.index.name} in byte order; finish the dataset again")
 
 
 def _check_lists(dataset: Dataset, facts: Facts) -> None:
     """Compare all MD5 files and record-count files with the files that they name, and note differences."""
-    counts = {name: str(count) for name, count in document_counts(facts).items()}
+    counts = {name: str(count) for name, count in facts.document_counts().items()}
     digests = dict(facts.rows("SELECT name, md5 FROM files"))
     for path in dataset.lists("*.md5"):
         _check_list(path, dataset, facts, digests, "another MD5 digest")
@@ -266,7 +207,7 @@ def _check_list(path: Path, dataset: Dataset, facts: Facts, found: Mapping[str, 
             facts.problem(shown, None, f"does not name {file}")
 
 
-def _add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_check_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
@@ -276,23 +217,25 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     add_tasks_option(parser)
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield a line for each problem, or the sound parts. Raises InputError if anything is wrong."""
     dataset = idle_dataset(str(run_folder(opts.arguments[0], settings)), settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; run its command again")
     executor = read_options(settings).tasks(opts.tasks)
     jobs = opts.jobs or cores()
-    with surveyed(dataset, jobs, digests=True, md5=True, label="checking", executor=executor) as facts:
+    with surveyed(dataset, jobs, digests=True, md5=True, executor=executor) as facts:
         check(dataset, facts)
         wrong = facts.count("SELECT count(*) FROM problems")
         query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
-        yield Rows("problems", ("file", "place", "what"), facts.rows(query, opts.problems), line=_problem)
+        yield Rows("problems", ("file", "place", "what"), facts.rows(query, opts.problems), line=problem)
         if wrong > opts.problems:
             yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
         if wrong:
             raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
-        counts = _counts(facts)
+        records, files, texts = (facts.count(f"SELECT count(*) FROM {name}") for name in ("records", "files", "texts"))
+        documents = sum(facts.document_counts().values()) - texts
+        counts = {"files": files, "records": records, "documents": documents, "texts": texts}
         yield from (Fact(name, count, "") for name, count in counts.items())
         yield Line(f"sound: {', '.join(f'{count:,} {name}' for name, count in counts.items())}")
         lost = facts.count("SELECT count(*) FROM lost")
@@ -301,21 +244,106 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             yield Line(f"{lost:,} pages are known to be lost ({LOST})")
 
 
-def _problem(file: str, place: int | None, what: str) -> str:
+def problem(file: str, place: int | None, what: str) -> str:
+    """Return the line of a problem."""
     kind = "line" if file.endswith(_BY_LINE) else "record at"
     return f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}"
 
 
-def _counts(facts: Facts) -> dict[str, int]:
-    texts = facts.count("SELECT count(*) FROM records WHERE kind = ?", TEXT)
-    documents = sum(document_counts(facts).values()) - texts
-    records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
-    return {"files": files, "records": records, "documents": documents, "texts": texts}
-
-
 CHECK = Action(
     "Read every record and compare digests, indexes, crawl log, MD5 and count files; list all problems.",
-    _run,
+    _check,
     "DIR",
-    _add_options,
+    _add_check_options,
+)
+
+
+# -- finishing ---------------------------------------------------------------------------------------------------------
+
+
+def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
+    """Finish a dataset after a survey with MD5 digests; yields a line for each step.
+
+    Raises InputError before any change if a WARC file is damaged or the index does not fit.
+    """
+    _require_sound(dataset, facts)
+    left_open = dataset.open_files()
+    for name, path in left_open.items():
+        sync_path(path)
+        sync_path(rename(path, Path(name).name).parent)
+    if left_open:
+        yield Fact("renamed", len(left_open), f"{len(left_open):,} files that a crawl had left open")
+    write_list(dataset.root / MD5, facts.rows("SELECT name, md5 FROM files ORDER BY file"))
+    yield Fact("digests", dataset.root / MD5)
+    counts = facts.document_counts()
+    write_list(dataset.root / COUNTS, counts.items())
+    total, path = sum(counts.values()), dataset.root / COUNTS
+    value = {"path": path, "documents_and_texts": total, "files": len(counts)}
+    yield Fact("counts", value, f"{path}: {total:,} documents and texts in {len(counts):,} files")
+    if dataset.index.exists():
+        with whole_file(dataset.sorted_index) as new:
+            new.writelines(facts.in_order(read_lines(dataset.index)))
+        yield Fact("index", dataset.sorted_index)
+
+
+def _require_sound(dataset: Dataset, facts: Facts) -> None:
+    for index, view in dataset.indexes.items():
+        if index.exists():
+            check_index(facts, index, view)
+    for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
+        path = dataset.root / name
+        if place is None:
+            raise InputError(f"{path} {what}; try again later")
+        raise InputError(f"{problem(str(path), place, what)}; repair the dataset, then finish it")
+
+
+def _add_finish_options(parser: argparse._ArgumentGroup) -> None:
+    parser.add_argument(
+        "--trec-ids",
+        type=_dataset_name,
+        metavar="NAME",
+        help="copy to --out: ids like NAME-0000wb-00-00000, in ClueWeb12's segments, directories and files",
+    )
+    parser.add_argument(
+        "--sample", type=positive_integer, metavar="K", help="copy every Kth document of each file to --out"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the copy, which must not exist")
+    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write the whole dataset as a WACZ")
+
+
+def _dataset_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset; use letters, digits and _ only")
+    return text
+
+
+def _finish(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    copy = opts.trec_ids, opts.sample
+    if (opts.out is None) == any(copy):
+        raise InputError("--trec-ids and --sample need --out DIR, and --out needs one of them")
+    dataset = idle_dataset(opts.arguments[0], settings)
+    if opts.wacz is not None:
+        copies.check_name(opts.wacz)
+    if opts.out is not None:
+        copies.check_target(dataset, opts.out)
+    with exclusive(dataset.base):
+        complete(dataset.base)
+        if opts.wacz is not None:
+            list(copies.indexed_files(dataset))
+        with surveyed(dataset, opts.jobs or cores(), md5=True) as facts:
+            if opts.out is not None:
+                copies.check_copy(dataset, facts, *copy)
+            yield from finish(dataset, facts)
+            if opts.out is not None:
+                yield from copies.copy_dataset(dataset, facts, opts.out, *copy)
+        if opts.wacz is not None:
+            yield from copies.write_wacz(dataset, opts.wacz)
+
+
+FINISH = Action(
+    "Give files their final names; write MD5 file, record-count file and sorted index; on request a copy with TREC "
+    "ids or a sample, and a WACZ (also takes --jobs).",
+    _finish,
+    "DIR",
+    _add_finish_options,
 )

@@ -13,21 +13,20 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import is_written, sync_path
 from crawl4llm.base.input_files import read_json as read_whole_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
-from crawl4llm.tools._storage_view import refuse_storage
+from crawl4llm.tools.opened_run import refuse_storage
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ class Dataset:
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME
         self.text_index = self.root / TEXT_INDEX_NAME
+        self.indexes = {self.index: "contents", self.text_index: "texts"}
+        """The indexes, with the view of the records in each (:mod:`crawl4llm.tools.archive.facts`)."""
         self.sorted_index = self.root / SORTED_INDEX
         others = (self.base / name for name in (PURGED, LOST, SETTINGS))
         require_within(self.base, self.root)
@@ -83,8 +84,9 @@ class Dataset:
                 continue
             if not path.is_file():
                 raise InputError(f"{path} is no file, or a dangling link; repair it, or move it away")
-            if not _is_text(match[1]):
-                raise InputError(f"{path} has a name that is not UTF-8, which no index can hold; rename it")
+            odd = f"{path} has a name that is not UTF-8, which no index can hold; rename it"
+            with as_input_error(odd, form="{}", errors=UnicodeEncodeError):  # by lone surrogates (PEP 383)
+                match[1].encode()
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove one of them")
             require_within(self.base, path)
@@ -119,15 +121,6 @@ class Dataset:
                 yield from self._walk(path)
             else:
                 yield path
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
@@ -215,31 +208,34 @@ def now() -> str:
 # -- changes, all or nothing -------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def changing(folder: Path) -> Iterator[Changes]:
+    """Lock a folder for changes; finish or remove the leftovers of a killed process. Raises InputError."""
+    with exclusive(folder):
+        complete(folder)
+        with writing(folder):
+            for path in folder.rglob(f".*{_NEW}"):
+                path.unlink()
+        changes = Changes(folder)
+        try:
+            yield changes
+        finally:
+            changes.drop()
+
+
 class Changes:
-    """New contents of files below a folder. To be used in a ``with`` statement; nothing changes before commit."""
+    """New contents of files below a folder, of which nothing is in place before commit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._new: dict[Path, Path] = {}
         self._gone: list[Path] = []
-        self._entered = ExitStack()
 
-    def __enter__(self) -> Changes:
-        """Lock the dataset; finish or remove the leftovers of a killed process. Raises InputError."""
-        with ExitStack() as entered:
-            entered.enter_context(exclusive(self._folder))
-            complete(self._folder)
-            with writing(self._folder):
-                for path in self._folder.rglob(f".*{_NEW}"):
-                    path.unlink()
-            self._entered = entered.pop_all()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def drop(self) -> None:
+        """Remove what is not in place."""
         for path in self._new.values():
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-        self._entered.close()
 
     def stage(self, path: Path, like: Path | None = None) -> Path:
         """Return where to write the new content of ``path``; permissions are those of ``like``, by default ``path``."""
@@ -293,10 +289,9 @@ def is_unfinished(folder: Path) -> bool:
 def complete(folder: Path) -> None:
     """Put the files of a journal in place, if there is one. Raises InputError if that fails or must not be."""
     path = folder / JOURNAL
-    try:
-        renamed, gone = _read_journal(path)
-    except FileNotFoundError:
+    if not is_unfinished(folder):
         return
+    renamed, gone = _read_journal(path)
     with writing(folder):
         for target in renamed:
             with suppress(FileNotFoundError):  # it is in place already
@@ -313,15 +308,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files to replace and those to remove, all below the journal's folder.
 
     Raises InputError if the journal says anything that :class:`Changes` does not write: it may have come with the
-    folder, from anywhere. Raises FileNotFoundError.
+    folder, from anywhere.
     """
     folder = path.parent
     try:
         journal = read_whole_json(path)
         pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]
         gone = [within(folder, name, path) for name in journal["gone"]]
-    except FileNotFoundError:
-        raise
     except (OSError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error!r:.100}); remove it, then check the dataset") from None
     if any(new != _beside(target) for new, target in pairs):
@@ -337,10 +330,8 @@ def _beside(path: Path) -> Path:
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Lock the files of a folder for changes. Raises InputError if another process changes them."""
-    try:
+    with as_input_error(f"{folder} cannot be read"):
         handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
     try:
         with suppress(OSError):  # a file system without locks
             try:
@@ -352,13 +343,9 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Turn failures to write into InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{error.filename or path} cannot be written: {error.strerror or error}") from None
+    return as_input_error(f"{path} cannot be written")
 
 
 @contextmanager

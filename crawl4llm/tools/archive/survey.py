@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.jobs import UNDIVIDED, Executor, Jobs, run_missing
+from crawl4llm.base.errors import CorruptRecord, as_input_error
+from crawl4llm.base.files import sync_path
+from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, Told, run_missing
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
-from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.folder import Dataset, exclusive, writing
 from crawl4llm.warc import (
     ABOUT,
     CONTENT_TYPE,
@@ -73,31 +74,24 @@ class FileJob(NamedTuple):
 
 
 def survey_file(job: FileJob) -> None:
-    """Read a WARC file into a database of its own, which is put in place whole."""
+    """Read a WARC file into a database of its own, which is put in place whole. Raises InputError."""
     temporary = job.part.with_name(f"{job.part.name}.{os.getpid()}.tmp")
-    with suppress(FileNotFoundError):
-        temporary.unlink()
-    _survey_into(job, temporary)
-    temporary.replace(job.part)
-
-
-def _survey_into(job: FileJob, part: Path) -> None:
-    with Facts(part) as facts:
+    temporary.unlink(missing_ok=True)
+    with Facts(temporary) as facts, as_input_error(f"{job.path} cannot be read"):
+        before = job.path.stat()
+        md5 = md5_of(job.path) if job.md5 else None
         try:
-            before = job.path.stat()
-            md5 = md5_of(job.path) if job.md5 else None
             stated = _survey(job, facts)
-            facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, *stated)])
-            after = job.path.stat()
         except UnreadableFile as error:
             facts.problem(job.name, 0, str(error).removeprefix(f"{job.path}: "))
             facts.add("damage", [(job.number, 0, job.size)])
-            facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, 0, "", "")])
-            return
-        except OSError as error:
-            raise InputError(f"{job.path} cannot be read: {error.strerror}") from error
+            stated = 0, "", ""
+        facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, *stated)])
+        after = job.path.stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             facts.problem(job.name, None, "changed while it was read")
+    sync_path(temporary)
+    temporary.replace(job.part)
 
 
 def md5_of(path: Path) -> str:
@@ -199,43 +193,30 @@ def _described(frame: Frame, record: Record) -> tuple[str | None, bool, str | No
 
 @contextmanager
 def surveyed(
-    dataset: Dataset,
-    processes: int,
-    *,
-    digests: bool = False,
-    md5: bool = False,
-    label: str,
-    executor: Executor = UNDIVIDED,
+    dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, executor: Executor = UNDIVIDED
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    The results of the tasks of ``executor`` are kept until all tasks are done. Raises InputError if a file cannot be
-    read at all.
+    The findings in each file stay in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
+    read at all, or another process reads the same.
     """
+    files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
+    states = [(name, stat.st_size, stat.st_mtime_ns) for name, _, stat in files]
+    state = json.dumps([__version__, [str(dataset.root.resolve()), digests, md5, *states]])
+    folder = data_dir() / "archive" / hashlib.sha256(state.encode()).hexdigest()[:24]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with Facts() as facts:
-        files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
-        folder = facts.folder
-        if executor.tasks is not None:
-            state = [
-                str(dataset.root.resolve()),
-                digests,
-                md5,
-                *((name, s.st_size, s.st_mtime_ns) for name, _, s in files),
+        with exclusive(folder):
+            jobs = [
+                FileJob(number, name, path, stat.st_size, folder / f"{number}.db", digests, md5)
+                for number, (name, path, stat) in enumerate(files)
             ]
-            named = hashlib.sha256(json.dumps([__version__, state]).encode()).hexdigest()[:24]
-            folder = data_dir() / "archive" / named
-            folder.mkdir(parents=True, exist_ok=True)
-        jobs = [
-            FileJob(number, name, path, stat.st_size, folder / f"{number}.db", digests, md5)
-            for number, (name, path, stat) in enumerate(files)
-        ]
-        work = Jobs(partial(map, survey_file), jobs, folder / "tasks")
-        for job, _ in run_missing(work, executor, processes, "B", f"a process was killed while {label}", label):
-            if executor.tasks is None:
+            work = Jobs(partial(map, survey_file), jobs, folder / "tasks")
+            for _ in run_missing(work, executor, processes, Told("B", KILLED, "reading")):
+                pass
+            for job in jobs:
                 facts.merge(job.part)
-        for job in filter(FileJob.is_done, jobs):
-            facts.merge(job.part)
-        if folder != facts.folder:
             shutil.rmtree(folder, ignore_errors=True)
         facts.index()
         yield facts

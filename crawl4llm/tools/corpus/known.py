@@ -1,343 +1,337 @@
 """``scrapy corpus known``: makes files of known URLs, texts and links from exports and archives, for KNOWN_URLS,
-KNOWN_TEXTS and KNOWN_LINKS."""
+KNOWN_TEXTS and KNOWN_LINKS.
+
+A job reads a file, or a block of pages, into a folder. The folders stay until the sets are complete. They take as much
+disk as the spread rows.
+"""
 
 from __future__ import annotations
 
-import argparse
 import glob
+import hashlib
+import json
 import re
 import shutil
+from argparse import Namespace, _ArgumentGroup
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
-
-from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import KILLED, Jobs, Told, run_missing
 from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
-from crawl4llm.base.whole_files import check_free, whole_folder, writing
+from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import check_free, locked, whole_folder, writing
 from crawl4llm.options import read_options
-from crawl4llm.parts import CLUEWEB22, record_of, scheme_of, url_fingerprint
-from crawl4llm.scoring import PageWorkers, load_extractor, require_library
+from crawl4llm.optouts import product_token
+from crawl4llm.parts import CLUEWEB22, scheme_of
+from crawl4llm.scoring import PageWorkers, require_library
+from crawl4llm.tools import _known_files as sets
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._known_files import (
-    AT_ONCE,
-    TEXT,
-    URL,
-    LinkedPage,
-    LinkSpread,
-    write_links,
-    write_texts,
-    write_urls,
-)
-from crawl4llm.tools._text_sources import TextTaker, open_archives, page_text
-from crawl4llm.tools.corpus.known_sources import (
-    WAT_NAME,
-    RowFile,
-    WatJob,
-    is_of_clueweb22,
-    is_row_file,
-    take_clueweb22,
-    take_corpus,
-    take_scores,
-    wat_job,
-    wat_pages,
-)
+from crawl4llm.tools._text_sources import open_archives, row_kind
+from crawl4llm.tools.corpus import known_sources as sources
+from crawl4llm.tools.corpus.known_sources import DAMAGED, LINKS, TEXTS, URLS
 from crawl4llm.warc import begins_like_archive
-from simulate import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
+from simulate import PAGE, is_clueweb22, largest_page
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-URLS_FILE, TEXTS_FILE, LINKS_FILE = "urls.known", "texts.known", "links.known"
-_SETTING_OF: Final = {URLS_FILE: "KNOWN_URLS", TEXTS_FILE: "KNOWN_TEXTS", LINKS_FILE: "KNOWN_LINKS"}
-_SCRATCH: Final = "scratch"
-_KINDS: Final = {"urls": URL, "texts": TEXT}
-_PAGES_AT_ONCE: Final = 1024
+    from crawl4llm.base.pages import Corpus
+
+_SETTINGS: Final = {URLS: "KNOWN_URLS", TEXTS: "KNOWN_TEXTS", LINKS: "KNOWN_LINKS"}
+_TOLD: Final = "told.json"
+_BLOCK: Final = 1 << 14
+"""Pages of a job."""
+_AT_ONCE: Final = 1024
+"""Pages, with their links."""
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_KILLED: Final = "a process was killed; run the same command with fewer --jobs"
+_WHAT: Final = "the known sets"
+_Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
 
-class _Sink:
-    """Takes URLs and texts in one process, and spreads them over the files of a folder."""
+class _Findings(NamedTuple):
+    """Counts and faults of a source."""
 
-    def __init__(self, scratch: Path, *, show: bool = False) -> None:
-        """``show``: whether sorting shows a bar."""
-        self._urls, self._texts = (Spread(scratch / name, kind, show=show) for name, kind in _KINDS.items())
-        self._waiting: list[int] = []
-        self._records = bytearray()
-
-    def add_url(self, url: str) -> None:
-        """Take a URL."""
-        self._waiting.append(url_fingerprint(url))
-        if len(self._waiting) == AT_ONCE:
-            self.flush()
-
-    def add_record(self, record: bytes) -> None:
-        """Take the record of a text; nothing for a blank one."""
-        self._records += record
-        if len(self._records) >= AT_ONCE * TEXT.itemsize:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the waiting records. Raises InputError if that fails."""
-        if self._waiting:
-            self._urls.add(np.array(self._waiting, dtype=URL))
-        if self._records:
-            self._texts.add(np.frombuffer(bytes(self._records), dtype=TEXT))
-        self._waiting.clear()
-        self._records.clear()
-
-    def write(self, folder: Path, scratch: Path, *, near: bool) -> Iterator[tuple[str, int]]:
-        """Write the two files, each if it has any content; yield their names and counts."""
-        self.flush()
-        for name, write in ((URLS_FILE, partial(write_urls, self._urls)), (TEXTS_FILE, partial(self._write, near))):
-            if count := write(scratch, folder / name):
-                yield name, count
-            else:
-                (folder / name).unlink()
-
-    def _write(self, near: bool, scratch: Path, to: Path) -> int:
-        return write_texts(self._texts, scratch, to, near=near)
-
-
-@dataclass(frozen=True)
-class _RowJob:
-    """A file of rows to be read."""
-
-    path: Path
-    size: int
-    fields: tuple[str, str]
-    near: bool
-    scratch: Path
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """The findings in a source."""
-
-    counts: Counter[str]
-    """``urls`` and ``texts``, and the reasons why others were left out."""
+    counts: Mapping[str, int]
+    """URLs, texts and pages with links, and the reasons why others were left out."""
     fault: str = ""
     """The first thing that was left out."""
     damaged: str = ""
     """An archive file with a record that is damaged or cut short."""
 
 
-def _take_rows(job: _RowJob) -> _Taken:
-    """Read a file of rows. Raises InputError."""
-    source, sink = RowFile(job.path, *job.fields), _Sink(job.scratch)
-    counts: Counter[str] = Counter()
-    for url, text in source.rows():
-        if url is not None:
-            sink.add_url(url)
-            counts["urls"] += 1
-        if text is not None:
-            record = record_of(text, near=job.near)
-            sink.add_record(record)
-            counts["texts" if record else "blank texts"] += 1
-    sink.flush()
-    return _Taken(counts + source.counts, f"{job.path}, {source.first_fault}" if source.first_fault else "")
+# -- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def _take_wat(job: WatJob) -> _Taken:
-    """Take the pages of a WAT file, with their links. Raises InputError."""
-    spread, sink, counts = LinkSpread(job.folder), _Sink(job.folder.parent), Counter[str]()
-    waiting: list[LinkedPage] = []
-    for url, page in wat_pages(job, counts):
-        sink.add_url(url)
-        waiting.append(page)
-        if len(waiting) == _PAGES_AT_ONCE:
-            spread.add(waiting)
-            waiting.clear()
-        counts["urls"] += 1
-        counts["links"] += 1
-    spread.add(waiting)
-    sink.flush()
-    if not counts["links"]:
-        raise InputError(f"{job.path}: has no page of a WAT file")
-    fault = f"{job.path}: {sum(counts.values()) - 2 * counts['links']:,} records"
-    damaged = str(job.path) if counts["damaged records"] else ""
-    return _Taken(counts, fault if len(counts) > 2 else "", damaged)
+@dataclass(frozen=True)
+class _Job:
+    """A file, or a block of pages, to be read into a folder."""
+
+    folder: Path
+    source: Any
+    """A RowFile, WatFile or PageSource."""
+    size: int
+    """Bytes or pages."""
+    start: int = 0
+    """The first page."""
+
+    def is_done(self) -> bool:
+        """Return whether the folder is there."""
+        return self.folder.exists()
+
+    @contextmanager
+    def taking(self) -> Iterator[sources.Taken]:
+        """Put the folder in place if the block ends well. Raises InputError if it cannot be written."""
+        with writing(self.folder, _WHAT), whole_folder(self.folder) as folder:
+            with ExitStack() as opened:
+                taken = sources.Taken({name: opened.enter_context((folder / name).open("wb")) for name in _SETTINGS})
+                yield taken
+            damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
+            (folder / _TOLD).write_text(json.dumps(_Findings(taken.counts, taken.fault, damaged)))
+            for path in folder.iterdir():
+                sync_path(path)
 
 
-def _take_text(taker: TextTaker, key: str, near: bool) -> bytes:
-    """Return the record of a page's text, as :func:`record_of`. Raises PageError."""
-    return record_of(page_text(taker, key), near=near)
+def _folder(work: Path, *facts: object) -> Path:
+    """Return the folder of a job, by all facts that decide what is taken."""
+    named = repr((__version__, *facts)).encode("utf-8", "surrogatepass")
+    return work / hashlib.sha256(named).hexdigest()[:32]
 
 
-def _take_archives(
-    path: Path, settings: BaseSettings, sink: _Sink, links: LinkSpread | None, *, texts: bool, near: bool
-) -> _Taken:
-    """Take the URLs of the pages in archive files, and with ``texts`` their texts. ``links`` takes them with their
-    links. Raises InputError."""
-    options = read_options(settings)
-    corpus, found = open_archives(path, settings)
-    counts: Counter[str] = Counter({"unreadable files": len(found.unreadable)})
-    taker = TextTaker(corpus, options.text_extractor, clean_text=not found.counts.get(PAGE))
-    if texts:
-        load_extractor(taker.extractor)
-    with closing(corpus), PageWorkers(taker, options.workers if texts else 0) as workers:
+def _read_file(job: _Job) -> None:
+    """Read a file of rows, or a WAT file. Raises InputError."""
+    with job.taking() as taken:
+        job.source.read(taken)
+
+
+def _read_pages(source: sources.PageSource, processes: int, jobs: Sequence[_Job]) -> Iterator[None]:
+    """Read blocks of pages, in their order. Raises InputError."""
+    workers = PageWorkers(source, processes if source.texts or source.links else 0)
+    with closing(source.corpus), workers:
         workers.start()
-        keys = iter(_pages(path, wants_bar(options.progress_bar)))
-        while some := list(islice(keys, _PAGES_AT_ONCE)):
-            for key in some:
-                sink.add_url(key)
-            counts["urls"] += len(some)
-            for record in workers.run_all(partial(_take_text, near=near), some) if texts else ():
-                if isinstance(record, bytes):
-                    sink.add_record(record)
-                    counts["texts" if record else "blank texts"] += 1
-                else:
-                    counts[str(record.reason)] += 1
-    if links is not None:
-        keys = iter(_pages(path, wants_bar(options.progress_bar)))
-        corpus, _ = open_archives(path, settings)
-        with closing(corpus):
-            counts += take_corpus(corpus, keys, settings, links)
-        take_scores(path, links)
-    damaged = [path if path.is_file() else path / name for name in found.damaged]
-    faults = [*found.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged)]
-    counts["files with damaged records"] = len(damaged)
-    return _Taken(counts, faults[0] if faults else "", str(damaged[0]) if damaged else "")
+        keys, at = source.keys(), 0
+        for job in jobs:
+            block, at = islice(keys, job.start - at, job.start - at + job.size), job.start + job.size
+            with job.taking() as taken:
+                while some := list(islice(block, _AT_ONCE)):
+                    source.take(some, workers, taken)
+            yield
 
 
-def _pages(path: Path, show: bool) -> Iterator[str]:
-    """Yield the keys of the pages in archive files, without the failed documents of a live crawl."""
-    index = WarcIndex(index_folder(path))
-    with closing(index):
-        for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
-            number = index.document(place)
-            if index.kind(number) != FAILED:
-                yield index.key(number)
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+_ROWS, _ARCHIVES, _WATS, _TREES = "rows", "archives", "wats", "trees"
+"""Kinds of sources: files of rows; archive files or folders; WAT files without the archive files from which they were
+made; ClueWeb22 trees, and crawls of such trees."""
 
 
-class _Sources(NamedTuple):
-    """The files and folders that sources name, by kind."""
-
-    rows: list[Path]
-    archives: list[Path]
-    """Files or folders."""
-    wats: list[Path]
-    """WAT files without the archive files from which they were made."""
-    clueweb22: list[Path]
-    """Trees, and crawls of such trees."""
-
-
-def _find(given: str, *, links: bool) -> _Sources:
-    """Return what a source names. Raises InputError."""
+def _find(given: str, *, links: bool) -> Iterator[tuple[str, Path]]:
+    """Yield the files and folders that a source names, with their kinds. Raises InputError."""
     path = given_path(given)
-    try:
-        if links and is_of_clueweb22(path):
-            return _Sources([], [], [], [path])
-        if is_clueweb22(path):
+    with as_input_error(f"{given}: cannot be read"):
+        if links and sources.is_of_clueweb22(path):
+            yield _TREES, path
+        elif is_clueweb22(path):
             raise InputError(f"{given}: is a ClueWeb22 tree; give JSON Lines, Parquet, or WARC files, or --links")
-        if path.is_dir():
-            return _in_folder(path, links=links)
-        if not path.exists() and glob.has_magic(str(path)):
+        elif path.is_dir():
+            yield from _in_folder(path, links=links)
+        elif not path.exists() and glob.has_magic(str(path)):
             matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may begin anywhere
             if not matches:
                 raise InputError(f"{given}: matches no file")
-            return _together([_find(match, links=links) for match in matches])
-        with open_input(path):  # says why it cannot be read
-            pass
-        others = is_row_file(path) or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
-        is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
-    except OSError as error:
-        raise InputError(f"{given}: cannot be read: {error.strerror}") from None
-    if links and WAT_NAME.fullmatch(path.name):
-        return _Sources([], [], [path], [])
-    return _Sources([], [path], [], []) if is_archive else _Sources([path], [], [], [])
+            for match in matches:
+                yield from _find(match, links=links)
+        else:
+            with open_input(path):  # says why it cannot be read
+                pass
+            yield _kind_of(path, links=links), path
 
 
-def _together(found: list[_Sources]) -> _Sources:
-    return _Sources(*([path for one in kind for path in one] for kind in zip(*found, strict=True)))
+def _kind_of(path: Path, *, links: bool) -> str:
+    if links and sources.WAT_NAME.fullmatch(path.name):
+        return _WATS
+    others = row_kind(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+    is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
+    return _ARCHIVES if is_archive else _ROWS
 
 
-def _in_folder(folder: Path, *, links: bool) -> _Sources:
-    """Return the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
+def _in_folder(folder: Path, *, links: bool) -> Iterator[tuple[str, Path]]:
+    """Yield the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     archives = [path for path in paths if _ARCHIVE_NAME.fullmatch(path.name)]
-    if archives:
-        wats = [path for path in archives if WAT_NAME.fullmatch(path.name)] if links else []
-        return _Sources([], [folder], [], []) if len(wats) < len(archives) else _Sources([], [], wats, [])
-    rows = [path for path in paths if is_row_file(path) and path.name != FAILURES and path.suffix.lower() != ".json"]
-    if not rows:
+    wats = [path for path in archives if links and sources.WAT_NAME.fullmatch(path.name)]
+    named = [path for path in paths if path.name != FAILURES and path.suffix.lower() != ".json"]
+    rows = [path for path in named if row_kind(path)]
+    if len(wats) < len(archives):
+        yield _ARCHIVES, folder
+    elif wats:
+        yield from ((_WATS, path) for path in wats)
+    elif rows:
+        yield from ((_ROWS, path) for path in rows)
+    else:
         raise InputError(f"{folder}: holds no archive files, JSON Lines, Parquet or CDXJ; name lists of URLs singly")
-    return _Sources(rows, [], [], [])
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    out, *given = opts.arguments
-    to, near = given_path(out).absolute(), not opts.exact
-    check_free(to, "OUT")
-    if near:
-        require_library("scrapy corpus known", "give --exact")
-    found = _together([_find(source, links=opts.links) for source in given])
-    if opts.links and found.clueweb22 and (found.archives or found.wats):
-        raise InputError(f"{found.clueweb22[0]}: names documents by ids, and the other sources by URLs; make two files")
-    if opts.links and not (found.archives or found.wats or found.clueweb22):
+def _found(given: Sequence[str], *, links: bool) -> Mapping[str, Sequence[Path]]:
+    """Return what all sources name, by kind. Raises InputError."""
+    found: dict[str, list[Path]] = {kind: [] for kind in (_ROWS, _ARCHIVES, _WATS, _TREES)}
+    for source in given:
+        for kind, path in _find(source, links=links):
+            found[kind].append(path)
+    found = {kind: list(dict.fromkeys(paths)) for kind, paths in found.items()}  # patterns may overlap
+    by_url, trees = found[_ARCHIVES] + found[_WATS], found[_TREES]
+    if trees and by_url:
+        raise InputError(f"{trees[0]}: names documents by ids, and the other sources by URLs; make two files")
+    if links and not (trees or by_url):
         raise InputError("--links: no source has links; give WARC or WAT files, or a ClueWeb22 tree")
-    counts: Counter[str] = Counter()
-    faults: list[str] = []
-    with writing(to, "the known sets"), whole_folder(to) as folder:
-        scratch = folder / _SCRATCH
+    return found
+
+
+# -- the sets ---------------------------------------------------------------------------------------------------------
+
+
+class _Known:
+    """The sources of the sets, read in jobs, and their counts."""
+
+    def __init__(
+        self, found: Mapping[str, Sequence[Path]], work: Path, settings: BaseSettings, opts: Namespace
+    ) -> None:
+        self._found, self._work, self._settings, self._opts = found, work, settings, opts
+        self._options = read_options(settings)
+        self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs or cores()
+        self._show = wants_bar(self._options.progress_bar)
+        self._jobs: list[_Job] = []
+        self.told: list[_Findings] = []
+
+    def read(self) -> None:
+        """Do the jobs that are missing. Raises InputError."""
+        opts, crawler = self._opts, product_token(str(self._settings.get("USER_AGENT") or ""))
+        files: list[sources.RowFile | sources.WatFile] = []
+        files += [sources.RowFile(path, opts.url_field, opts.text_field, not opts.exact) for path in self._found[_ROWS]]
+        files += [sources.WatFile(path, crawler, self._options.opt_out_fetch) for path in self._found[_WATS]]
+        states = [(one, one.path.stat()) for one in files]
+        jobs = [_Job(_folder(self._work, one, at.st_size, at.st_mtime_ns), one, at.st_size) for one, at in states]
+        self._do(partial(map, _read_file), jobs, self._processes, "B", "reading")
+        for path in self._found[_ARCHIVES]:
+            corpus, summary = open_archives(path, self._settings)
+            damaged = [path if path.is_file() else path / name for name in summary.damaged]
+            faults = [*summary.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged), ""]
+            counts = {"unreadable files": len(summary.unreadable), "files with damaged records": len(damaged)}
+            self.told.append(_Findings(counts, faults[0], str(damaged[0]) if damaged else ""))
+            self._read_pages(path, corpus, self._settings, clean_text=not summary.counts.get(PAGE))
+        for path in self._found[_TREES]:
+            self._read_pages(path, *sources.open_clueweb22(path, self._settings))
+        self.told += [_Findings(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
+
+    def _read_pages(self, path: Path, corpus: Corpus, settings: BaseSettings, *, clean_text: bool = False) -> None:
+        opts, options = self._opts, read_options(settings)
+        extract = opts.extract and corpus.name != CLUEWEB22
+        asked = extract, opts.links, not opts.exact, options.opt_out_fetch
+        source = sources.PageSource(corpus, options.text_extractor, clean_text, path, *asked)
+        count = len(source)
+        facts = corpus.identity(), source.extractor, clean_text, path, *asked, largest_page(settings), count
+        starts = range(0, count, _BLOCK)
+        jobs = [_Job(_folder(self._work, *facts, at), source, min(_BLOCK, count - at), at) for at in starts]
+        work = partial(_read_pages, source, self._executor.processes(options.workers))
+        at_once = 1 if self._executor.tasks is None else self._processes  # the work has processes of its own
+        self._do(work, jobs, at_once, " pages", f"pages of {path.name}")
+
+    def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
+        tasks = self._work / f"tasks-{len(self._jobs)}"
+        told = Told(unit, KILLED, label, self._show)
+        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, told):
+            pass
+        self._jobs += jobs
+
+    def write(self, folder: Path) -> Mapping[str, int]:
+        """Write each set that is not empty; return their counts. Raises InputError."""
+        scratch = folder / "scratch"
         scratch.mkdir()
-        show = wants_bar(read_options(settings).progress_bar)
-        sink = _Sink(scratch, show=show)
-        links = LinkSpread(scratch / "links", show=show) if opts.links else None
-        fields, processes = (opts.url_field, opts.text_field), opts.jobs or cores()
-        jobs = [_RowJob(path, path.stat().st_size, fields, near, scratch) for path in found.rows]
-        taken = [one for _, one in run_jobs(_take_rows, jobs, processes, "B", "reading", _KILLED, show)]
-        taken += [_take_archives(path, settings, sink, links, texts=opts.extract, near=near) for path in found.archives]
-        if links is not None:
-            wats = [wat_job(path, scratch / "links", settings) for path in found.wats]
-            taken += [one for _, one in run_jobs(_take_wat, wats, processes, "B", "reading", _KILLED, show)]
-            taken += [_Taken(take_clueweb22(path, settings, links, sink.add_url)) for path in found.clueweb22]
-        for one in taken:
-            counts += one.counts
-            faults += [one.fault] if one.fault else []
-        written = dict(sink.write(folder, scratch, near=near))
-        if links is not None:
-            scheme = scheme_of(CLUEWEB22 if found.clueweb22 else None)
-            written[LINKS_FILE] = write_links(links, scheme, scratch, folder / LINKS_FILE)
+        kinds = {URLS: sets.URL, TEXTS: sets.TEXT}
+        urls, texts = (Spread(scratch / name, kind, show=self._show) for name, kind in kinds.items())
+        pages = sets.LinkSpread(scratch / LINKS, show=self._show)
+        for job in self._jobs:
+            for spread, (name, kind) in zip((urls, texts), kinds.items(), strict=True):
+                for rows in sets.read_rows(job.folder / name, kind):
+                    spread.add(rows)
+            linked = sets.packed_pages(job.folder / LINKS)
+            while some := list(islice(linked, _AT_ONCE)):
+                pages.add(some)
+        counts = {
+            URLS: sets.write_urls(urls, scratch, _file(folder, URLS)),
+            TEXTS: sets.write_texts(texts, scratch, _file(folder, TEXTS), near=not self._opts.exact),
+        }
+        if self._opts.links:
+            for path in (*self._found[_ARCHIVES], *self._found[_TREES]):
+                sources.take_scores(path, pages)
+            scheme = scheme_of(CLUEWEB22 if self._found[_TREES] else None)
+            counts[LINKS] = sets.write_links(pages, scheme, scratch, _file(folder, LINKS))
         shutil.rmtree(scratch)
-        sizes = {name: (folder / name).stat().st_size for name in written}
-        if not written:
-            raise InputError(f"OUT {out}: the sources have neither URLs nor texts")
+        for name, count in counts.items():
+            if not count:
+                _file(folder, name).unlink()
+        return {name: count for name, count in counts.items() if count}
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.known"
+
+
+def _run(settings: BaseSettings, opts: Namespace) -> Iterator[Part]:
+    out, *given = opts.arguments
+    to = given_path(out).absolute()
+    check_free(to, "OUT")
+    if not opts.exact:
+        require_library("scrapy corpus known", "give --exact")
+    found = _found(given, links=opts.links)
+    work = to.with_name(f".{to.name}.work")
+    with writing(to, _WHAT):
+        work.mkdir(parents=True, exist_ok=True)
+        with locked(work):
+            check_free(to, "OUT")  # the process that had the lock may have made it
+            known = _Known(found, work, settings, opts)
+            known.read()
+            with whole_folder(to) as folder:
+                written = known.write(folder)
+                shutil.rmtree(work)
+                if not written:
+                    raise InputError(f"OUT {out}: the sources have neither URLs nor texts")
+    counts: Counter[str] = Counter()
+    for one in known.told:
+        counts.update(one.counts)
     for name, count in written.items():
-        what = name.partition(".")[0]
-        read, each = counts.pop(what), sizes[name] / count
-        value = {"count": count, "read": read, "bytes": sizes[name], "path": to / name}
-        yield Fact(what, value, f"{count:,} of {read:,} read ({each:,.1f} bytes each): {to / name}", width=8)
-    if faults:
+        read, size = counts.pop(name), _file(to, name).stat().st_size
+        value = {"count": count, "read": read, "bytes": size, "path": _file(to, name)}
+        shown = f"{count:,} of {read:,} read ({size / count:,.1f} bytes each): {_file(to, name)}"
+        yield Fact(name, value, shown, width=8)
+    if faults := [one.fault for one in known.told if one.fault]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
         yield f"left out {left_out}; the first: {harmless(min(faults))}"
-    if damaged := [one.damaged for one in taken if one.damaged]:
+    if damaged := [one.damaged for one in known.told if one.damaged]:
         mend = command("archive", "repair", Path(damaged[0]).parent)
         raise InputError(
             f"{damaged[0]}: a record is damaged or cut short; {to} has the records before it. Get the file again and "
             f"rebuild the sets, or repair an archive of your own: {mend}"
         )
-    settings_for = given_settings(settings) | {_SETTING_OF[name]: to / name for name in written}
+    settings_for = given_settings(settings) | {_SETTINGS[name]: _file(to, name) for name in written}
     yield f"Next: {command('crawl', 'influence', **settings_for)}"
 
 
-def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add the options; ``--jobs`` another action has added."""
+def _add_options(parser: _ArgumentGroup) -> None:
+    """Add the options; ``--jobs`` and ``--tasks`` another action has added."""
     parser.add_argument("--url-field", default="url", metavar="NAME", help="field or column of URLs (default: url)")
     parser.add_argument("--text-field", default="text", metavar="NAME", help="field or column of texts (default: text)")
     parser.add_argument(
@@ -348,7 +342,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--links",
         action="store_true",
-        help=f"also write {LINKS_FILE}: archived pages with their links, and the scores in crawl logs; takes WAT files "
+        help="also write links.known: archived pages with their links, and the scores in crawl logs; takes WAT files "
         "and ClueWeb22 trees too",
     )
     parser.add_argument(
@@ -359,10 +353,10 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 KNOWN = Action(
-    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS, {TEXTS_FILE} for KNOWN_TEXTS and, with --links, "
-    f"{LINKS_FILE} for KNOWN_LINKS. Each SOURCE is a file, a "
-    f"folder or a glob pattern: JSON Lines or Parquet files with URLs and texts, such as exports; CDXJ indexes, WARC "
-    f"files or lists of URLs (also takes --jobs).",
+    "Write the folder OUT with urls.known for KNOWN_URLS, texts.known for KNOWN_TEXTS and, with --links, links.known "
+    "for KNOWN_LINKS. Each SOURCE is a file, a folder or a glob pattern: JSON Lines or Parquet files with URLs and "
+    "texts, such as exports; CDXJ indexes, WARC files or lists of URLs (also takes --jobs and --tasks). After an "
+    "interruption the same command continues.",
     _run,
     "OUT SOURCE...",
     _add_options,

@@ -191,7 +191,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
-# -- drawings -----------------------------------------------------------------------------------------------------------
+# -- drawings ----------------------------------------------------------------------------------------------------------
 
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#69004b", "#5a69ff", "#a00028")
 """By place. They differ for the colour-blind too, and have a contrast of 3 to 1 with white (WCAG 1.4.11)."""
