@@ -50,6 +50,12 @@ class Series:
     """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
     no policy's. By default its place in the figure."""
 
+    def plain(self) -> Series:
+        """Return it with Python's own numbers."""
+        given = {name: getattr(self, name) for name in ("x", "y", "low", "high")}
+        numbers: dict[str, Any] = {name: _plain(some) for name, some in given.items() if some is not None}
+        return replace(self, **numbers)
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -69,6 +75,19 @@ class Figure:
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
 
+    def plain(self) -> Figure:
+        """Return it with Python's own numbers."""
+        return replace(self, series=[series.plain() for series in self.series])
+
+    def csv(self) -> str:
+        """Return it as CSV, one line for each point of each series."""
+        rows: list[Sequence[Cell]] = []
+        for series in self.series:
+            undefined = [None] * len(series.x)
+            bounds = (series.low or undefined, series.high or undefined)
+            rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
+        return _csv(("series", "x", "y", "low", "high"), rows)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -81,6 +100,14 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     part: str = ""
 
+    def plain(self) -> Table:
+        """Return it with Python's own numbers."""
+        return replace(self, rows=list(map(_plain, self.rows)))
+
+    def csv(self) -> str:
+        """Return it as CSV."""
+        return _csv(self.columns, self.rows)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -92,6 +119,23 @@ class Report:
     runs: Sequence[Mapping[str, Any]]
     verdict: Sequence[str] = ()
     """Which policy is best, by how much, and how sure that is; a sentence or two each."""
+
+    def plain(self) -> Report:
+        """Return it with Python's own numbers, and None for undefined values: None, NaN, infinite.
+
+        Raises ValueError if an id is no file name or is there twice.
+        """
+        ids = [section.id for section in self.sections]
+        if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
+            raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
+        return replace(self, sections=[section.plain() for section in self.sections])
+
+    def json(self) -> str:
+        """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
+        content = asdict(self)
+        for section, described in zip(self.sections, content["sections"], strict=True):
+            described["type"] = type(section).__name__.lower()
+        return json.dumps(content, sort_keys=True, default=str) + "\n"
 
 
 def floats(values: Floats | Integers) -> list[float]:
@@ -112,33 +156,7 @@ def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> 
     return replace(line(name, x, y.value, place=place), low=low, high=high)
 
 
-# -- as CSV and JSON ---------------------------------------------------------------------------------------------------
-
-
-def plain_report(report: Report) -> Report:
-    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
-
-    Raises ValueError if an id is no file name or is there twice.
-    """
-    ids = [section.id for section in report.sections]
-    if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
-        raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
-    return replace(report, sections=list(map(_plain_section, report.sections)))
-
-
-def _plain_section(section: Figure | Table) -> Figure | Table:
-    if isinstance(section, Figure):
-        return replace(section, series=list(map(_plain_series, section.series)))
-    return replace(section, rows=list(map(_plain_values, section.rows)))
-
-
-def _plain_series(series: Series) -> Series:
-    given = {name: getattr(series, name) for name in ("x", "y", "low", "high")}
-    plain: dict[str, Any] = {name: _plain_values(some) for name, some in given.items() if some is not None}
-    return replace(series, **plain)
-
-
-def _plain_values(values: Iterable[Any]) -> list[Any]:
+def _plain(values: Iterable[Any]) -> list[Any]:
     """Return values, of which NumPy's become the Python numbers that they equal."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]
@@ -147,18 +165,6 @@ def _plain_values(values: Iterable[Any]) -> list[Any]:
 def printable(text: str) -> str:
     """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
     return _NOT_IN_XML.sub("\ufffd", harmless(text))
-
-
-def section_csv(section: Figure | Table) -> str:
-    """Return a figure or table as CSV; a figure has one line for each point of each series."""
-    if isinstance(section, Table):
-        return _csv(section.columns, section.rows)
-    rows: list[Sequence[Cell]] = []
-    for series in section.series:
-        undefined = [None] * len(series.x)
-        bounds = (series.low or undefined, series.high or undefined)
-        rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
-    return _csv(("series", "x", "y", "low", "high"), rows)
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -174,11 +180,3 @@ def _cell(value: Cell) -> Cell:
         return value
     text = printable(value)
     return f"'{text}" if _FORMULA.match(text) else text
-
-
-def report_json(report: Report) -> str:
-    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
-    content = asdict(report)
-    for section, described in zip(report.sections, content["sections"], strict=True):
-        described["type"] = type(section).__name__.lower()
-    return json.dumps(content, sort_keys=True, default=str) + "\n"

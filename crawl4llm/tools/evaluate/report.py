@@ -24,17 +24,7 @@ import numpy as np
 
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.installed import to_install
-from crawl4llm.tools.evaluate.figures import (
-    Cell,
-    Figure,
-    Report,
-    Series,
-    Table,
-    plain_report,
-    printable,
-    report_json,
-    section_csv,
-)
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,16 +43,16 @@ def write_report(report: Report, directory: Path) -> list[Path]:
     """Write ``report.html``, ``report.json``, ``figures/ID`` as SVG, PDF and PNG, ``data/ID.csv``; return their paths.
 
     An earlier report there is overwritten. The same report gives the same bytes. Raises InputError if the directory
-    cannot be written or a library is missing, and ValueError as ``plain_report`` does.
+    cannot be written or a library is missing, and ValueError as its ``plain`` does.
     """
     check_installed()
-    report = plain_report(report)
+    report = report.plain()
     drawn = {section.id: draw(section) for section in report.sections if isinstance(section, Figure)}
     contents: dict[str, str | bytes] = {
         "report.html": render(report, {name: drawings["svg"] for name, drawings in drawn.items()}),
-        "report.json": report_json(report),
+        "report.json": report.json(),
         **{f"figures/{name}.{suffix}": data for name, drawings in drawn.items() for suffix, data in drawings.items()},
-        **{f"data/{section.id}.csv": section_csv(section) for section in report.sections},
+        **{f"data/{section.id}.csv": section.csv() for section in report.sections},
     }
     for name, content in contents.items():
         path = directory / name
