@@ -118,7 +118,7 @@ def report(size: int, folder: Path) -> Taken:
     watching.start()
     started = time.process_time()
     survey, rater = _survey(size, folder)
-    _report(read_runs([folder / "run0", folder / "run1"]), survey, rater, Wanted())
+    _report(read_runs([folder / "run0", folder / "run1"]), survey, rater, Wanted(), None)
     cpu = time.process_time() - started
     ended.set()
     watching.join()

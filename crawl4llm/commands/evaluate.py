@@ -111,7 +111,6 @@ class Command(ScrapyCommand):
         check_free(Path(opts.out))
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
-        from crawl4llm.tools.evaluate.report import report_json
 
         assert self.settings is not None
         wanted = Wanted(
@@ -120,7 +119,7 @@ class Command(ScrapyCommand):
         report = evaluate(self.settings, [run_folder(given, self.settings) for given in args], wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:
-            yield from facts(json.loads(report_json(report)))
+            yield from facts(json.loads(report.json()))
             return
         yield from (*report.verdict, *report.notes)
         yield f"Wrote {len(written)} files to {opts.out}: open {Path(opts.out) / 'report.html'}"

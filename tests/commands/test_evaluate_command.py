@@ -21,7 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater, influence
 from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate as evaluate_runs
-from crawl4llm.tools.evaluate.report import Figure, Report
+from crawl4llm.tools.evaluate.figures import Figure, Report
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 PAGES = 200

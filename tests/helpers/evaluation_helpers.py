@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.scoring import ScoringOptions
-from crawl4llm.tools.evaluate.report import Report, Table
+from crawl4llm.tools.evaluate.figures import Report, Table
 
 FACTS: Mapping[str, Any] = {
     "corpus_digest": "c" * 64,

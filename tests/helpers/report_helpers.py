@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.report import Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
 
 HOSTILE = "</script></title><script>hacked = 1</script><img src=x onerror='hacked = 1'>\"&amp; $x_1$ 日本 \x00\udc80"
 """A run's name, or a setting, that tries to get out of wherever it is put."""

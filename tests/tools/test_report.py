@@ -22,7 +22,8 @@ pytest.importorskip("jinja2", reason="needs the extra evaluate")
 from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.report import Figure, Report, Series, Table, compare, series_table, shown, write_report
+from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.report import compare, series_table, shown, write_report
 
 READABLE_NAME = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
 

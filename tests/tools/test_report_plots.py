@@ -16,9 +16,9 @@ pytest.importorskip("matplotlib", reason="needs the extra evaluate")
 
 from report_helpers import FIGURES, LONG
 
-from crawl4llm.tools.evaluate import plot as colours
-from crawl4llm.tools.evaluate.plot import draw
-from crawl4llm.tools.evaluate.report import Figure, Series
+from crawl4llm.tools.evaluate import report as colours
+from crawl4llm.tools.evaluate.figures import Figure, Series
+from crawl4llm.tools.evaluate.report import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 

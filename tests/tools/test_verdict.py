@@ -20,7 +20,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.coverage import figures
 from crawl4llm.tools.evaluate.evaluate import _notes
-from crawl4llm.tools.evaluate.report import Figure
+from crawl4llm.tools.evaluate.figures import Figure
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import gap, quarter, ranking, verdict

@@ -6,6 +6,6 @@
 - ``verdict``, ``coverage``, ``correlations``, ``ordering``: the other sections, with all that is computed for them
 - ``ranking``: which policy is best, and how sure that is
 - ``bound``, ``shares``: what a policy could know beforehand, and the share of the gap to it that policies close
-- ``report``, ``plot``: the report as data and as files, its drawings
+- ``figures``, ``report``: the report as data, and as files with drawings
 - ``contest``: ``scrapy evaluate --contest``, which crawls webs by policies itself, and ranks them
 """

@@ -8,6 +8,7 @@ quarter, score the pages; a page's score is the mean of those of the three model
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
 import tempfile
@@ -19,17 +20,19 @@ from urllib.parse import urlsplit
 
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.whole_files import check_new_file, write_new
-from crawl4llm.options import read_options
+from crawl4llm.options import Options, read_options
 from crawl4llm.policies import bound_text
-from crawl4llm.scoring import FastTextScorer
+from crawl4llm.scoring import FastTextScorer, PageRater
 from crawl4llm.tools._action import Action
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe, fit
-from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, read_web
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth
 from crawl4llm.tools.evaluate.report import check_installed
+from crawl4llm.tools.evaluate.survey import Survey
 from simulate import open_rater
 
 if TYPE_CHECKING:
@@ -116,6 +119,15 @@ def _path(url: str) -> str:
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
+
+
+def read_web(
+    name: str, corpus: Corpus, rater: PageRater, options: Options
+) -> tuple[MemoryWeb, dict[str, float | None]]:
+    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
+    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:

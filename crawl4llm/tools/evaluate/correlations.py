@@ -13,7 +13,7 @@ import numpy as np
 
 from crawl4llm.base.reductions import reduced
 from crawl4llm.tools.evaluate.documents import CONFIDENCE, Floats, Integers
-from crawl4llm.tools.evaluate.report import Cell, Figure, Series, Table, floats
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats
 from crawl4llm.tools.evaluate.survey import Subject
 
 

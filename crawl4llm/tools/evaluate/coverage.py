@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.report import Cell, Figure, Series, Table, band, line
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, Band, CrawledPages, points_along
 from crawl4llm.tools.evaluate.survey import Group, Subject
 
@@ -208,7 +208,7 @@ def _row(crawled: CrawledPages, n: int, k: int) -> list[Cell]:
     tokens = int(crawled.tokens[chosen].sum())
     share = float(np.mean(crawled.influence[chosen] >= crawled.oracle.threshold.value))
     return [
-        *(crawled.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
+        *(crawled.run.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
         *(share * n / crawled.oracle.size.value, tokens, tokens / fetched),
     ]
 
@@ -241,7 +241,7 @@ def _match_row(given: CrawledPages, pages: int, other: CrawledPages) -> list[Cel
     wanted = int(given.hits()[pages - 1])
     by_recall = pages_to_find(other.hits(), wanted)
     return [
-        *(given.name, pages, other.name),
+        *(given.run.name, pages, other.run.name),
         *(by_mean, by_mean and by_mean / pages, by_recall, by_recall and by_recall / pages),
         *(int(given.run.fetched[pages - 1]), by_recall and int(other.run.fetched[by_recall - 1])),
     ]

@@ -23,7 +23,7 @@ from crawl4llm.scoring import PageRater, follow_rules, load_scorer
 from crawl4llm.tools._learnt import Learnt, Results, read_results
 from crawl4llm.tools.evaluate import correlations, coverage, ordering
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.report import Cell, Figure, Report, Table
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, CrawledPages, Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import gap, quarter, ranking, verdict
@@ -83,9 +83,7 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
             )
 
 
-def _report(
-    runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None = None
-) -> Report:
+def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None) -> Report:
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
     sections = [
@@ -246,7 +244,7 @@ def _reach(subject: Subject) -> list[Table]:
             return []
         pages, found = int(reachable.sum()), int((reachable & oracle).sum())
         share = found / oracle.sum() if oracle.any() else None
-        rows.append([crawled.name, len(crawled.run.seeds), pages, pages / subject.survey.size, found, share])
+        rows.append([crawled.run.name, len(crawled.run.seeds), pages, pages / subject.survey.size, found, share])
     table = Table(
         id="reach",
         title="Pages in reach of the seeds",
@@ -283,7 +281,7 @@ def _losses(results: Results, found: _Trained, measured: Sequence[Mapping[str, f
     for (crawled, learnt), measures in zip(found, measured, strict=True):
         point = learnt.points[-1]
         losses = [loss for target in results.targets for loss in (point.mean(target), point.spread(target))]
-        rows.append([crawled.name, *measures.values(), point.pages, point.fetched, *losses])
+        rows.append([crawled.run.name, *measures.values(), point.pages, point.fetched, *losses])
     losses_of = [column for target in results.targets for column in (f"Loss on {target}", "±")]
     return Table(
         id="learnt",

@@ -19,7 +19,7 @@ from crawl4llm.policies import Candidate, CrawledPage, make_policy, targets_of
 from crawl4llm.scoring import PageRater, PageWorkers, has_titles
 from crawl4llm.tools.evaluate.coverage import best, curves, joined, longest
 from crawl4llm.tools.evaluate.documents import Floats, Integers, Population, stored_values
-from crawl4llm.tools.evaluate.report import Figure, Series, Table, line
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table, line
 from crawl4llm.tools.evaluate.runs import Band, CrawledPages, Run
 from crawl4llm.tools.evaluate.survey import Subject
 
@@ -45,7 +45,7 @@ _PAGES_AT_ONCE = 256
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
     """Return the importance metrics, then the three models for each of them."""
     metrics = _metrics(subject, topic)
-    buffers = {crawled.name: _buffers(subject, crawled) for crawled in subject.runs}
+    buffers = {crawled.run.name: _buffers(subject, crawled) for crawled in subject.runs}
     found: list[Figure | Table] = [_goals(metrics)]
     for metric in metrics:
         models = _crawl_and_stop(subject, metric), _threshold(subject, metric)
@@ -200,10 +200,10 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Mapping[str, 
     series = []
     for group in subject.groups:
         hot = [
-            shares_of_hot((metric.of_document[crawled.numbers[left]] for left in buffers[crawled.name]), metric.web)
+            shares_of_hot((metric.of_document[crawled.numbers[left]] for left in buffers[crawled.run.name]), metric.web)
             for crawled in group.runs
         ]
-        sizes = np.array([len(left) for left in buffers[group.runs[0].name]])
+        sizes = np.array([len(left) for left in buffers[group.runs[0].run.name]])
         series.append(joined(subject, group, sizes, hot))
     return Figure(
         id=f"limited-buffer-{metric.id}",

@@ -1,200 +1,36 @@
-"""The report of an evaluation: figures and tables as plain data, and the files that show them.
+"""Writes the report of an evaluation: ``report.html``, and the same numbers and drawings as files of their own.
 
-It is ``report.html``, and the same numbers and drawings as files of their own. The page needs nothing else: no network,
-no other file, no library in the browser.
+The page needs nothing else: no network, no other file, no library in the browser. Matplotlib draws figures on white, in
+light and dark pages alike; text stays text.
 """
 
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import io
 import json
 import math
-import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.installed import to_install
-from crawl4llm.base.terminal import harmless
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table, printable
 
 if TYPE_CHECKING:
-    from crawl4llm.tools.evaluate.documents import Floats, Integers
-    from crawl4llm.tools.evaluate.runs import Band
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
-Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
-Cell: TypeAlias = str | float | int | None
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_NOT_IN_XML: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML 1.0 (section 2.2) forbids besides controls. They include the stand-ins for bytes of file names
-that are not UTF-8."""
-_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-"""How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """One curve, cloud of points or set of bars. ``y`` is None or NaN if a value is undefined.
-
-    ``low`` and ``high`` bound a confidence band and are given together. All sequences are as long as ``x``.
-    """
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-    kind: Kind = "line"
-    place: int | None = None
-    """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
-    no policy's. By default its place in the figure."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A plot. ``id`` names its files; ``definition`` says how it is defined and which paper's figure or section it is.
-
-    On a logarithmic axis, values that are not positive have no place and are left out.
-    """
-
-    id: str
-    title: str
-    definition: str
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    x_log: bool = False
-    y_log: bool = False
-    part: str = ""
-    """The part of the report that it belongs to; a part folds."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; a cell is None if its value is undefined. ``id`` and ``definition`` as a figure's."""
-
-    id: str
-    title: str
-    definition: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    part: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """All figures and tables of an evaluation. ``runs`` has, for each run, its name, its settings and its digests."""
-
-    title: str
-    notes: Sequence[str]
-    sections: Sequence[Figure | Table]
-    runs: Sequence[Mapping[str, Any]]
-    verdict: Sequence[str] = ()
-    """Which policy is best, by how much, and how sure that is; a sentence or two each."""
-
-
-def floats(values: Floats | Integers) -> list[float]:
-    """Return the numbers of a series, NaN if they are undefined."""
-    return values.astype(np.float64).tolist()  # type: ignore[no-any-return]  # by its dtype
-
-
-def line(
-    name: str, x: Floats | Integers, y: Floats | Integers, kind: Kind = "line", place: int | None = None
-) -> Series:
-    """Return a curve without a band."""
-    return Series(name, floats(x), floats(y), kind=kind, place=place)
-
-
-def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> Series:
-    """Return a curve with its band."""
-    low, high = (floats(np.nan_to_num(bound, nan=0.0)) for bound in (y.low, y.high))
-    return replace(line(name, x, y.value, place=place), low=low, high=high)
-
-
-# -- as CSV and JSON ---------------------------------------------------------------------------------------------------
-
-
-def plain_report(report: Report) -> Report:
-    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
-
-    Raises ValueError if an id is no file name or is there twice.
-    """
-    ids = [section.id for section in report.sections]
-    if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
-        raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
-    return replace(report, sections=list(map(_plain_section, report.sections)))
-
-
-def _plain_section(section: Figure | Table) -> Figure | Table:
-    if isinstance(section, Figure):
-        return replace(section, series=list(map(_plain_series, section.series)))
-    return replace(section, rows=list(map(_plain_values, section.rows)))
-
-
-def _plain_series(series: Series) -> Series:
-    given = {name: getattr(series, name) for name in ("x", "y", "low", "high")}
-    plain: dict[str, Any] = {name: _plain_values(some) for name, some in given.items() if some is not None}
-    return replace(series, **plain)
-
-
-def _plain_values(values: Iterable[Any]) -> list[Any]:
-    """Return values, of which NumPy's become the Python numbers that they equal."""
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]
-
-
-def printable(text: str) -> str:
-    """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
-    return _NOT_IN_XML.sub("\ufffd", harmless(text))
-
-
-def section_csv(section: Figure | Table) -> str:
-    """Return a figure or table as CSV; a figure has one line for each point of each series."""
-    if isinstance(section, Table):
-        return _csv(section.columns, section.rows)
-    rows: list[Sequence[Cell]] = []
-    for series in section.series:
-        undefined = [None] * len(series.x)
-        bounds = (series.low or undefined, series.high or undefined)
-        rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
-    return _csv(("series", "x", "y", "low", "high"), rows)
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([_cell(value) for value in row] for row in (columns, *rows))
-    return text.getvalue()
-
-
-def _cell(value: Cell) -> Cell:
-    """Return a value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def report_json(report: Report) -> str:
-    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
-    content = asdict(report)
-    for section, described in zip(report.sections, content["sections"], strict=True):
-        described["type"] = type(section).__name__.lower()
-    return json.dumps(content, sort_keys=True, default=str) + "\n"
-
-
-# -- as files ----------------------------------------------------------------------------------------------------------
+    from crawl4llm.tools.evaluate.documents import Floats
 
 
 def check_installed() -> None:
@@ -207,19 +43,16 @@ def write_report(report: Report, directory: Path) -> list[Path]:
     """Write ``report.html``, ``report.json``, ``figures/ID`` as SVG, PDF and PNG, ``data/ID.csv``; return their paths.
 
     An earlier report there is overwritten. The same report gives the same bytes. Raises InputError if the directory
-    cannot be written or a library is missing, and ValueError as ``plain_report`` does.
+    cannot be written or a library is missing, and ValueError as its ``plain`` does.
     """
     check_installed()
-    # an extra, which check_installed() has looked for
-    from crawl4llm.tools.evaluate.plot import draw
-
-    report = plain_report(report)
+    report = report.plain()
     drawn = {section.id: draw(section) for section in report.sections if isinstance(section, Figure)}
     contents: dict[str, str | bytes] = {
         "report.html": render(report, {name: drawings["svg"] for name, drawings in drawn.items()}),
-        "report.json": report_json(report),
+        "report.json": report.json(),
         **{f"figures/{name}.{suffix}": data for name, drawings in drawn.items() for suffix, data in drawings.items()},
-        **{f"data/{section.id}.csv": section_csv(section) for section in report.sections},
+        **{f"data/{section.id}.csv": section.csv() for section in report.sections},
     }
     for name, content in contents.items():
         path = directory / name
@@ -346,3 +179,138 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------------
+
+SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#69004b", "#5a69ff", "#a00028")
+"""By place. They differ for the colour-blind too, and have a contrast of 3 to 1 with white (WCAG 1.4.11)."""
+NEUTRAL: Final = "#59636e"
+"""Of bounds, which are no policy's."""
+
+_DASHED: Final = (0, (5, 3))
+_OF_BOUNDS: Sequence[Any] = (_DASHED, (0, (1.5, 2)))
+_PATTERNS: Sequence[Any] = ("-", (0, (8, 2, 2, 2)), (0, (1, 1.5)))
+"""How lines differ beyond their colours: one for each time that the colours are used up."""
+_MARKERS: Sequence[str] = ("o", "s", "^", "D", "v", "P", "X", "p")
+_MARKS: Final = 5
+"""Markers along the diagonal of a plot. Each line has its own places for them, so that lines that coincide can all be
+seen."""
+_ALL_MARKED: Final = 12
+"""Points up to which a line has a marker at each, because a point between gaps is no line."""
+
+_WIDTH, _HEIGHT = 5.0, 3.2
+"""Inches, without the legend. The plot is narrow, so letters stay readable on a telephone, whose whole width it
+fills."""
+_LEGEND_LETTERS, _LEGEND_LINE = 54, 0.2
+"""Letters that fit into the width of a legend, and the height of a line of it in inches."""
+_DPI: Final = 200
+"""Of PNG files, and of the clouds of points in the others."""
+_STYLE: Final[dict[str, Any]] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.alpha": 0.4,
+    "legend.frameon": False,
+    "lines.markersize": 5.0,
+    "lines.markeredgewidth": 0,
+}
+_FORMATS: Final = {
+    "svg": ("Creator", "Date", "Format", "Type"),
+    "pdf": ("Creator", "Producer", "CreationDate"),
+    "png": ("Software",),
+}
+"""Formats, each with metadata to leave out: they differ between releases or from one time to the next."""
+
+
+def draw(figure: Figure) -> dict[str, bytes]:
+    """Return a figure as the files of several formats, by their suffix: ``svg``, ``pdf``, ``png``.
+
+    The same figure gives the same bytes with the same release of Matplotlib.
+    """
+    # an extra, which check_installed() has looked for
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    title = printable(figure.title)
+    style: Any = {**_STYLE, "svg.hashsalt": figure.id}
+    with mpl.rc_context(style), warnings.catch_warnings():
+        # Matplotlib measures text in its own font; the reader's may well have the glyph.
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        canvas = Canvas(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        _add_legend(canvas, figure, _plot(canvas.add_subplot(), figure))
+        files = {}
+        for suffix, unwanted in _FORMATS.items():
+            written = io.BytesIO()
+            metadata: dict[str, Any] = {**dict.fromkeys(unwanted), "Title": title}
+            canvas.savefig(written, format=suffix, dpi=_DPI, metadata=metadata)
+            files[suffix] = written.getvalue()
+        return files
+
+
+def _plot(axes: Axes, figure: Figure) -> list[Any]:
+    """Draw all series; return their symbols for the legend."""
+    from matplotlib.ticker import LogFormatter, StrMethodFormatter  # as above
+
+    axes.set(xlabel=printable(figure.x_label), ylabel=printable(figure.y_label))
+    curves = [_curve(series, figure) for series in figure.series]
+    if not any(np.isfinite(curve[:2]).all(axis=0).any() for curve in curves):
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
+        return []
+    axes.set(xscale="log" if figure.x_log else "linear", yscale="log" if figure.y_log else "linear")
+    for axis, is_log in ((axes.xaxis, figure.x_log), (axes.yaxis, figure.y_log)):
+        axis.set_major_formatter(LogFormatter() if is_log else StrMethodFormatter("{x:,g}"))
+        if is_log:
+            axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+    return [
+        _draw_series(axes, series, curve, nth, nth / len(curves))
+        for nth, (series, curve) in enumerate(zip(figure.series, curves, strict=True))
+    ]
+
+
+def _curve(series: Series, figure: Figure) -> Floats:
+    """Return x, y and the bounds of a series; NaN for values that are undefined or have no place on their axis."""
+    undefined = [None] * len(series.x)
+    bounds = series.low or undefined, series.high or undefined
+    curve: Floats = np.array([series.x, series.y, *bounds], dtype=np.float64)
+    for values, is_log in ((curve[:1], figure.x_log), (curve[1:], figure.y_log)):
+        values[values <= (0 if is_log else -np.inf)] = np.nan
+    return curve
+
+
+def _draw_series(axes: Axes, series: Series, curve: Floats, nth: int, phase: float) -> Any:
+    """Draw the ``nth`` series; return its symbol. ``phase``: how far its markers are moved, of the way to the next."""
+    place = nth if series.place is None else series.place
+    colour = NEUTRAL if place < 0 else SERIES[place % len(SERIES)]
+    x, y, low, high = curve
+    known = np.isfinite(x + y)
+    if series.kind == "bars":
+        return axes.bar(x[known], y[known], color=colour)
+    if series.kind == "points":
+        return axes.plot(x[known], y[known], "o", color=colour, markersize=3.5, rasterized=True)[0]
+    style: Any = _DASHED if series.kind == "dashed" else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]
+    if place < 0:
+        style = _OF_BOUNDS[place % len(_OF_BOUNDS) - 1]
+    if series.low is not None:
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+    marks = None if np.count_nonzero(known) <= _ALL_MARKED else (phase / _MARKS, 1 / _MARKS)
+    return axes.plot(x, y, color=colour, linestyle=style, marker=_MARKERS[nth % len(_MARKERS)], markevery=marks)[0]
+
+
+def _add_legend(canvas: Canvas, figure: Figure, drawn: list[Any]) -> None:
+    """Add the names below the plot, which grows by as much; a name too long for the width loses its middle."""
+    if not drawn:
+        return
+    names = [_shortened(printable(series.name)) for series in figure.series]
+    columns = max(1, min(3, _LEGEND_LETTERS // (max(map(len, names)) + 8)))
+    canvas.set_figheight(_HEIGHT + _LEGEND_LINE * math.ceil(len(names) / columns))
+    canvas.legend(drawn, names, loc="outside lower left", ncols=columns)
+
+
+def _shortened(name: str) -> str:
+    name, half = " ".join(name.split()), _LEGEND_LETTERS // 2
+    return name if len(name) <= _LEGEND_LETTERS else f"{name[: half - 1]}…{name[-half:]}"

@@ -240,11 +240,6 @@ class CrawledPages:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def name(self) -> str:
-        """The run's name."""
-        return self.run.name
-
     def hits(self) -> Integers:
         """Return the number of oracle pages after each page."""
         return _hits(self.influence, self.oracle.threshold.value)

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl4llm.tools.evaluate.figures import Cell
 from crawl4llm.tools.evaluate.ranking import OfWebs
-from crawl4llm.tools.evaluate.report import Cell
 
 BASE, BOUND = "parent_mean", "bound"
 """The policies between which the gap is."""

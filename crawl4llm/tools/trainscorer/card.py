@@ -19,7 +19,7 @@ from crawl4llm.scoring import ModelRules
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools._text_sources import Source
 from crawl4llm.tools.evaluate.documents import Flags, Floats
-from crawl4llm.tools.evaluate.report import Figure, Series
+from crawl4llm.tools.evaluate.figures import Figure, Series
 
 CARD, PLOT = "MODEL_CARD.md", "calibration.svg"
 THRESHOLDS: Final = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -246,7 +246,7 @@ def can_plot() -> bool:
 def calibration_plot(models: Sequence[Trained]) -> str:
     """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
     # Matplotlib is an extra
-    from crawl4llm.tools.evaluate.plot import draw
+    from crawl4llm.tools.evaluate.report import draw
 
     of_model = ((model.name, model.measures.bins) for model in models)
     series = [

@@ -23,8 +23,9 @@ from crawl4llm.base.terminal import cell
 from crawl4llm.tools import _learnt
 from crawl4llm.tools.evaluate.contest.crawling import COUNT, CRAWL, MARKS, NUMBER, POINTS, TEXT
 from crawl4llm.tools.evaluate.contest.track import NAME
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.ranking import AREA, MOST_PAIRS, NOT_DISTINGUISHED, Ranking, Standing, ranking_of
-from crawl4llm.tools.evaluate.report import Cell, Figure, Report, Series, Table, write_report
+from crawl4llm.tools.evaluate.report import write_report
 from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, Closed, closed, closed_cells
 
 KIND: Final = "crawl4llm contest"

@@ -22,8 +22,8 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import bound_text
 from crawl4llm.scoring import PageRater
-from crawl4llm.tools.evaluate.bound import bound_of
-from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds, read_web
+from crawl4llm.tools.evaluate.bound import bound_of, read_web
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
 from crawl4llm.tools.evaluate.shares import BOUND
 from simulate import HOSTS, PAGES, data_dir, ensure_demo, open_rater, page_ranks
 

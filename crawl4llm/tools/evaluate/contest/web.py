@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,11 +12,7 @@ from typing import TypeVar
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
 from crawl4llm.base.pages import Corpus, Link, PageRecord
-from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.urls import host_of
-from crawl4llm.options import Options
-from crawl4llm.scoring import PageRater
-from crawl4llm.tools.evaluate.survey import Survey
 
 ORACLE_SHARE = 10
 """One page in this many belongs to the oracle set, those of the highest influence (Craw4LLM, section 3)."""
@@ -176,15 +171,6 @@ class FetchedPages(MemoryWeb):
         if INLINKS not in self._parts:
             raise InputError(f"it reads links to {key}; such a policy must name inlinks in its corpus_parts")
         return super().inlinks(key)
-
-
-def read_web(
-    name: str, corpus: Corpus, rater: PageRater, options: Options
-) -> tuple[MemoryWeb, dict[str, float | None]]:
-    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
-    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
-    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
-    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
 
 
 def half_of(host: str) -> int:

@@ -1,0 +1,182 @@
+"""The results of an evaluation as plain data, and as CSV and JSON: figures, tables and the report that holds them.
+
+Nothing here knows how a number was computed or how it is shown; crawl4llm.tools.evaluate.report writes it to disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from crawl4llm.base.terminal import harmless
+
+if TYPE_CHECKING:
+    from crawl4llm.tools.evaluate.documents import Floats, Integers
+    from crawl4llm.tools.evaluate.runs import Band
+
+Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
+Cell: TypeAlias = str | float | int | None
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NOT_IN_XML: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 (section 2.2) forbids besides controls. They include the stand-ins for bytes of file names
+that are not UTF-8."""
+_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, cloud of points or set of bars. ``y`` is None or NaN if a value is undefined.
+
+    ``low`` and ``high`` bound a confidence band and are given together. All sequences are as long as ``x``.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    kind: Kind = "line"
+    place: int | None = None
+    """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
+    no policy's. By default its place in the figure."""
+
+    def plain(self) -> Series:
+        """Return it with Python's own numbers."""
+        given = {name: getattr(self, name) for name in ("x", "y", "low", "high")}
+        numbers: dict[str, Any] = {name: _plain(some) for name, some in given.items() if some is not None}
+        return replace(self, **numbers)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot. ``id`` names its files; ``definition`` says how it is defined and which paper's figure or section it is.
+
+    On a logarithmic axis, values that are not positive have no place and are left out.
+    """
+
+    id: str
+    title: str
+    definition: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    x_log: bool = False
+    y_log: bool = False
+    part: str = ""
+    """The part of the report that it belongs to; a part folds."""
+
+    def plain(self) -> Figure:
+        """Return it with Python's own numbers."""
+        return replace(self, series=[series.plain() for series in self.series])
+
+    def csv(self) -> str:
+        """Return it as CSV, one line for each point of each series."""
+        rows: list[Sequence[Cell]] = []
+        for series in self.series:
+            undefined = [None] * len(series.x)
+            bounds = (series.low or undefined, series.high or undefined)
+            rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
+        return _csv(("series", "x", "y", "low", "high"), rows)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; a cell is None if its value is undefined. ``id`` and ``definition`` as a figure's."""
+
+    id: str
+    title: str
+    definition: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    part: str = ""
+
+    def plain(self) -> Table:
+        """Return it with Python's own numbers."""
+        return replace(self, rows=list(map(_plain, self.rows)))
+
+    def csv(self) -> str:
+        """Return it as CSV."""
+        return _csv(self.columns, self.rows)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures and tables of an evaluation. ``runs`` has, for each run, its name, its settings and its digests."""
+
+    title: str
+    notes: Sequence[str]
+    sections: Sequence[Figure | Table]
+    runs: Sequence[Mapping[str, Any]]
+    verdict: Sequence[str] = ()
+    """Which policy is best, by how much, and how sure that is; a sentence or two each."""
+
+    def plain(self) -> Report:
+        """Return it with Python's own numbers, and None for undefined values: None, NaN, infinite.
+
+        Raises ValueError if an id is no file name or is there twice.
+        """
+        ids = [section.id for section in self.sections]
+        if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
+            raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
+        return replace(self, sections=[section.plain() for section in self.sections])
+
+    def json(self) -> str:
+        """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
+        content = asdict(self)
+        for section, described in zip(self.sections, content["sections"], strict=True):
+            described["type"] = type(section).__name__.lower()
+        return json.dumps(content, sort_keys=True, default=str) + "\n"
+
+
+def floats(values: Floats | Integers) -> list[float]:
+    """Return the numbers of a series, NaN if they are undefined."""
+    return values.astype(np.float64).tolist()  # type: ignore[no-any-return]  # by its dtype
+
+
+def line(
+    name: str, x: Floats | Integers, y: Floats | Integers, kind: Kind = "line", place: int | None = None
+) -> Series:
+    """Return a curve without a band."""
+    return Series(name, floats(x), floats(y), kind=kind, place=place)
+
+
+def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> Series:
+    """Return a curve with its band."""
+    low, high = (floats(np.nan_to_num(bound, nan=0.0)) for bound in (y.low, y.high))
+    return replace(line(name, x, y.value, place=place), low=low, high=high)
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    """Return values, of which NumPy's become the Python numbers that they equal."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]
+
+
+def printable(text: str) -> str:
+    """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
+    return _NOT_IN_XML.sub("\ufffd", harmless(text))
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_cell(value) for value in row] for row in (columns, *rows))
+    return text.getvalue()
+
+
+def _cell(value: Cell) -> Cell:
+    """Return a value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(text) else text
