@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.results import Result, Table, add_output, publish
+from simulate.build import build_tree
 from simulate.build.plan import BuildOptions
-from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.index_build import IndexOptions
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SOURCE, REFERENCE = SHARED / "corpora/real-web", SHARED / "clueweb22-real"
@@ -68,9 +67,9 @@ def _difference_of_texts(ours: str, theirs: str) -> str:
 
 def build(tree: Path, jobs: int, *, extractor: str, canonical_links: bool) -> Table:
     """Build a tree and return what it took."""
-    options = BuildOptions(extractor, False, "2022-08-01T00:00:00Z", time_limit=30.0)
+    options = BuildOptions(extractor, False, time_limit=30.0)
     with tempfile.TemporaryDirectory() as index:
-        source = WarcCorpus(SOURCE, Path(index), IndexOptions(canonical_links=canonical_links))
+        source = WarcCorpus(SOURCE, Path(index), canonical_links)
         started = time.perf_counter()
         build_tree(source, tree, options, jobs=jobs)
     wall = time.perf_counter() - started

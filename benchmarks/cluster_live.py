@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from benchmarks.cluster import Crawl, add_faults, bucket_if, chosen_faults
 from benchmarks.live_web import EvenPages, politeness, served, some_misbehave
 from benchmarks.results import Figure, Result, Table, add_output, publish
-from crawl4llm.tools.report.requests import Log
+from crawl4llm.tools.report import Log
 from tests.testweb import LocalWeb, read_log
 
 _KINDS = ("slow:1", "retry-after:5", "status:503", "refusing")

@@ -19,19 +19,19 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from crawl4llm.base.jobs import run_jobs
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.jobs import Told, run_jobs
+from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import whole_folder
 from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE
-from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22 import files as writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.files import DocumentHead
 from simulate.clueweb22.records import OUTLINK, RECORDS_PER_FILE, TXT, format_id
-from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
+from simulate.demo import train_model
 from simulate.demo.text import LANGUAGES, Sentences
-from simulate.demo.write import train_model
 from simulate.opening import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -152,7 +152,7 @@ def generated(pages: int) -> Paths:
             ]
             counts = {_file_id(file.number): file.size for file in files}
             writer.write_root_files(temporary, "A generated web; not ClueWeb22 data.\n", {TXT: counts, OUTLINK: counts})
-            for _ in run_jobs(_write, files, cores(), " pages", "generating"):
+            for _ in run_jobs(_write, files, cores(), Told(" pages", label="generating")):
                 pass
     return Paths(folder, model(), f"{pages:,} generated pages")
 
@@ -261,8 +261,8 @@ class _Web:
         for target in targets:
             head = self._head(target)
             anchor = " ".join(random.choices(self._words, k=3))
-            links.append(LinkEnd(head.url, anchor, random.random() < 0.3, head.language, head.key))
-        return writer.outlink_record(self._head(number), links)
+            links.append(Link(head.url, head.key, anchor, random.random() < 0.3))
+        return writer.link_record(OUTLINK, self._head(number), links)
 
     def _target(self, random: Random, number: int) -> int:
         place = random.random() ** _POPULARITY
@@ -276,7 +276,7 @@ class _Web:
         words = self._words
         path = f"{words[number % 97]}/{words[number % len(words)]}-{number}"
         url = f"https://www.site-{number % self._sites}.example/{path}.html"
-        return DocumentHead(format_id(_file_id(file), record), url, "en")
+        return DocumentHead(format_id(_file_id(file), record), url)
 
 
 @cache

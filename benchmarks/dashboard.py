@@ -30,7 +30,7 @@ import psutil
 from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publish
 from crawl4llm.base.files import PreadFile
 from crawl4llm.base.series import FIELDS, Scores, SeriesFile
-from simulate.demo.demo import DemoPaths, ensure_demo
+from simulate.demo import DemoPaths, ensure_demo
 
 sys.path.append(str(PROJECT / "tests/helpers"))
 

@@ -118,7 +118,7 @@ def report(size: int, folder: Path) -> Taken:
     watching.start()
     started = time.process_time()
     survey, rater = _survey(size, folder)
-    _report(read_runs([folder / "run0", folder / "run1"]), survey, rater, Wanted())
+    _report(read_runs([folder / "run0", folder / "run1"]), survey, rater, Wanted(), None)
     cpu = time.process_time() - started
     ended.set()
     watching.join()
@@ -135,8 +135,8 @@ def crawl(size: int, folder: Path) -> None:
             for place in range(size // 100):
                 key = str(place * (37 + run))
                 told = {"id": key, "url": f"http://{place % 97}.example/", "parent": None if place < 10 else "0"}
-                counts = {"visited": place + 1, "fetched": place + 1, "iteration": 0}
-                log.write(json.dumps({**told, **counts, "priority": 0.5, "influence": 0.5}) + "\n")
+                counts = {"order": place, "visited": place + 1, "fetched": place + 1, "iteration": 0, "depth": 0}
+                log.write(json.dumps({**told, **counts, "status": 200, "priority": 0.5, "influence": 0.5}) + "\n")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from fastwarc.warc import ArchiveIterator
 
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
-from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index
+from simulate.warcs.index_build import build_warc_index
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "corpora" / "real-web"
 LOOK_UPS = 2000
@@ -39,18 +39,18 @@ def fastwarc(corpus: str) -> float:
     return time.process_time() - start
 
 
-def indexing(corpus: str, options: IndexOptions = DEFAULTS) -> float:
+def indexing(corpus: str, canonical_links: bool = False) -> float:
     """CPU seconds of making an index."""
     collection = list_files(corpus)
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        build_warc_index(collection, Path(folder), options)
+        build_warc_index(collection, Path(folder), canonical_links)
         return time.process_time() - start
 
 
 def indexing_canonical_links(corpus: str) -> float:
     """CPU seconds of making an index that also knows canonical links."""
-    return indexing(corpus, IndexOptions(canonical_links=True))
+    return indexing(corpus, canonical_links=True)
 
 
 def look_ups(corpus: str) -> None:

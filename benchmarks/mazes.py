@@ -69,7 +69,7 @@ class MazedWeb(MemoryWeb):
             entries = [Link(url, url, anchor, False) for url, anchor in mazes.entries.get(page.url, ())]
             if entries:
                 pages[key] = replace(page, outlinks=[*(page.outlinks or ()), *entries])
-        super().__init__("the demo web with mazes", pages, inlinks)
+        super().__init__("the demo web with mazes", pages, inlinks, lambda key: self.page(key).text or honest.text(key))
 
     @classmethod
     def from_options(cls, options: Options) -> MazedWeb:

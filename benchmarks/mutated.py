@@ -173,9 +173,9 @@ def _watch(given: str) -> None:
     """Read a crawl as the dashboard does."""
     from scrapy.utils.project import get_project_settings
 
-    from crawl4llm.tools._storage_view import run_folder
     from crawl4llm.tools.dashboard import child
     from crawl4llm.tools.dashboard.watch import open_crawl
+    from crawl4llm.tools.opened_run import run_folder
 
     settings = get_project_settings()
     watch = open_crawl(run_folder(given, settings), settings)

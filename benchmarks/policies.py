@@ -42,7 +42,7 @@ from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools.evaluate.contest.crawling import crawl_in_memory
 from crawl4llm.tools.evaluate.shares import BOUND
-from simulate.build.centrality import page_ranks
+from simulate.centrality import page_ranks
 from simulate.opening import demo_web
 
 REAL, REAL_MODEL = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"

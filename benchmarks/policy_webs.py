@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -65,4 +66,5 @@ class RememberedScores:
 
 def open_web(name: str, path: Path) -> MemoryWeb:
     """A tree in ClueWeb22's layout, read into memory."""
-    return MemoryWeb.read(name, ClueWeb22Corpus(path))
+    corpus = ClueWeb22Corpus(path)
+    return MemoryWeb.read(name, corpus, cache(corpus.text))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchmarks.corpora import SHARED, HtmlPart, html_parts, model
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.html_tree import HtmlTree, html_links
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.page_heads import page_head
 from crawl4llm.base.processes import cores
 from crawl4llm.base.software_marks import SOFTWARE, Mark
@@ -86,7 +86,8 @@ def new_texts(texts: Texts, dropped: set[str], held: set[str]) -> set[str]:
 
 def measure() -> Result:
     """Return what is lost to each rule."""
-    pages = [seen for _, some in run_jobs(read, html_parts(cores()), cores(), " parts", "reading") for seen in some]
+    told = Told(" parts", label="reading")
+    pages = [seen for _, some in run_jobs(read, html_parts(cores()), cores(), told) for seen in some]
     rules = RulesOfSites(software_of(LISTS))
     for page in sorted(pages):
         rules.sites.learn(page.url, page.marks)

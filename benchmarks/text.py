@@ -26,7 +26,7 @@ from benchmarks.corpora import HtmlPart, html_parts, kept, model, real_html
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.text_sets import evaluation_set, handbook
 from crawl4llm.base.html_tree import HtmlTree, link_texts
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.processes import cores
 from crawl4llm.parts.left_overs import LINKS
 from crawl4llm.parts.left_overs.work import kept_share, reason_of
@@ -34,7 +34,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.lines import lines_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.tools.evaluate.correlations import rank_correlation
-from simulate.demo.write import LABEL
+from simulate.demo import LABEL
 
 FIRST, *OTHERS = EXTRACTORS
 CHECKOUT = kept() / "trafilatura"
@@ -158,7 +158,7 @@ def main() -> None:
 
     found: dict[str, dict[str, Extracted]] = {name: {} for name in EXTRACTORS}
     parts = html_parts(4 * cores(), args.part)
-    for _, pages in run_jobs(extract, parts, cores(), " parts", "extracting"):
+    for _, pages in run_jobs(extract, parts, cores(), Told(" parts", label="extracting")):
         for name, extracted in pages.items():
             found[name].update((page.key, page) for page in extracted)
     keys = sorted(found[FIRST])

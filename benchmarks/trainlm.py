@@ -28,8 +28,7 @@ from benchmarks.corpora import kept
 from benchmarks.policy_webs import RememberedScores
 from benchmarks.results import PROJECT, machine
 from benchmarks.trainlm_report import MEASURED, report
-from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
-from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
+from crawl4llm.tools.trainlm.plan import SIZES, Asked, Target, Tokenizer, write_plan
 from crawl4llm.tools.trainlm.results import collect
 
 PLANS: Final = {"1m": 1_000_000, "5m": 2_000_000}

@@ -24,9 +24,7 @@ from crawl4llm.policies import make_policy
 from crawl4llm.scoring import EXTRACTORS, PageRater, PageWorkers, extract_text, load_extractor, rate_by_key
 from crawl4llm.tools._fit import Recipe, fit
 from crawl4llm.tools.evaluate.contest.crawling import crawl_in_memory
-from crawl4llm.tools.trainlm.models import Tokenizer
-from crawl4llm.tools.trainlm.plan import Target
-from crawl4llm.tools.trainlm.texts import Arm, PageText
+from crawl4llm.tools.trainlm.plan import Arm, PageText, Target, Tokenizer
 
 REAL, PROSE = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"
 POLICIES: Final = ("influence", "link", "indegree", "random", "breadth_first")

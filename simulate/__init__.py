@@ -4,6 +4,7 @@
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
 ``indexes``: what indexes of corpora are made of.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
+``centrality``: the harmonic centrality of a corpus's pages.
 ``demo``: a small made-up web for first steps.
 """
 

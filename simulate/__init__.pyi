@@ -1,6 +1,7 @@
-from .build.centrality import page_ranks as page_ranks
+from .centrality import page_ranks as page_ranks
 from .clueweb22.records import FULL_ID_POSITION as FULL_ID_POSITION
-from .demo.demo import HOSTS as HOSTS, PAGES as PAGES, build_demo as build_demo, ensure_demo as ensure_demo
+from .demo import HOSTS as HOSTS, PAGES as PAGES, build_demo as build_demo, ensure_demo as ensure_demo
+from .indexes import IndexSummary as IndexSummary
 from .opening import (
     build_corpus as build_corpus,
     data_dir as data_dir,
@@ -17,17 +18,14 @@ from .warcs.index import (
     FAILED as FAILED,
     HTML as HTML,
     REVISITED as REVISITED,
-    Place as Place,
+    Document as Document,
     WarcIndex as WarcIndex,
 )
 from .warcs.index_build import (
-    DEFAULTS as DEFAULTS,
-    IndexSummary as IndexSummary,
     build_warc_index as build_warc_index,
     is_current as is_current,
     points_path as points_path,
 )
-from .warcs.opt_outs import read_site_file as read_site_file
 from .warcs.scan import (
     DAMAGED as DAMAGED,
     NO_LENGTH as NO_LENGTH,
@@ -36,5 +34,6 @@ from .warcs.scan import (
     PAGE as PAGE,
     REVISIT as REVISIT,
     UNTYPED as UNTYPED,
+    read_site_file as read_site_file,
 )
 from .web import open_rater as open_rater, open_scores as open_scores

@@ -13,21 +13,24 @@ import os
 import shutil
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none
 from crawl4llm.base.jobs import Jobs
-from crawl4llm.base.sorted_file import Kind, SortedFile
+from crawl4llm.base.sorted_file import Kind, SortedFile, fingerprint
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import locked, remove_temporary, replacing, write_whole, writing
 from crawl4llm.base.within import within
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MANIFEST: Final = "index.json"
 MAKE: Final = "scrapy corpus index"
@@ -38,11 +41,17 @@ _FACTS: Final = "facts"
 """The column of a part with JSON."""
 
 T = TypeVar("T")
+Numbers: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 
 def file_name(name: str) -> str:
     """Return the name of the file of an index that is about a file of the corpus."""
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+
+
+def text_hash(text: str) -> int:
+    """Return the hash of a key, or of a URL's lookup form."""
+    return fingerprint(text.encode("utf-8", "surrogatepass"))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -87,11 +96,10 @@ class PartJob(Generic[T]):
 
     def is_done(self) -> bool:
         """Return whether the part has been made and is not stale."""
-        try:
+        with suppress(InputError):
             self.stored()
-        except InputError:
-            return False
-        return True
+            return True
+        return False
 
     def facts(self) -> dict[str, Any]:
         """Return what the part says beside its columns."""
@@ -134,6 +142,43 @@ def columns_name(digest: str, name: str = "") -> str:
     return f"columns-{hashlib.sha256(f'{digest} {name}'.encode()).hexdigest()[:16]}"
 
 
+class TableWriter:
+    """A table of hashes with a number each, sorted in bounded memory."""
+
+    def __init__(self, scratch: Path, count: int, what: str = "the index") -> None:
+        """``scratch``: a folder for temporary files. ``count``: about how many entries there will be."""
+        import numpy as np  # here: it takes time to load, and few crawls make an index
+
+        from crawl4llm.base.spread import Spread, spread_bits  # likewise
+
+        kind = np.dtype([("hash", "<u8"), ("number", "<u8")])
+        self._rows: Callable[[int], NDArray[Any]] = partial(np.empty, dtype=kind)
+        self._spread = Spread(scratch, kind, spread_bits(count), what=what)
+        self._count = 0
+
+    def add(self, hashes: Numbers, numbers: Numbers, first: int = 0) -> None:
+        """Add entries, whose numbers begin at ``first``; those of one hash in the order of their numbers."""
+        rows = self._rows(len(hashes))
+        rows["hash"], rows["number"] = hashes, numbers
+        rows["number"] += first
+        self._spread.add(rows)
+        self._count += len(rows)
+
+    def write(self, writer: SortedWriter, name: str) -> int:
+        """Write the table; return how many entries have the hash of an earlier one."""
+        duplicates = 0
+
+        def ordered() -> Iterator[Sequence[NDArray[Any]]]:
+            nonlocal duplicates
+            for part in self._spread.parts():
+                rows = part[part["hash"].argsort(kind="stable")]
+                duplicates += int((rows["hash"][1:] == rows["hash"][:-1]).sum())
+                yield rows["hash"], rows["number"]
+
+        writer.table(name, "QQ", self._count, ordered())
+        return duplicates
+
+
 # -- the manifest -----------------------------------------------------------------------------------------------------
 
 
@@ -155,12 +200,28 @@ def read_manifest(folder: Path, make: str = MAKE, what: str = "index") -> dict[s
 
 def current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
     """Return the manifest of an index, if it is of this state of the corpus and has its columns."""
-    try:
+    with suppress(InputError):
         manifest = read_manifest(folder)
         open_columns(folder, manifest, MAKE)
-    except InputError:
-        return None
-    return manifest if manifest["digest"] == digest else None
+        return manifest if manifest["digest"] == digest else None
+    return None
+
+
+class IndexSummary(NamedTuple):
+    """Counts of an index and of its build."""
+
+    documents: int
+    duplicates: int
+    """Documents left out because another one has their key or URL."""
+    files_read: int
+    files_kept: int
+    """Files that an earlier build has read."""
+    counts: Mapping[str, int]
+    """Records by kind, or by the reason why they are left out (see :mod:`simulate.warcs.scan`)."""
+    unreadable: Sequence[str] = ()
+    """For each file of which nothing can be read, a line that says why."""
+    damaged: Sequence[str] = ()
+    """Files with records that are damaged, or with a last one that is cut short."""
 
 
 # -- making an index --------------------------------------------------------------------------------------------------
@@ -171,10 +232,10 @@ def build_index(
     jobs: Sequence[PartJob[T]],
     make_part: Callable[[PartJob[T]], str | None],
     digest: str,
-    current: Callable[[], dict[str, Any] | None],
     write: Callable[[Mapping[Path, str]], dict[str, Any]],
     run: Callable[[Jobs[PartJob[T], str | None]], Iterator[tuple[PartJob[T], str | None]]],
     beside: Collection[Path] = (),
+    current: Callable[[], dict[str, Any] | None] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Bring the index in a folder up to a state of its corpus, which ``digest`` stands for. Return its manifest, and
     how many parts were made.
@@ -190,7 +251,7 @@ def build_index(
         missing = sum(not job.is_done() for job in jobs)
         work = Jobs(partial(map, make_part), jobs, folder / "tasks" / digest[:16])
         faults = {job.path: fault for job, fault in run(work) if fault}
-        manifest = current()
+        manifest = current() if current else current_manifest(folder, digest)
         if manifest is None or len(faults) < missing:
             manifest = {"format": FORMAT, "digest": digest, **write(faults)}
             write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())

@@ -19,15 +19,13 @@ from crawl4llm.base.processes import cores
 from crawl4llm.base.settings import is_corpus_class, loaded, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import DEMO, Options, read_options
-from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.records import KINDS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from simulate.demo.demo import DemoPaths
-    from simulate.warcs.index_build import IndexOptions
+    from simulate.demo import DemoPaths
 
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
 """The attributes that a corpus class must have."""
@@ -47,7 +45,8 @@ def open_corpus(settings: BaseSettings) -> Corpus:
         return clueweb22_in(place, options, largest)
     from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
-    return WarcCorpus(place, index_folder(place), warc_options(options), processes=cores(), largest=largest)
+    index, canonical_links = index_folder(place), options.corpus_canonical_links
+    return WarcCorpus(place, index, canonical_links, processes=cores(), largest=largest)
 
 
 def largest_page(settings: BaseSettings) -> int | None:
@@ -59,7 +58,7 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 def demo_web() -> DemoPaths:
     """Return the demo web of this project; build it if it is missing. Raises InputError."""
-    from simulate.demo.demo import ensure_demo  # for the demo web alone
+    from simulate.demo import ensure_demo  # for the demo web alone
 
     return ensure_demo(data_dir())
 
@@ -98,11 +97,6 @@ def place_of(options: Options) -> Path:
     return demo_web().corpus if options.corpus == DEMO else given_path(options.corpus)
 
 
-NO_DATE: Final = "2022-08-01T00:00:00Z"
-"""Date of archive records of pages whose capture date the corpus does not hold: no clock enters a simulation, and
-ClueWeb22 was crawled until then."""
-
-
 def is_clueweb22(place: Path) -> bool:
     """Return whether a folder holds one of ClueWeb22's folders."""
     return any(os.path.isdir(place / kind) for kind in KINDS)  # noqa: PTH112 - Path.is_dir fails at names too long
@@ -113,13 +107,6 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
     return ClueWeb22Corpus(
         root, target_prefix=options.clueweb22_target_prefix, url_index=index_folder(root), largest=largest
     )
-
-
-def warc_options(options: Options) -> IndexOptions:
-    """Return the options by which WARC files are indexed."""
-    from simulate.warcs.index_build import IndexOptions  # slow to import, and not for other corpora
-
-    return IndexOptions(options.corpus_canonical_links)
 
 
 # -- for tools --------------------------------------------------------------------------------------------------------
@@ -143,18 +130,16 @@ def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) ->
     if is_clueweb22(place):
         corpus = clueweb22_in(place, options, largest_page(settings))
         corpus.check()
-        urls = build_url_index(corpus, folder, jobs, executor)
-        yield "documents", str(urls.documents)
-        yield "duplicates", f"{urls.duplicates} (of one URL, the document with the smallest key is found)"
-        yield "unreadable", str(urls.unreadable)
-        yield "files", f"{urls.parts_read} read, {urls.parts_kept} unchanged since an earlier run"
+        found = build_url_index(corpus, folder, jobs, executor)
+        of_one, indent = "the document with the smallest key is found", ""
     else:
-        records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
-        yield "documents", str(records.documents)
-        yield "duplicates", f"{records.duplicates} (of one URL, the first is held)"
-        yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))
-        yield from (("left out", why) for why in records.unreadable)
-        yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
+        found = build_warc_index(list_files(place), folder, options.corpus_canonical_links, jobs, executor)
+        of_one, indent = "the first is held", "  "
+    yield "documents", str(found.documents)
+    yield "duplicates", f"{found.duplicates} (of one URL, {of_one})"
+    yield from ((f"{indent}{what}", str(count)) for what, count in sorted(found.counts.items()))
+    yield from (("left out", why) for why in found.unreadable)
+    yield "files", f"{found.files_read} read, {found.files_kept} unchanged since an earlier run"
     yield "index", str(folder)
 
 
@@ -167,20 +152,15 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
+    from simulate.build import build_tree  # likewise
     from simulate.build.plan import BuildOptions  # slow to import, and for builds alone
-    from simulate.build.tree import build_tree  # likewise
     from simulate.clueweb22.url_index import build_url_index  # likewise
 
     options = read_options(settings)
     source = open_corpus(settings)
     source.check()
-    build_options = BuildOptions(
-        options.text_extractor,
-        always_extract=options.simulation_text == "extracted",
-        default_date=NO_DATE,
-        time_limit=PAGE_SECONDS,
-        slim_links=slim_links,
-    )
+    always_extract = options.simulation_text == "extracted"
+    build_options = BuildOptions(options.text_extractor, always_extract, slim_links=slim_links)
     counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs)
     build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
     return counts
@@ -188,7 +168,7 @@ def build_corpus(
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:
     """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
-    from simulate.build.centrality import page_ranks  # for this alone
+    from simulate.centrality import page_ranks  # for this alone
 
     corpus = open_corpus(settings)
     corpus.check()

@@ -21,7 +21,8 @@ from crawl4llm.frontier import Lease, Owners
 from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.optouts import TABLE_DATE, UNKNOWN
 from crawl4llm.scoring import PageRater, ScoreCache, open_score_cache, rate_by_key
-from simulate.opening import NO_DATE, data_dir, demo_web, open_corpus
+from simulate.clueweb22.records import NO_DATE
+from simulate.opening import data_dir, demo_web, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -115,7 +115,7 @@ def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
     """A demo web of 1,500 pages, and its model; the processes of a parallel run share one, which no test may change."""
-    from simulate.demo.demo import ensure_demo
+    from simulate.demo import ensure_demo
 
     paths = ensure_demo(_shared_folder(tmp_path_factory) / "demo", pages=1500, hosts=40, seed=0, progress=False)
     return Web(paths.corpus, paths.model)

@@ -17,7 +17,7 @@ from crawl4llm.options import Options
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools import _learnt
 from simulate import indexes
-from simulate.build import tree
+from simulate.build import _FORMAT as BUILD_FORMAT
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -96,7 +96,7 @@ def test_formats_of_the_upgrades_page_are_those_of_the_code() -> None:
         "manifest.json": received.EXPORT_FORMAT,
         "request.json": received.WORK_FORMAT,
         "index.json": indexes.FORMAT,
-        "build.json": tree._FORMAT,
+        "build.json": BUILD_FORMAT,
         "*.known": sorted_file.FORMAT,
         "trainlm.json": _learnt.FORMAT,
         "MODEL.json": model_rules._FORMAT,

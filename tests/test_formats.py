@@ -29,7 +29,7 @@ from crawl4llm.parts.known_urls import work as known_urls
 from crawl4llm.scoring import model_rules
 from crawl4llm.tools import _learnt as trainlm
 from simulate import indexes
-from simulate.build import tree
+from simulate.build import _FORMAT as BUILD_FORMAT
 from simulate.clueweb22 import opt_outs, url_index
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs import index
@@ -92,7 +92,7 @@ CASES: Mapping[str, Case] = {
     "warc-index/index.json": (indexes.FORMAT, as_json, lambda path: index.WarcIndex(path.parent)),
     "urls/index.json": (indexes.FORMAT, as_json, lambda path: indexes.read_manifest(path.parent)),
     "tree/opt_outs.tsv": (opt_outs._VERSION, of_opt_outs, opt_outs.OptOuts),
-    "tree/build.json": (tree._FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
+    "tree/build.json": (BUILD_FORMAT, as_json, lambda path: build(warc_corpus(path.parents[1], [1, 2]), path.parent)),
     "known/urls.known": (sorted_file.FORMAT, known_set, lambda path: known_urls.KnownUrls([str(path)])),
     "links/links.known": (sorted_file.FORMAT, known_set, known_links.KnownLinks),
     "learnt/trainlm.json": (trainlm.FORMAT, as_json, trainlm.read_results),

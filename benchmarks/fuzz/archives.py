@@ -230,7 +230,7 @@ def _clueweb(_: Path) -> Reader:
             parse_html(data, _ID)
         for prefix in ("", "clueweb22-en"):
             with suppress(MalformedRecordError):
-                parse_links(data, _ID, "outlinks", prefix)
+                parse_links(data, _ID, "outlink", prefix)
         with suppress(MalformedRecordError):
             parse_text(data, _ID).text.encode()
 

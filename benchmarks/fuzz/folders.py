@@ -259,18 +259,17 @@ def _contest(folder: Path) -> Reader:
 
 
 def _contest_seeds() -> list[bytes]:
-    from crawl4llm.tools.evaluate.contest.track import TRACKS
+    from crawl4llm.tools.evaluate.contest.track import SMALL
 
-    track = TRACKS["small"]
-    webs = [{"name": web.name, "demo": web.demo} for web in track.webs]
-    numbers = {"seed_sets": track.seed_sets, "seeds": track.seeds, "batch": track.batch}
-    return [json.dumps({"track": track.name, "webs": webs, **numbers}).encode()]
+    webs = [{"name": web.name, "demo": web.demo} for web in SMALL.webs]
+    numbers = {"seed_sets": SMALL.seed_sets, "seeds": SMALL.seeds, "batch": SMALL.batch}
+    return [json.dumps({"track": SMALL.name, "webs": webs, **numbers}).encode()]
 
 
 def _trainlm(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.tools._learnt import NAME, read_results
-    from crawl4llm.tools.evaluate.contest.page import by_policy
+    from crawl4llm.tools.evaluate.contest.results import by_policy
 
     def read(data: bytes) -> None:
         (folder / NAME).write_bytes(data)

@@ -150,7 +150,7 @@ def _requests(folder: Path) -> Reader:
     from crawl4llm.base.crawl_log import FAILURES
     from crawl4llm.base.errors import InputError
     from crawl4llm.crawl.jobdir import REQUESTS
-    from crawl4llm.tools.report.requests import Log
+    from crawl4llm.tools.report import Log
 
     days = folder / REQUESTS
     days.mkdir()

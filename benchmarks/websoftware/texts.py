@@ -18,11 +18,11 @@ from lxml import etree, html as lxml_html
 from trafilatura import extract
 
 from benchmarks.corpora import HtmlPart, html_parts, model
-from crawl4llm.base.jobs import run_jobs
+from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.scoring import FastTextScorer
-from simulate.demo.write import LABEL
+from simulate.demo import LABEL
 
 GOOD = 0.5
 """The score above which a text is useful."""
@@ -68,7 +68,7 @@ def texts(folder: Path) -> list[Text]:
     if not kept.exists():
         found = {
             text.id: text
-            for _, some in run_jobs(_of_part, html_parts(4 * cores()), cores(), " parts", "texts")
+            for _, some in run_jobs(_of_part, html_parts(4 * cores()), cores(), Told(" parts", label="texts"))
             for text in some
         }
         ordered = sorted(found.values(), key=lambda text: hashlib.sha256(f"{text.id} order".encode()).digest())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
@@ -155,9 +156,12 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
         raise InputError(f"{path} is damaged: line {read + 1} is not a JSON object") from None
 
 
+_types = cache(get_type_hints)
+
+
 def is_whole(line: Mapping[str, Any], kind: type) -> bool:
     """Return whether a line has all fields of its kind, such as :class:`CrawlLine`, with the right types."""
-    return all(_fits(line.get(name), wanted) for name, wanted in get_type_hints(kind).items())
+    return all(_fits(line.get(name), wanted) for name, wanted in _types(kind).items())
 
 
 def _fits(value: object, wanted: Any) -> bool:

@@ -51,11 +51,11 @@ class Jobs(Generic[J, R]):
 
 
 class Told(NamedTuple):
-    """The bar of some work, and its error if processes are killed."""
+    """The bar of some work, and its error if processes are killed and it is not divided into tasks."""
 
     unit: str
     """Unit of the jobs' sizes."""
-    killed: str
+    killed: str = KILLED_INDEXING
     label: str = "indexing"
     show: bool | None = None
     """True for a bar, False for a line every 30 seconds, None for a bar on a terminal only."""
@@ -101,7 +101,7 @@ class Here(NamedTuple):
     def _results(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
         is_divided = self.tasks is not None
         parts = divided(missing, self.tasks or len(missing))
-        if processes <= 1 or len(parts) == 1:
+        if processes <= 1 or len(parts) < 2:
             yield from zip(missing, jobs.work(missing), strict=True)
             return
         for part, results in _in_pool(partial(_do, jobs.work), parts, processes, killed, others_first=is_divided):
@@ -115,44 +115,16 @@ def _do(work: Callable[[Sequence[Any]], Iterable[Any]], jobs: Sequence[Any]) -> 
     return list(work(jobs))
 
 
-def run_missing(
-    jobs: Jobs[J, R],
-    executor: Executor,
-    processes: int,
-    unit: str,
-    killed: str,
-    label: str = "indexing",
-    show: bool | None = None,
-) -> Iterator[tuple[J, R]]:
-    """Do the jobs whose files are missing, in any order; yield each with its result.
-
-    ``unit``, ``label`` and ``show`` as in :class:`Told`; ``killed`` is the error for a killed process if the work is
-    not divided into tasks. Errors of the work are raised.
-    """
+def run_missing(jobs: Jobs[J, R], executor: Executor, processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    """Do the jobs whose files are missing, in any order; yield each with its result. Errors of the work are raised."""
     if missing := [job for job in jobs.jobs if not jobs.done(job)]:
-        yield from executor.run(jobs, missing, processes, Told(unit, killed, label, show))
+        yield from executor.run(jobs, missing, processes, told)
 
 
-def run_jobs(
-    work: Callable[[J], R],
-    jobs: Sequence[J],
-    processes: int,
-    unit: str,
-    label: str = "indexing",
-    killed: str = KILLED_INDEXING,
-    show: bool | None = None,
-) -> Iterator[tuple[J, R]]:
-    """Do the work on each job, in any order. Nothing is kept for after a stop.
-
-    ``unit``, ``label`` and ``show`` as in :class:`Told`. A killed process raises InputError with the message ``killed``
-    at once.
-    """
-    with Told(unit, killed, label, show).bar(sum(job.size for job in jobs)) as bar:
-        parallel = processes > 1 < len(jobs)
-        done = _in_pool(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
-        for job, result in done:
-            bar.update(job.size)
-            yield job, result
+def run_jobs(work: Callable[[J], R], jobs: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    """Do the work on each job, in any order. Nothing is kept for after a stop. A killed process raises InputError at
+    once."""
+    return UNDIVIDED.run(Jobs(partial(map, work), jobs, Path()), jobs, processes, told)
 
 
 def _in_pool(

@@ -123,6 +123,7 @@ SHAPES: Final[Mapping[str, Any]] = {
     "listed.json": {
         "left_out": named(LINE, whole()),
         "left_out_languages": [{str}],
+        "documents": whole(),
         "shares": whole(1, 1 << 20),
         **dict.fromkeys(("scores", "texts", "languages", "influence"), FLAG),
     },
@@ -135,7 +136,7 @@ RUN_FORMAT: Final = 1
 """Format of a run folder, in its settings.json."""
 EXPORT_FORMAT: Final = 2
 """Format of a finished export."""
-WORK_FORMAT: Final = 3
+WORK_FORMAT: Final = 4
 """Format of the work folder of an unfinished export, in its request.json."""
 _FORMATS: Final = {
     "settings.json": (RUN_FORMAT, ("crawl", "influence")),

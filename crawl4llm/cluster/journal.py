@@ -74,16 +74,16 @@ def encode(commit: Commit) -> bytes:
     return objects.encode(commit.head, (commit.lines, commit.changes, commit.fingerprints), commit.sections)
 
 
-def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit:
+def decode(storage: Storage, partition: int, number: int, data: bytes, kind: str = LOG) -> Commit:
     """Return the commit that was encoded. Raises StorageError."""
-    head, parts, sections = objects.decode(storage, name(partition, LOG, number), data, shapes.HEAD, 3)
+    head, parts, sections = objects.decode(storage, name(partition, kind, number), data, shapes.HEAD, 3)
     return Commit(number, Head(*head), sections, *parts)
 
 
-def read_commit(storage: Storage, partition: int, number: int) -> Commit | None:
-    """Return a commit; None if the storage does not have it. Raises StorageError."""
-    data = storage.get(name(partition, LOG, number)) if number else None
-    return None if data is None else decode(storage, partition, number, data)
+def read_commit(storage: Storage, partition: int, number: int, kind: str = LOG) -> Commit | None:
+    """Return a commit or a snapshot; None if the storage does not have it. Raises StorageError."""
+    data = storage.get(name(partition, kind, number)) if number else None
+    return None if data is None else decode(storage, partition, number, data, kind)
 
 
 def commits(storage: Storage, partition: int, after: int = 0) -> Iterator[Commit]:
@@ -104,8 +104,7 @@ def told_of(storage: Storage, partition: int) -> tuple[Commit | None, list[Commi
     """Return the newest snapshot of a partition, and the commits since, without the parts for others. Raises
     StorageError."""
     at = max(storage.numbers(folder(partition, ALL)), default=0)
-    data = storage.get(name(partition, ALL, at)) if at else None
-    snapshot = None if data is None else decode(storage, partition, at, data)
+    snapshot = read_commit(storage, partition, at, ALL)
     return snapshot, [commit._replace(sections={}, lines=b"") for commit in commits(storage, partition, at)]
 
 
@@ -116,7 +115,6 @@ class Quotas:
     def __init__(self, storage: Storage, most: int) -> None:
         self._storage, self._most = storage, most
         self._read = 0
-        self.dealt = 0
         self.of: Counter[int] = Counter()
         """Pages by partition."""
 
@@ -127,7 +125,7 @@ class Quotas:
 
     def left(self, returned: int) -> int:
         """Return how many pages are not dealt, with those that partitions have left to others."""
-        return self._most + returned - self.dealt
+        return self._most + returned - self.of.total()
 
     def claim(self, partition: int, wanted: int, returned: int) -> int:
         """Deal at most ``wanted`` pages, and return their number; ``returned``: pages that partitions are known to have
@@ -143,7 +141,6 @@ class Quotas:
 
     def _note(self, partition: int, pages: int) -> None:
         self._read += 1
-        self.dealt += pages
         self.of[partition] += pages
 
 

@@ -1,12 +1,9 @@
 """Liveness: which worker has which partition, and hints between workers; of one worker, or of several on a server.
 
 It keeps no state of the crawl, and safety does not depend on it. The storage decides which work counts, so two workers
-at one partition cost time but no page. Leases only keep workers from doing the same work.
-
-A Valkey server, or Redis from 6.2 on, keeps a line for each partition and each worker, whatever the size of the
-frontier. It may lose them at any time: with its next heartbeat a worker says again which partitions it holds. A
-heartbeat is one script call for all partitions of a worker. Announcements use publish and subscribe, not a stream: they
-are hints, which need not be kept, trimmed, or restored after a wipe, and a full server accepts them.
+at one partition cost time but no page. A Valkey server, or Redis from 6.2 on, keeps a line for each partition and each
+worker. It may lose them at any time: with its next heartbeat, one script call, a worker says again which partitions it
+holds. Announcements use publish and subscribe, not a stream: they are hints, which a full server accepts too.
 """
 
 from __future__ import annotations
@@ -36,7 +33,6 @@ T = TypeVar("T")
 DRAIN, STOP = "drain", "stop"
 """The requests to a worker that it hands its partitions over and ends, and to all workers that they end."""
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
 
@@ -52,12 +48,11 @@ class WorkerFacts(NamedTuple):
 
 class Liveness:
     """Leases of partitions, announcements and requests; here of a single worker, without a server. It may have all
-    partitions, never loses one, and nobody asks it for anything. May be used from any thread. InputError is raised by
-    constructors alone."""
+    partitions, never loses one, and nobody asks it for anything. May be used from any thread."""
 
     def __init__(self, partitions: int) -> None:
         self.worker = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        """The unique id of this worker, which names its machine, e.g. ``node7-4711-3f2a9c``."""
+        """The unique id of this worker, e.g. ``node7-4711-3f2a9c``; it names the machine."""
         self._partitions = partitions
         self._free, self._mine = set(range(partitions)), set[int]()
         self._figures: Mapping[str, float] = {}
@@ -70,15 +65,13 @@ class Liveness:
 
     def claim(self, *, is_new: bool = True) -> list[int]:
         """Claim free partitions, up to this worker's fair share (P / live workers), and return them. ``is_new``: the
-        storage shows no work yet, so on a server that does not know the crawl no other worker needs to be waited
-        for."""
+        storage shows no work yet, so a server that does not know the crawl has forgotten no other worker."""
         free, self._free = self._free, set()
         self._mine |= free
         return sorted(free)
 
     def held(self) -> frozenset[int]:
-        """Return the partitions that may be worked on now: those with less than half a lease since the last heartbeat.
-        The clock runs on while this process is stopped or the machine sleeps."""
+        """Return the partitions that may be worked on now, less than half a lease after the last heartbeat."""
         return frozenset(self._mine)
 
     def renew(self) -> frozenset[int]:
@@ -204,13 +197,12 @@ store()
 
 
 class ValkeyLiveness(Liveness):
-    """Those of several workers, on a server. If it cannot be reached, that is said once, and it is asked again with
-    back-off. Meanwhile calls return as if nothing had been heard (no partition claimed, no worker known). A call takes
-    5 seconds at most, and no time while the server is known to be away."""
+    """Those of several workers, on a server. If it cannot be used at first, InputError is raised. If it cannot be
+    reached later, that is said once, and it is asked again with back-off. Meanwhile calls return as if nothing had been
+    heard. A call takes 5 seconds at most, and no time while the server is known to be away."""
 
     def __init__(self, url: str, crawl: str, partitions: int, lease: float) -> None:
-        """``crawl``: an id of the storage, under which all keys stand. Raises InputError if the server cannot be
-        used."""
+        """``crawl``: an id of the storage, under which all keys stand."""
         try:
             from valkey import Valkey, exceptions  # an extra
         except ImportError:
@@ -232,7 +224,7 @@ class ValkeyLiveness(Liveness):
         except self._faults as error:
             raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
         version = str(about.get("redis_version", "0"))
-        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+        if tuple(map(int, version.split(".")[:2])) < (6, 2):
             raise InputError(f"CLUSTER {self._shown} is version {version}; use Valkey, or Redis from 6.2 on")
         self._said = f"crawl4llm:{{{crawl}}}:said"
         self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE)}
@@ -308,8 +300,7 @@ class ValkeyLiveness(Liveness):
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError if that cannot be
-        told."""
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError."""
         try:
             seconds, micros = self._server.time()
             self._server.hset(self._keys[3], worker or _ALL, f"{action} {seconds * 1000 + micros // 1000}")

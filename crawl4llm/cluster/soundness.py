@@ -61,12 +61,18 @@ class Soundness:
         self._history = history
         self._storage = history.storage
         self._storage.checked = {objects.CRAWL}
+        self._ended = MemoryVisited()
         self.equation = ""
         """Says how many documents are in each state, once all is read."""
 
     def wrong(self, how: str) -> InputError:
         """Return the error that says so."""
         return InputError(f"STORAGE {self._storage.url} is not sound: {how}")
+
+    def _end(self, key: str) -> None:
+        """Note that a document ended; no document may end twice."""
+        if not self._ended.add([key]):
+            raise self.wrong(f"{key} has come to an end twice")
 
     def _check_end(self, pages: int) -> None:
         """Check the end that was noted, by the number of pages, and all objects that nobody has read yet."""
@@ -94,7 +100,7 @@ class CommitsSoundness(Soundness):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._discovered, self._ended = MemoryVisited(), MemoryVisited()
+        self._discovered = MemoryVisited()
         self._waiting: dict[int, dict[bytes, str]] = defaultdict(dict)
         """By partition, the keys of documents that have not ended, by where they lie."""
         self._mail: dict[tuple[int, int], list[tuple[int, list[str]]]] = defaultdict(list)
@@ -152,8 +158,7 @@ class CommitsSoundness(Soundness):
             if not self._discovered.add([new.hex()]):
                 raise self.wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
-            if not self._ended.add([line["id"]]):
-                raise self.wrong(f"{line['id']} has come to an end twice")
+            self._end(line["id"])
             if not self._is_discovered(line["id"]):
                 raise self.wrong(f"{line['id']} was never discovered")
         self._newest[partition] = commit.number
@@ -208,7 +213,6 @@ class BatchesSoundness(Soundness):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._ended = MemoryVisited()
         self._discovered = self._archived = self._failed = self._counted = 0
 
     def batches(self) -> Iterator[tuple[Batch, list[dict[str, cdxj.IndexLine]]]]:
@@ -282,8 +286,3 @@ class BatchesSoundness(Soundness):
         index = {line.id: line for line in self._history.pages.index(name)}
         self._check_index(name, list(index), [line["id"] for line in exchange.archived])
         return index
-
-    def _end(self, key: str) -> None:
-        """Note that a document ended; no document may end twice."""
-        if not self._ended.add([key]):
-            raise self.wrong(f"{key} has come to an end twice")

@@ -70,7 +70,6 @@ class Storage:
         self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
         with self._failing("be opened"):
             self._store = open_store(url)
-        self._threads = ThreadPoolExecutor(_AT_ONCE)
 
     def put(self, name: str, data: bytes) -> bool:
         """Make an object, with its checksum; False if there is one of that name, which stays as it is."""
@@ -109,9 +108,10 @@ class Storage:
         data = self.get_as_is(name)
         return None if data is None else self.unsealed(name, data)
 
-    def get_all(self, names: Iterable[str]) -> Iterator[bytes]:
-        """Yield the content of some objects; that of one that does not exist is empty."""
-        return (data or b"" for data in self._threads.map(self.get, names))
+    def get_all(self, names: Iterable[str]) -> list[bytes]:
+        """Return the content of some objects; that of one that does not exist is empty."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            return [data or b"" for data in threads.map(self.get, names)]
 
     def get_as_is(self, name: str) -> bytes | None:
         """Return all bytes of an object, unchecked; None if the object does not exist."""

@@ -18,7 +18,7 @@ class Command(ActionCommand):
         "demo": "crawl4llm.tools.corpus.actions.DEMO",
         "build": "crawl4llm.tools.corpus.actions.BUILD",
         "ranks": "crawl4llm.tools.corpus.actions.RANKS",
-        "bound": "crawl4llm.tools.evaluate.bound_file.BOUND",
+        "bound": "crawl4llm.tools.evaluate.bound.BOUND",
         "known": "crawl4llm.tools.corpus.known.KNOWN",
     }
 

@@ -50,9 +50,9 @@ class Command(ScrapyCommand):
 
     def _lines(self, path: str, opts: argparse.Namespace) -> Iterator[str]:
         # here, as Scrapy imports every command to run one
-        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.dashboard.server import Dashboard
         from crawl4llm.tools.dashboard.watch import open_crawl
+        from crawl4llm.tools.opened_run import run_folder
 
         assert self.settings is not None
         with Dashboard(open_crawl(run_folder(path, self.settings), self.settings), opts.port) as server:

@@ -104,14 +104,13 @@ class Command(ScrapyCommand):
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
         from crawl4llm.base.whole_files import check_free
-        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.evaluate.report import check_installed, write_report
+        from crawl4llm.tools.opened_run import run_folder
 
         check_installed()
         check_free(Path(opts.out))
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
-        from crawl4llm.tools.evaluate.figures import report_json
 
         assert self.settings is not None
         wanted = Wanted(
@@ -120,7 +119,7 @@ class Command(ScrapyCommand):
         report = evaluate(self.settings, [run_folder(given, self.settings) for given in args], wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:
-            yield from facts(json.loads(report_json(report)))
+            yield from facts(json.loads(report.json()))
             return
         yield from (*report.verdict, *report.notes)
         yield f"Wrote {len(written)} files to {opts.out}: open {Path(opts.out) / 'report.html'}"

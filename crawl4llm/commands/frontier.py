@@ -24,12 +24,12 @@ class Command(ActionCommand):
 
     name = "frontier"
     actions: ClassVar = {
-        _SHOW: "crawl4llm.tools.frontier.show.SHOW",
-        "verify": "crawl4llm.tools.frontier.verify.VERIFY",
-        "export": "crawl4llm.tools.frontier.show.EXPORT",
+        _SHOW: "crawl4llm.tools.frontier.SHOW",
+        "verify": "crawl4llm.tools.frontier.VERIFY",
+        "export": "crawl4llm.tools.frontier.EXPORT",
         "compact": "crawl4llm.tools.frontier.change.COMPACT",
         "inject": "crawl4llm.tools.frontier.change.INJECT",
-        "purge": "crawl4llm.tools.frontier.purge.PURGE",
+        "purge": "crawl4llm.tools.frontier.change.PURGE",
         "block": "crawl4llm.tools.frontier.change.BLOCK",
         "unblock": "crawl4llm.tools.frontier.change.UNBLOCK",
     }
@@ -44,7 +44,7 @@ class Command(ActionCommand):
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
             f"shown, even while the crawl runs. For a storage (s3://BUCKET/FOLDER, file:///FOLDER) it shows "
-            f"partitions, not hosts; --block and --unblock take one too."
+            f"the largest partitions; --block and --unblock take one too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -55,9 +55,19 @@ class Command(ScrapyCommand):
         # here, as Scrapy imports every command to run one
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
-        from crawl4llm.tools._storage_view import run_folder
-        from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside, simulation
-        from crawl4llm.tools.report.requests import Log, checked_day, is_merged, overview, owner_report
+        from crawl4llm.tools.opened_run import run_folder
+        from crawl4llm.tools.report import (
+            Log,
+            checked_day,
+            columns,
+            is_merged,
+            overview,
+            owner_report,
+            refusals,
+            refused,
+            set_aside,
+            simulation,
+        )
 
         assert self.settings is not None
         since = None if opts.since is None else checked_day(opts.since)

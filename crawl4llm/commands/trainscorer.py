@@ -17,7 +17,7 @@ _LARGEST = 2**31 - 1  # largest number that fastText takes
 
 
 class Command(ScrapyCommand):
-    """Trains the model of :mod:`crawl4llm.tools.trainscorer.train`."""
+    """Trains the model of :mod:`crawl4llm.tools.trainscorer`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
@@ -76,7 +76,7 @@ class Command(ScrapyCommand):
 
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools._fit import Recipe
-        from crawl4llm.tools.trainscorer.train import Wanted, train
+        from crawl4llm.tools.trainscorer import Wanted, train
 
         assert self.settings is not None
         recipe = Recipe(**{option.name: getattr(opts, option.name) for option in fields(Recipe)})

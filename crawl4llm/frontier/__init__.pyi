@@ -25,7 +25,7 @@ from .frontier import (
     Patience as Patience,
 )
 from .holds import Hold as Hold, hold_of as hold_of
-from .memory import MemoryVisited as MemoryVisited, order_of as order_of, score_of as score_of
+from .memory import MemoryVisited as MemoryVisited, score_of as score_of
 from .mixed import MOST_CELLS as MOST_CELLS, Shares as Shares
 from .opening import (
     memory_frontier as memory_frontier,

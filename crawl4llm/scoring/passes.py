@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.jobs import KILLED, Executor, Jobs, run_missing
+from crawl4llm.base.jobs import KILLED, Executor, Jobs, Told, run_missing
 from crawl4llm.base.whole_files import write_whole, writing
 from crawl4llm.scoring.rating import PageRater, Raters, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
@@ -163,7 +163,7 @@ def run_pass(
     work = _Pass(task, pages, rater, store, executor.processes(processes))
     jobs = Jobs(work.compute, blocks, store.folder / "tasks", work.is_done)
     at_once = 1 if executor.tasks is None else processes  # a pass that is not divided has processes of its own
-    for _ in run_missing(jobs, executor, at_once, _UNIT, KILLED, task.what, show):
+    for _ in run_missing(jobs, executor, at_once, Told(_UNIT, KILLED, task.what, show)):
         pass
     return map(store.read, range(len(blocks)))
 

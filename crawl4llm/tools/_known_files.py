@@ -56,32 +56,32 @@ assert TEXT.itemsize == RECORD.size
 
 def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
     """Write the file of known URLs; return how many there are. Raises InputError."""
-    path = scratch / "sorted"
-    with writing(to, _WHAT):
-        count = _sort(spread, path)
-        with to.open("xb") as file:
-            writer = SortedWriter(file)
-            writer.table(URLS, "I", count, ([urls] for urls in read_rows(path, URL)))
-            writer.finish(known(URLS), URL_SCHEME, count)
-        sync_path(to)
-        path.unlink()
-    return count
+    return _write(spread, URL, (URLS, URLS, URL_SCHEME), scratch, to)
 
 
 def write_texts(spread: Spread, scratch: Path, to: Path, *, near: bool) -> int:
     """Write the file of known texts; return how many there are. Raises InputError."""
+    return _write(spread, TEXT, (TEXTS, DIGESTS, TEXT_SCHEME), scratch, to, near=near)
+
+
+def _write(
+    spread: Spread, of: np.dtype[Any], called: tuple[str, str, str], scratch: Path, to: Path, *, near: bool = False
+) -> int:
+    """Write a file of rows ``of`` a type. ``called``: its kind, its table of hashes, and their scheme. ``near``: write
+    the bits and the bands of the rows too."""
+    kind, name, scheme = called
     path = scratch / "sorted"
     with writing(to, _WHAT):
         count = _sort(spread, path)
         with to.open("xb") as file:
             writer = SortedWriter(file)
-            writer.table(DIGESTS, "I", count, ([rows["hash"]] for rows in read_rows(path, TEXT)))
+            writer.table(name, "I", count, ([hashes_of(rows)] for rows in read_rows(path, of)))
             if near:
-                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, TEXT)))
+                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, of)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
                     ordered = (np.sort(rows, order=["hash", "number"]) for rows in entries.parts())
                     writer.table(band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered))
-            writer.finish(known(TEXTS), TEXT_SCHEME, count)
+            writer.finish(known(kind), scheme, count)
         sync_path(to)
         path.unlink()
     return count
@@ -159,8 +159,7 @@ class LinkSpread:
     def add_scores(self, scores: Iterable[tuple[str, float]]) -> None:
         """Write influence scores by document key; of several the highest counts. Raises InputError."""
         found = np.array([(key_fingerprint(key), score) for key, score in scores], SCORE)
-        for start in range(0, len(found), AT_ONCE):
-            self._scores.add(found[start : start + AT_ONCE])
+        self._scores.add(found)
 
     def chosen(self) -> WrittenRows:
         """Yield fingerprint, record and score of the latest page of each fingerprint, in their order. Of several of one

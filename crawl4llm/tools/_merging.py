@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
@@ -60,16 +60,32 @@ def merge(history: History, folder: Path, out: Path, settings: Given, *, index_o
     (controls := Controls(history.storage)).look()
     if controls.number:
         write_blocked(folder, controls.control.blocked)
-    if history.is_continuous:
-        commits = _Commits(history, folder, index_only=index_only, flat=flat)
-        figures, pages = commits.write(), commits.pages
-    else:
-        with TemporaryDirectory(prefix="crawl4llm-") as segments:
-            batches = _Batches(history, folder, Path(segments), policy, index_only=index_only, flat=flat)
-            figures, pages = batches.write(), batches.pages
+    to = _Target(history, folder, index_only=index_only, flat=flat)
+    merging: _Commits | _Batches = _Commits(to) if history.is_continuous else _Batches(to, policy)
+    figures = merging.write()
     reason = {"finish_reason": history.end["reason"]} if history.end else {}
     write_json(folder / STATS, dict(sorted(figures.items())) | reason)
-    return pages
+    return merging.pages
+
+
+class _Target(NamedTuple):
+    """The run folder that is written, and the history of the crawl."""
+
+    history: History
+    folder: Path
+    index_only: bool
+    flat: bool
+
+    def listed(self, line: cdxj.IndexLine, name: str) -> bytes:
+        """Return the line of a page that stays in the storage, in the segment of that name."""
+        filename, start = self.history.pages.place(name)
+        return _moved(line, flat_name(filename) if self.flat else filename, start)
+
+
+def _moved(line: cdxj.IndexLine, filename: str, start: int) -> bytes:
+    """Return the line of an index for a page whose segment begins at ``start`` in a file."""
+    _, offset, length = line.place
+    return line.at(filename, start + offset, length)
 
 
 # -- batch order -------------------------------------------------------------------------------------------------------
@@ -81,22 +97,18 @@ _PAGES: Final = {"pages/crawled", UNCOUNTED}
 class _Batches:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.crawl.Crawl` would have gone through it."""
 
-    def __init__(
-        self, history: History, folder: Path, segments: Path, policy: type[Policy], *, index_only: bool, flat: bool
-    ) -> None:
-        self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
-        self._facts: dict[str, Any] = history.crawl["facts"]
+    def __init__(self, to: _Target, policy: type[Policy]) -> None:
+        self._to, self._history = to, to.history
+        self._facts: dict[str, Any] = to.history.crawl["facts"]
         self._looks_ahead, self._rates = policy.looks_ahead, not policy.scores_influence
         self._counters = Counters()
-        self._visited = self._fetched = 0
+        self._visited = self._fetched = self._iterations = 0
         self._waiting: tuple[int, int] = (0, 0)
         """New documents on pages that may be the crawl's last, as Crawl holds their links back."""
         self._held: list[Ended] = []
         """Those of them that ended at once."""
         self._ended: Counter[str] = Counter()
-        self._iterations = 0
-        self._index_only = index_only
-        self._archive = NullArchive() if index_only else self._open_archive()
+        self._archive = NullArchive() if to.index_only else self._open_archive()
         names = ("model_digest", "extractor", "corpus")
         self._writer = PageWriter(
             self._archive,
@@ -113,30 +125,34 @@ class _Batches:
 
     def write(self) -> dict[str, Any]:
         """Write logs and archive; return the figures."""
-        with closing(self._archive), closing(CrawlLog(self._folder)) as self._log:
+        with closing(self._archive), closing(CrawlLog(self._to.folder)) as self._log:
             self._counters.counts.update(self._history.crawl["seeds"])
             news = news_of(self._history.iteration(0).offers())
-            self._log_ended(news.failures.get(objects.SEEDS_PLACE, []))
+            self._held += news.failures.get(objects.SEEDS_PLACE, [])
+            self._log_held()
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
             for batch, indexes in BatchesSoundness(self._history).batches():
-                with self._history.storage.reading(objects.folder(batch.number)):
-                    self._merge(batch, indexes)
+                with (
+                    self._history.storage.reading(objects.folder(batch.number)),
+                    TemporaryDirectory(prefix="crawl4llm-") as segments,
+                ):
+                    self._merge(batch, _Contents(self._history, batch, indexes, Path(segments)))
         return self._stats()
 
-    def _merge(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> None:
+    def _merge(self, batch: Batch, contents: _Contents) -> None:
+        if not self._to.index_only:
+            contents.fetch()
         news, rows = news_of(batch.after), batch.rows()
         at_once = Crawl.pages_at_once
-        warc, index_only = self._folder / WARC, self._index_only
-        with _Contents(self._history, batch, indexes, self._segments, warc, index_only=index_only) as contents:
-            for start in range(0, len(rows), at_once):
-                may_be_last = self._counters.counted + len(rows) - start >= self._history.max_pages
-                if not may_be_last:
-                    self._take_waiting()
-                self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
-                self._held += news.failures.get(start // at_once, [])
-                if not may_be_last:
-                    self._log_held()
+        for start in range(0, len(rows), at_once):
+            may_be_last = self._counters.counted + len(rows) - start >= self._history.max_pages
+            if not may_be_last:
+                self._take_waiting()
+            self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
+            self._held += news.failures.get(start // at_once, [])
+            if not may_be_last:
+                self._log_held()
         if batch.after:
             self._take_waiting()
             self._log_held()
@@ -159,6 +175,7 @@ class _Batches:
     ) -> None:
         lines: list[Any] = []
         failures: list[Any] = []
+        listed: list[bytes] = []
         for partition, (place, line, failure, about) in rows:
             self._fetched += not self._looks_ahead and not _is_known(line, failure)
             if failure is not None:
@@ -174,17 +191,20 @@ class _Batches:
             if failure is not None:
                 continue
             entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-            if not self._index_only:
-                page = contents.page(partition, entry, about)
-                rated = Rated(line["influence"], None)
+            if not self._to.index_only:
+                page, rated = contents.page(partition, entry, about), Rated(line["influence"], None)
                 self._writer.archive(page, entry, rated, policy=str(self._facts["policy"]), iteration=batch.number)
-            elif contents.index is not None:
-                contents.index.write(contents.line(partition, entry.key, flat=self._flat))
+            elif (name := contents.segment(partition)) is not None:
+                listed.append(self._to.listed(contents.line(partition, entry.key), name))
             of_all = {"order": self._counters.crawled, "iteration": batch.number}
             of_all |= {"visited": self._visited, "fetched": self._fetched}
             lines.append({name: {**line, **of_all}[name] for name in CrawlLine.__annotations__} | line)
             self._counters.page(line["influence"], is_counted=not line.get("noindex"))
         self._log.write(lines, failures)
+        if listed:
+            (self._to.folder / WARC).mkdir(exist_ok=True)
+            with (self._to.folder / WARC / cdxj.INDEX_NAME).open("ab") as index:
+                index.writelines(listed)
 
     def _take(self, found: tuple[int, int]) -> None:
         """Count documents that were found."""
@@ -192,16 +212,13 @@ class _Batches:
         self._fetched += found[1] if self._looks_ahead else 0
 
     def _log_held(self) -> None:
-        held, self._held = self._held, []
-        self._log_ended(held)
-
-    def _log_ended(self, ended: Sequence[Ended]) -> None:
         """Log documents that ended when they were found."""
-        self._log.write([], [one.line for one in sorted(ended, key=lambda one: one[:3])])
+        self._log.write([], [one.line for one in sorted(self._held, key=lambda one: one[:3])])
+        self._held = []
 
     def _take_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, (0, 0)
-        self._take(waiting)
+        self._take(self._waiting)
+        self._waiting = (0, 0)
 
     def _open_archive(self) -> Archive:
         # most storages have no archive to write
@@ -210,7 +227,7 @@ class _Batches:
         stated, given = self._history.crawl["archive"], self._facts["settings"]
         info = ArchiveInfo(uuid.UUID(self._facts["crawl_id"]), stated["prefix"], stated["start_date"], stated["fields"])
         form = ArchiveFormat(compression=given["WARC_COMPRESSION"])
-        return ArchiveWriter(self._folder / WARC, info, given["WARC_MAX_BYTES"], None, form)
+        return ArchiveWriter(self._to.folder / WARC, info, given["WARC_MAX_BYTES"], None, form)
 
     def _stats(self) -> dict[str, Any]:
         counts: dict[str, Any] = dict(self._counters.counts)
@@ -238,56 +255,33 @@ def _is_known(line: Mapping[str, Any] | None, failure: Mapping[str, Any] | None)
     return bool(line["id"] == failure["id"])
 
 
-class _Contents:
-    """The archived pages of a batch, each partition's file on disk while it is needed."""
+class _Contents(NamedTuple):
+    """The archived pages of a batch, each partition's segment on disk while it is needed."""
 
-    def __init__(
-        self,
-        history: History,
-        batch: Batch,
-        indexes: list[dict[str, cdxj.IndexLine]],
-        folder: Path,
-        warc: Path,
-        *,
-        index_only: bool,
-    ) -> None:
-        self._history, self._batch, self._folder = history, batch, folder
-        self._lines = indexes
-        self._places: dict[int, tuple[str, int]] = {}
-        self._warc = warc
-        self._index_only = index_only
-        self.index: Any = None
+    history: History
+    batch: Batch
+    indexes: Sequence[Mapping[str, cdxj.IndexLine]]
+    folder: Path
 
-    def __enter__(self) -> _Contents:
-        names = [exchange.head["pages"] for exchange in self._batch.exchanges]
-        if self._index_only and any(names):
-            self._warc.mkdir(exist_ok=True)
-            self.index = (self._warc / cdxj.INDEX_NAME).open("ab")
-        for number, name in enumerate(names):
-            if name is None:
-                continue
-            if self._index_only:
-                self._places[number] = self._history.pages.place(name)
-            else:
-                (self._folder / str(number)).write_bytes(self._history.pages.get(name))
-        return self
+    def segment(self, partition: int) -> str | None:
+        """Return the name of a partition's segment; None if it has archived no page."""
+        name: str | None = self.batch.exchanges[partition].head["pages"]
+        return name
 
-    def __exit__(self, *_: object) -> None:
-        for path in self._folder.iterdir():
-            path.unlink()
-        if self.index is not None:
-            self.index.close()
+    def fetch(self) -> None:
+        """Put all segments on disk. Raises InputError."""
+        for partition in range(len(self.batch.exchanges)):
+            if (name := self.segment(partition)) is not None:
+                (self.folder / str(partition)).write_bytes(self.history.pages.get(name))
 
     def page(self, partition: int, entry: Entry, about: Mapping[str, Any]) -> PageRecord:
         """Return a page as it was archived. Raises InputError and PageError."""
-        _, offset, length = self._line(partition, entry.key).place
-        line = self._line(partition, entry.key).at(str(partition), offset, length)
-        at = cdxj.parse_entry(line.decode(), f"STORAGE {self._history.storage.url}: the index of {entry.key}")
+        line = _moved(self.line(partition, entry.key), str(partition), 0)
+        at = cdxj.parse_entry(line.decode(), f"STORAGE {self.history.storage.url}: the index of {entry.key}")
         try:
-            content = read_record(self._folder, at)
+            content = read_record(self.folder, at)
         except PageError as error:
-            name = self._batch.exchanges[partition].head["pages"]
-            raise self._history.storage.damaged(name, str(error).rpartition("/")[2]) from None
+            raise self.history.storage.damaged(str(self.segment(partition)), str(error).rpartition("/")[2]) from None
         page = PageRecord(entry.key, entry.url, about["date"], language=about["language"], opt_outs=about["opt_outs"])
         if at.mime == "text/html":
             page.html = content
@@ -295,18 +289,12 @@ class _Contents:
             page.text = content.decode("utf-8", "replace")
         return page
 
-    def line(self, partition: int, key: str, *, flat: bool) -> bytes:
-        """Return the line of the index of all, which names objects of the storage."""
-        name, start = self._places[partition]
-        line = self._line(partition, key)
-        _, offset, length = line.place
-        return line.at(flat_name(name) if flat else name, start + offset, length)
-
-    def _line(self, partition: int, key: str) -> cdxj.IndexLine:
+    def line(self, partition: int, key: str) -> cdxj.IndexLine:
+        """Return the line of a page in its segment's index. Raises InputError."""
         try:
-            return self._lines[partition][key]
+            return self.indexes[partition][key]
         except LookupError:
-            raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
+            raise InputError(f"STORAGE {self.history.storage.url}: the page {key} is not in the archive") from None
 
 
 # -- continuous order --------------------------------------------------------------------------------------------------
@@ -319,33 +307,30 @@ class _Commits:
     above those of all commits that its worker knew of, so that it follows the time in which they were made.
     """
 
-    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
-        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
+    def __init__(self, to: _Target) -> None:
+        self._to, self._history = to, to.history
         self.pages = self._visited = 0
         self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
         self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
         """By partition, the order in the crawl of each of its pages."""
         self._file: IO[bytes] | None = None
-        self._names = FileNames(history.crawl["archive"]["prefix"], "")
+        self._serial, self._largest = -1, to.history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+        self._names = FileNames(to.history.crawl["archive"]["prefix"], "")
 
     def write(self) -> dict[str, Any]:
         """Write logs and archive; return the figures."""
-        (self._folder / WARC).mkdir()
-        serial, most = -1, self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
-        index_file, sound = self._folder / WARC / cdxj.INDEX_NAME, CommitsSoundness(self._history)
-        with closing(CrawlLog(self._folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
+        folder, sound = self._to.folder, CommitsSoundness(self._history)
+        (folder / WARC).mkdir()
+        index_file = folder / WARC / cdxj.INDEX_NAME
+        with closing(CrawlLog(folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
             for one in sound.commits():
                 name = one.commit.head.pages
                 with self._history.storage.reading(journal.name(one.partition, journal.LOG, one.commit.number)):
                     log.write(self._lines(one), one.failures)
                 if name is None:
                     continue
-                data = b"" if self._index_only else self._history.pages.get(name)
-                if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
-                    serial += 1
-                    self._begin_file(serial, name)
                 with self._history.storage.reading(index_name(name)):
-                    self._put(index, name, one.listed, data)
+                    self._put(index, name, one.listed)
         figures = sound.figures.all(self._visited)
         for key, count in self._history.crawl["seeds"].items():
             figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
@@ -370,23 +355,19 @@ class _Commits:
         self._visited += new
         return lines
 
-    def _begin_file(self, serial: int, name: str) -> None:
-        self._files.close()
-        path = self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}"
-        self._file = self._files.enter_context(path.open("wb"))
-
-    def _put(self, index: IO[bytes], name: str, lines: list[cdxj.IndexLine], data: bytes) -> None:
-        """Put a segment into the present file, and its lines into the index."""
-        pages = self._history.pages
-        if self._file is not None:
-            filename, start = Path(self._file.name).name, self._file.tell()
-            self._file.write(data)
-        else:
-            filename, start = pages.place(name)
-            filename = flat_name(filename) if self._flat else filename
-        for line in lines:
-            _, offset, length = line.place
-            index.write(line.at(filename, start + offset, length))
+    def _put(self, index: IO[bytes], name: str, lines: list[cdxj.IndexLine]) -> None:
+        """Put a segment into the present file or the next one, and its lines into the index."""
+        if self._to.index_only:
+            index.writelines(self._to.listed(line, name) for line in lines)
+            return
+        data = self._history.pages.get(name)
+        if self._file is None or self._file.tell() + len(data) > self._largest:
+            self._files.close()
+            self._serial += 1
+            filename = f"{self._names.new(self._serial)}{''.join(Path(name).suffixes[-2:])}"
+            self._file = self._files.enter_context((self._to.folder / WARC / filename).open("wb"))
+        index.writelines(_moved(line, Path(self._file.name).name, self._file.tell()) for line in lines)
+        self._file.write(data)
 
 
 def _trusted(history: History, settings: Given) -> str:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import io
-import json
 import logging
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, MissingRecord, NoPage
-from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, open_input
+from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.processes import cores
+from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import from_text, reason_against_training, said_in_html
@@ -59,8 +56,8 @@ _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", r
 _FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
-_JSONL_NAMES: Final = (".jsonl", ".ndjson", ".json")
-_PARQUET_NAME: Final = ".parquet"
+_KINDS: Final = {"jsonl": _JSONL, "ndjson": _JSONL, "json": _JSONL, "parquet": _PARQUET}
+_ROWS: Final = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
 
 
 @dataclass
@@ -172,17 +169,15 @@ def _kind(path: Path) -> str:
         return _ARCHIVES
     with open_input(path):  # says why it cannot be read
         pass
-    if is_jsonl(path):
-        return _JSONL
-    if is_parquet(path):
-        return _PARQUET
+    if kind := _KINDS.get(row_kind(path)):
+        return kind
     return _ARCHIVES if _ARCHIVE_NAME.fullmatch(path.name) or begins_like_archive(path) else _DOCUMENTS
 
 
 def _holds_texts(path: Path) -> bool:
     """Return whether a folder or pattern has files that are read only if they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
-    return any(is_jsonl(file) or is_parquet(file) for file in found)
+    return any(row_kind(file) in _KINDS for file in found)
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -193,14 +188,10 @@ def _state(path: Path) -> tuple[int, int]:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def is_jsonl(path: Path) -> bool:
-    """Return whether a file's name says that it is JSON Lines, compressed or not."""
-    return path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_JSONL_NAMES)
-
-
-def is_parquet(path: Path) -> bool:
-    """Return whether a file's name says that it is a Parquet file."""
-    return path.name.lower().endswith(_PARQUET_NAME)
+def row_kind(path: Path) -> str:
+    """Return the kind of rows by a file's name: ``parquet``, ``cdxj``, a name of JSON Lines; empty if it has none."""
+    named = _ROWS.fullmatch(path.name)
+    return "" if named is None else (named[1] or named[2]).lower()
 
 
 def jsonl_texts(path: Path, field: str) -> Iterator[str]:
@@ -209,37 +200,23 @@ def jsonl_texts(path: Path, field: str) -> Iterator[str]:
     Raises InputError, naming file and line, if a line is no JSON object, or if its field is missing or no text. Raises
     InputError too if the file cannot be read to its end.
     """
-    number = 0
-    try:
-        with _open(path) as lines:
-            for number, line in enumerate(iter(partial(lines.readline, LONGEST_ROW + 1), b""), 1):
-                if len(line) > LONGEST_ROW:
-                    raise InputError(f"{path}, line {number}: has more than {LONGEST_ROW:,} bytes")
-                if line.strip():
-                    yield _text(line, field, f"{path}, line {number}")
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-        reason = getattr(error, "strerror", None) or error or "it ends too early"
-        raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None
+    for number, line in lines_of_rows(path):
+        place = f"{path}, line {number}"
+        try:
+            content = parse_json(line.encode())
+        except ValueError:
+            raise InputError(f"{place}: is not JSON; give one JSON object a line") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{place}: is no JSON object; give objects with a field {field!r}")
+        if field not in content:
+            raise InputError(f"{place}: has no field {field!r}; name the one with the text: --text-field NAME")
+        yield _checked(content[field], field, place)
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path)
-    if path.name.lower().endswith(".zst"):
-        return zstd.open(path)
-    return path.open("rb")
-
-
-def _text(line: bytes, field: str, place: str) -> str:
-    try:
-        content = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise InputError(f"{place}: is not JSON; give one JSON object a line") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{place}: is no JSON object; give objects with a field {field!r}")
-    if field not in content:
-        raise InputError(f"{place}: has no field {field!r}; name the one with the text: --text-field NAME")
-    return _checked(content[field], field, place)
+def parquet_texts(path: Path, field: str) -> Iterator[str]:
+    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+    for number, (value,) in parquet_rows(path, [field], "name the column of texts: --text-field NAME"):
+        yield _checked(value, field, f"{path}, row {number}")
 
 
 def _checked(value: Any, field: str, place: str) -> str:
@@ -248,8 +225,27 @@ def _checked(value: Any, field: str, place: str) -> str:
     return value
 
 
-def parquet_texts(path: Path, field: str) -> Iterator[str]:
-    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+def lines_of_rows(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with a row a line, compressed or not, that are not blank; each with its number.
+
+    Bytes that are no UTF-8 are lone surrogates in it. Raises InputError if the file cannot be read to its end.
+    """
+    number = 0
+    try:
+        lines = input_lines(path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number, line
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None
+
+
+def parquet_rows(path: Path, fields: Sequence[str], advice: str) -> Iterator[tuple[int, list[Any]]]:
+    """Yield number and values of each row of a Parquet file: None for a field without a column.
+
+    Raises InputError, with ``advice``, if no field has one, and if the file cannot be read to its end.
+    """
     try:
         # an extra
         import pyarrow as pa
@@ -259,15 +255,14 @@ def parquet_texts(path: Path, field: str) -> Iterator[str]:
     row = 0
     try:
         with parquet.ParquetFile(path) as file:
-            if field not in file.schema_arrow.names:
-                names = ", ".join(file.schema_arrow.names)
-                raise InputError(
-                    f"{path}: has no column {field!r}, but {names}; name the column of texts: --text-field NAME"
-                )
-            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
-                for value in batch.column(0).to_pylist():
+            names = file.schema_arrow.names
+            if not (wanted := [name for name in fields if name in names]):
+                missing, there = " or ".join(map(repr, fields)), harmless(", ".join(names))[:200]
+                raise InputError(f"{path}: has no column {missing}, but {there}; {advice}")
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
+                for values in batch.to_pylist():
                     row += 1
-                    yield _checked(value, field, f"{path}, row {row}")
+                    yield row, [values.get(name) for name in fields]
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read after row {row}: {reason}") from None

@@ -7,9 +7,9 @@ CLUSTER=valkey://HOST:PORT/0``).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part, Rows, facts
@@ -40,11 +40,13 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 def _of_journals(history: History) -> Iterator[Part]:
-    heads = dict(_newest_heads(history))
-    at_rest = [partition for partition, head in heads.items() if head["rest"] is not None]
+    numbers = range(history.partitions)
+    newest = [journal.read_commit(history.storage, one, journal.newest(history.storage, one)) for one in numbers]
+    heads = {number: commit.head for number, commit in enumerate(newest) if commit is not None}
+    at_rest = [number for number, head in heads.items() if head.rest is not None]
     yield from facts(
         {
-            "pages": sum(head["crawled"] for head in heads.values()),
+            "pages": sum(head.crawled for head in heads.values()),
             "wanted": history.max_pages,
             "ended": history.end["reason"] if history.end else "no",
             "partitions": history.partitions,
@@ -52,14 +54,6 @@ def _of_journals(history: History) -> Iterator[Part]:
         }
     )
     yield Fact("at_rest", at_rest, f"nothing to do in partitions {_numbers(at_rest)}" if at_rest else "")
-
-
-def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield partitions with the facts of their newest commits."""
-    for partition in range(history.partitions):
-        commit = journal.read_commit(history.storage, partition, journal.newest(history.storage, partition))
-        if commit is not None:
-            yield partition, commit.head._asdict()
 
 
 def _of_batches(history: History) -> Iterator[Part]:

@@ -6,7 +6,7 @@ Of a live crawl also by which rule, and the record of the archive that says so.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -28,26 +28,24 @@ from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
 from crawl4llm.parts import KnownLinks
 from crawl4llm.scoring import PageRater, Task, indegree, influence
-from crawl4llm.tools._storage_view import run_folder
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import (
     DATE,
     INDEX_NAME,
     OPEN_SUFFIX,
     Entry as IndexEntry,
     UnreadableFile,
+    WarcReader,
     cdxj,
     field_name,
     is_utc_date,
     read_stored,
-    scan,
     timestamp,
 )
 from simulate import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-    from crawl4llm.warc import Frame
 
 _RECORD_ID = field_name("WARC-Record-ID")
 _LARGEST_PAGE = 16 << 20
@@ -275,8 +273,7 @@ def _known_links(path: str) -> KnownLinks:
 
 
 def _known_path(facts: dict[str, Any]) -> str:
-    settings = facts.get("settings")
-    return str(settings.get("KNOWN_LINKS") if isinstance(settings, dict) else None)
+    return str(facts.get("settings", {}).get("KNOWN_LINKS"))
 
 
 def _known(key: str, facts: dict[str, Any]) -> Iterator[Part]:
@@ -344,23 +341,17 @@ def _allowed(warc: Path, key: str) -> Iterator[Part]:
 def _allowed_by(path: Path, offset: int) -> list[str]:
     """Return the robots.txt field in the metadata of the page at a place."""
     for name in (path, path.with_name(path.name + OPEN_SUFFIX)):
-        with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        with suppress(OSError, PageError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             part = Path(folder) / "part"
             with open_input(name) as file:
                 file.seek(offset)
                 part.write_bytes(file.read(_LARGEST_PAGE))
-            return scan(part, Path(folder) / "points", _metadata_of_first)
-    return []
-
-
-def _metadata_of_first(frames: Iterable[Frame]) -> list[str]:
-    for frame in frames:
-        if frame.record is not None and frame.record.kind == "metadata":
-            while len(frame.opening.data) < (frame.record.size or 0) and frame.opening.grow():
-                pass
-            block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
-            found = [line.partition(": ")[2] for line in block.splitlines() if line.startswith("robots: ")]
-            return found[0].split(", ") if found else []
+            reader = WarcReader(part)
+            for at, length, frame in reader.stretches():
+                if frame is not None and frame.record is not None and frame.record.kind == "metadata":
+                    block = frame.record.block(reader.read(at, length)).decode("utf-8", "replace")
+                    found = [line.partition(": ")[2] for line in block.splitlines() if line.startswith("robots: ")]
+                    return found[0].split(", ") if found else []
     return []
 
 

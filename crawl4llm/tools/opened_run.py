@@ -1,13 +1,19 @@
-"""A crawl as Python reads it: its log and failures as tables, its pages with text and links.
+"""A crawl opened by what names it: its output directory, its JOBDIR, or the storage of several workers.
 
-Of a crawl that ended, was killed, or is being written; files are read up to their last whole line.
+Python reads its log and failures as tables, and its pages with text and links. Of a crawl that ended, was killed, or is
+being written; files are read up to their last whole line. A storage gets a view as a run folder, which has logs and
+index; the pages stay in the storage.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import import_module
 from os import SEEK_END
 from pathlib import Path
@@ -15,16 +21,21 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from crawl4llm.base import crawl_log
+from crawl4llm.base.command_lines import merge_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import given_path, open_input
+from crawl4llm.base.object_store import BUCKET_VIEWED, URL_NAME, flat_name, is_storage, views
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
+from crawl4llm.base.version import __version__
+from crawl4llm.base.whole_files import locked, whole_folder, writing
 from crawl4llm.base.within import require_within
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import Entry, cdxj
 
 if TYPE_CHECKING:
     from crawl4llm.base.charsets import Html
     from crawl4llm.base.html_tree import HtmlLink
+    from crawl4llm.base.received import Given
+    from crawl4llm.cluster import History
 
 Form = Literal["arrow", "pandas", "dicts"]
 _LONGEST_LINE: Final = 1 << 22
@@ -32,6 +43,8 @@ _LONGEST_LINE: Final = 1 << 22
 _DEFAULT_EXTRACTOR: Final = "trafilatura"
 _AHEAD: Final = 10_000
 """Entries that a file may be ahead of the other one."""
+_OLD: Final = 86400
+"""Seconds after which a view of an earlier state of a crawl is removed."""
 
 V = TypeVar("V")
 
@@ -45,26 +58,26 @@ class Page:
     url: str
     influence: float | None
     """None if it was not computed."""
-    _content: Callable[[], Html] = field(repr=False)
-    _has_html: bool = field(repr=False)
-    _kept_text: Callable[[], Html] | None = field(repr=False)
+    _folder: Path = field(repr=False)
+    _entry: Entry = field(repr=False)
+    _kept_text: Entry | None = field(repr=False)
     _extractor: str = field(repr=False)
 
     @property
     def html(self) -> bytes | None:
         """The HTML in UTF-8; None if the corpus held only text. Raises PageError if the record is damaged."""
-        return self._content().data if self._has_html else None
+        return self._read(self._entry).data if self._has_html else None
 
     @property
     def text(self) -> str:
         """The main text: as archived (WARC_TEXT, or the corpus's own), else as the crawl's extractor finds it in the
         HTML. Raises PageError if the record is damaged, InputError if the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
-            return (self._kept_text or self._content)().data.decode("utf-8", "replace")
+            return self._read(self._kept_text or self._entry).data.decode("utf-8", "replace")
         # slow to import, and most runs keep their texts
         from crawl4llm.scoring import extract_text, load_extractor
 
-        return extract_text(self._content().data, load_extractor(self._extractor))
+        return extract_text(self._read(self._entry).data, load_extractor(self._extractor))
 
     @property
     def links(self) -> list[HtmlLink]:
@@ -74,8 +87,18 @@ class Page:
 
         if not self._has_html:
             return []
-        html = self._content()
+        html = self._read(self._entry)
         return html_links(HtmlTree(html.data), self.url, html.charset)
+
+    @property
+    def _has_html(self) -> bool:
+        return not (self._entry.mime == "text/plain" and self._entry.status is None)
+
+    def _read(self, entry: Entry) -> Html:
+        # for the content of pages alone
+        from crawl4llm.warc import read_page
+
+        return read_page(self._folder, entry)
 
 
 class OpenedRun:
@@ -132,15 +155,7 @@ class OpenedRun:
         extractor = str(self.settings.get("extractor") or _DEFAULT_EXTRACTOR)
         for entry in _entries(index):
             text = texts.take(entry.id)
-            yield Page(
-                entry.id,
-                entry.url,
-                scores.take(entry.id),
-                _reader(folder, entry),
-                not (entry.mime == "text/plain" and entry.status is None),
-                None if text is None else _reader(folder, text),
-                extractor,
-            )
+            yield Page(entry.id, entry.url, scores.take(entry.id), folder, entry, text, extractor)
 
     def page(self, given: str) -> Page:
         """Return the page with an id or a URL. Raises InputError if the archive has none."""
@@ -191,16 +206,6 @@ def open_run(path: str | Path) -> OpenedRun:
     if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
         raise InputError(f"{output} does not hold the crawl of JOBDIR {path}; if you moved it, open its new place")
     return OpenedRun(output)
-
-
-def _reader(folder: Path, entry: Entry) -> Callable[[], Html]:
-    def read() -> Html:
-        # for the content of pages alone
-        from crawl4llm.warc import read_page
-
-        return read_page(folder, entry)
-
-    return read
 
 
 def _entries(index: Path) -> Iterator[Entry]:
@@ -275,3 +280,56 @@ def _library(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise InputError(f"tables need {name}; pip install {name}") from None
+
+
+# -- views of storages ------------------------------------------------------------------------------------------------
+
+
+def run_folder(given: str, settings: Given) -> Path:
+    """Return the run folder that an argument names. A storage's URL gets a view as a folder, made again whenever the
+    crawl has moved on.
+
+    ``settings`` as :func:`crawl4llm.tools._merging.merge` takes them. Raises InputError.
+    """
+    if not is_storage(given):
+        return given_path(given)
+    # obstore is an extra
+    from crawl4llm.cluster import History, complaints
+    from crawl4llm.crawl import REQUESTS
+
+    url = given.rstrip("/")
+    history = History(url)
+    beside = [sum(1 for _ in history.storage.names(folder)) for folder in (complaints.FOLDER, REQUESTS)]
+    state = [__version__, history.state(), history.end is not None, len(history.pages.compacted), beside]
+    crawl, name = (sha256(json.dumps(facts).encode()).hexdigest()[:16] for facts in ([url, history.crawl["id"]], state))
+    view = views() / crawl / name
+    if not url.startswith("file://"):
+        BUCKET_VIEWED.set()
+    with locked(view.parent):
+        if not view.is_dir():
+            with writing(view, "the view of a storage"), whole_folder(view) as folder:
+                _make(history, folder, view, settings)
+        for path in view.parent.iterdir():
+            if path != view and path.is_dir() and path.stat().st_mtime < time.time() - _OLD:
+                shutil.rmtree(path, ignore_errors=True)
+    return view
+
+
+def refuse_storage(given: str) -> None:
+    """Raise InputError if an argument of a command that changes files names a storage."""
+    if is_storage(given):
+        raise InputError(f"{given}: this command does not change a storage; merge it first: {merge_command(given)}")
+
+
+def _make(history: History, folder: Path, view: Path, settings: Given) -> None:
+    # obstore is an extra
+    from crawl4llm.tools._merging import merge
+
+    merge(history, folder, view, settings, index_only=True, flat=True)
+    (folder / URL_NAME).write_text(history.storage.url)
+    (folder / WARC).mkdir(exist_ok=True)
+    for part in ("i", "p", "warc"):
+        for name, size in history.storage.sizes(part).items():
+            if ".warc." in name:
+                with (folder / WARC / flat_name(name)).open("wb") as file:
+                    file.truncate(size)

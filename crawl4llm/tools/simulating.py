@@ -100,12 +100,11 @@ def _run(arguments: list[str], folder: str, profile: dict[str, str], said: Binar
         start_new_session=True,
     )
     try:
-        try:
-            return _watch(process, output)
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-            raise
+        return _watch(process, output)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
     finally:
         process.kill()  # where Ctrl-C comes a second time; one that has ended is not harmed
         process.wait()

@@ -12,7 +12,6 @@ from .archive import (
 from .cdxj import (
     ABOUT as ABOUT,
     INDEX_NAME as INDEX_NAME,
-    PURPOSE as PURPOSE,
     REVISIT_MIME as REVISIT_MIME,
     SIGNALS as SIGNALS,
     SITE as SITE,
@@ -20,7 +19,6 @@ from .cdxj import (
     IndexLine as IndexLine,
     parse_entry as parse_entry,
     parse_index_line as parse_index_line,
-    parse_many as parse_many,
 )
 from .exchanges import PURPOSE_FIELD as PURPOSE_FIELD
 from .page_records import (

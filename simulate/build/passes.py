@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import zlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from struct import Struct
@@ -29,13 +29,12 @@ from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.base.whole_files import replacing
 from crawl4llm.optouts import as_text, from_text, said_in_html
 from crawl4llm.scoring import EXTRACTORS, extract_text
 from simulate.build.plan import Build, Plan, PlannedFile
-from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22 import files as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
-from simulate.clueweb22.records import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
+from simulate.clueweb22.records import HTML, INLINK, NO_DATE, OUTLINK, TXT, format_id, split_id
 
 logger = logging.getLogger(__name__)
 
@@ -117,31 +116,22 @@ def read_page(build: Build, place: Place) -> Entry:
 
 def _text(build: Build, page: PageRecord) -> tuple[str, str | None]:
     """Return the page's text, or the empty string and the reason for it."""
+    text, html = page.text, page.html
     try:
-        text = _stored_text(build, page)
+        if text is None and html is None:
+            text = build.source.text(page.key)
+        elif text is None and not build.options.always_extract:
+            with suppress(MissingRecord):
+                text = build.source.text(page.key)
         if text is None:
-            assert page.html is not None
-            text = extract_text(page.html, EXTRACTORS[build.options.extractor])
+            assert html is not None
+            text = extract_text(html, EXTRACTORS[build.options.extractor])
     except PageError as error:
         return "", error.reason
     except Exception:
         logger.exception("Cannot extract the text of %s", page.key)
         return "", ERROR
     return text, None if text.strip() else NO_TEXT
-
-
-def _stored_text(build: Build, page: PageRecord) -> str | None:
-    """Return the text that the source has, None if it is to be extracted. Raises PageError."""
-    if page.text is not None:
-        return page.text
-    if page.html is not None and build.options.always_extract:
-        return None
-    try:
-        return build.source.text(page.key)
-    except MissingRecord:
-        if page.html is None:
-            raise
-        return None
 
 
 def _link(build: Build, link: Link) -> Link:
@@ -163,7 +153,7 @@ def chunk_path(build: Build, chunk: Chunk) -> Path:
 
 def write_chunk(build: Build, chunk: Chunk, entries: list[Entry]) -> None:
     path = chunk_path(build, chunk)
-    with replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp")) as file:
+    with writer.whole(path) as file:
         # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
         file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
@@ -217,7 +207,7 @@ class LinkSpill:
             self._write_run()
 
     def finish(self) -> None:
-        """Put the spilled links in place for :class:`SpilledLinks`."""
+        """Put the spilled links in place for :func:`spilled_links`."""
         self._write_run()
         self._data.close()
         # Runs of one block stay in their order: their offsets ascend.
@@ -232,39 +222,34 @@ class LinkSpill:
         self._links = 0
 
 
-class SpilledLinks:
-    """The spilled links of all data files, by target."""
+def spilled_links(folder: Path, plan: Plan, file: PlannedFile) -> Iterator[list[Link]]:
+    """Yield the spilled links to each record of a data file, in the order of the linking pages' ids and their own."""
+    number = plan.file_number(file.file_id)
+    opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
+    for start in range(0, file.records, BLOCK):
+        found: list[list[Link]] = [[] for _ in range(min(BLOCK, file.records - start))]
+        for source in plan.files:
+            index, links = (folder / f"{source.file_id}.{suffix}" for suffix in ("index", "links"))
+            for offset, length in _slices(opened(index), number, start // BLOCK):
+                lines = json.loads(zlib.decompress(opened(links).read(length, offset)))
+                for record, url, anchor, boilerplate, key in lines:
+                    found[record - start].append(Link(url, key, anchor, bool(boilerplate)))
+        yield from found
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
-        self._folder = folder
-        self._plan = plan
-        self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
 
-    def inlinks(self, file: PlannedFile) -> Iterator[list[writer.LinkEnd]]:
-        """Yield the links to each record of a data file, in the order of the linking pages' ids and their own."""
-        number = self._plan.file_number(file.file_id)
-        for start in range(0, file.records, BLOCK):
-            found: list[list[writer.LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
-            for source in self._plan.files:
-                for data in self._slices(source.file_id, number, start // BLOCK):
-                    for record, url, anchor, boilerplate, key in json.loads(zlib.decompress(data)):
-                        end = writer.LinkEnd(url, anchor, bool(boilerplate), language_of(key), key)
-                        found[record - start].append(end)
-            yield from found
+def _slices(index: PreadFile, number: int, block: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of each slice of a block."""
+    entries = range(index.size // _ENTRY.size)
 
-    def _slices(self, source: str, number: int, block: int) -> Iterator[bytes]:
-        index = self._opened(self._folder / f"{source}.index")
-        entries = range(index.size // _ENTRY.size)
+    def entry(at: int) -> tuple[int, int, int, int]:
+        target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
+        return target, part, offset, length
 
-        def entry(at: int) -> tuple[int, int, int, int]:
-            target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
-            return target, part, offset, length
-
-        for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
-            *target, offset, length = entry(at)
-            if target != [number, block]:
-                return
-            yield self._opened(self._folder / f"{source}.links").read(length, offset)
+    for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
+        *target, offset, length = entry(at)
+        if target != [number, block]:
+            return
+        yield offset, length
 
 
 # -- data files ------------------------------------------------------------------------------------------------------
@@ -314,8 +299,7 @@ def _pages(build: Build, file: PlannedFile) -> Iterator[tuple[writer.DocumentHea
 
 
 def _head(file: PlannedFile, record: int, url: str) -> writer.DocumentHead:
-    key = format_id(file.file_id, record)
-    return writer.DocumentHead(key, url, language_of(key))
+    return writer.DocumentHead(format_id(file.file_id, record), url)
 
 
 def _txt(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
@@ -349,7 +333,7 @@ def _html(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[byt
             yield _NO_HTML
         else:
             counts["pages with html"] += 1
-            yield writer.html_record(head, html, entry.date or build.options.default_date)
+            yield writer.html_record(head, html, entry.date or NO_DATE)
 
 
 def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
@@ -364,7 +348,7 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
         spill.add(head, entry.links)
         counts["links"] += len(entry.links)
         counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-        yield writer.outlink_record(head, [_target(link) for link in entry.links], slim=build.options.slim_links)
+        yield writer.link_record(OUTLINK, head, entry.links, slim=build.options.slim_links)
     spill.finish()
     path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -372,12 +356,8 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
 def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
     path = _links_path(build, file)
     urls = json.loads(zlib.decompress(path.with_suffix(".urls").read_bytes()))
-    inlinks = SpilledLinks(path.parent, build.plan).inlinks(file)
+    inlinks = spilled_links(path.parent, build.plan, file)
     for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
         # Nobody is told of links to a page that the tree does not hold after all.
         head = _head(file, record, url)
-        yield writer.inlink_record(head, links, slim=build.options.slim_links) if url else _NO_RECORD
-
-
-def _target(link: Link) -> writer.LinkEnd:
-    return writer.LinkEnd(link.url, link.anchor, link.boilerplate, language_of(link.key) if link.key else "", link.key)
+        yield writer.link_record(INLINK, head, links, slim=build.options.slim_links) if url else _NO_RECORD

@@ -15,21 +15,24 @@ import json
 import shutil
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines, json_or_none
+from crawl4llm.base.input_files import json_or_none, named_lines
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile, fingerprint
+from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile
 from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import replacing
+from crawl4llm.scoring import PAGE_SECONDS
+from simulate.clueweb22.files import NewIds
 from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
-from simulate.clueweb22.tree_writer import next_id
+from simulate.indexes import TableWriter, text_hash
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
@@ -44,9 +47,17 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
     """
     ids: dict[str, str] = {}
     given: set[str] = set()
-    for number, (page, new_id) in _lines(path):
+    for number, line in enumerate(named_lines("--manifest", path), start=1):
         where = f"--manifest {path}: line {number}"
-        if not _is_possible(new_id):
+        if not line.strip():
+            continue
+        if (fields := _fields(line.rstrip("\r\n"))) is None:
+            raise InputError(
+                f'{where}: expected a key or URL, a tab and a ClueWeb22-ID, or JSON like {{"url": ..., "id": ...}}'
+            )
+        page, new_id = fields
+        document = DocId.parse(new_id)
+        if not document or document.subdir >= SUBDIRS_PER_STREAM or document.record >= RECORDS_PER_FILE:
             raise InputError(f"{where}: {new_id!r} is not a ClueWeb22-ID of this layout")
         if new_id in given:
             raise InputError(f"{where}: {new_id} has been given before; an id can belong to one page only")
@@ -55,24 +66,6 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
         # What names a page that has an id already keeps its id from being given again, under its own name.
         ids.setdefault(key if key not in ids else f"{page}#{new_id}", new_id)
     return ids
-
-
-def _lines(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
-    try:
-        for number, line in enumerate(input_lines(path, compressed=False, newline="\n"), start=1):
-            if not line.strip():
-                continue
-            fields = _fields(line.rstrip("\r\n"))
-            if fields is None:
-                raise InputError(
-                    f"--manifest {path}: line {number}: expected a key or URL, a tab and a ClueWeb22-ID, "
-                    'or JSON like {"url": ..., "id": ...}'
-                )
-            yield number, fields
-    except OSError as error:
-        raise InputError(f"--manifest {path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--manifest {path}: not a text file in UTF-8") from None
 
 
 def _fields(line: str) -> tuple[str, str] | None:
@@ -84,17 +77,12 @@ def _fields(line: str) -> tuple[str, str] | None:
     return (fields[0], fields[1]) if len(fields) == 2 and all(fields) else None
 
 
-def _is_possible(text: str) -> bool:
-    document = DocId.parse(text)
-    return document is not None and document.subdir < SUBDIRS_PER_STREAM and document.record < RECORDS_PER_FILE
-
-
 DEFAULT_LANGUAGE: Final = "en"
 """The language folder of pages whose key does not name one."""
 
 _PLACES, _SCHEME = "places", "blake2b-64 of keys"
 _KIND: Final = Kind("plan", "plan of a build", "scrapy corpus build", "build in an empty folder")
-_BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
+_AT_ONCE: Final = 100_000  # pages whose lines and entries are written at once
 _CACHED_TARGETS: Final = 1 << 16
 
 
@@ -112,7 +100,6 @@ class Plan:
         self._folder = folder
         stored = json.loads((folder / "plan.json").read_bytes())
         self.files = [PlannedFile(*file) for file in stored["files"]]  # the data files, by file id
-        self.documents: int = stored["documents"]
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
@@ -134,7 +121,7 @@ class Plan:
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        place = next((place for _, place in self._table.under(_hash(key))), None)
+        place = next((place for _, place in self._table.under(text_hash(key))), None)
         if place is None:
             return None
         file, record = divmod(place, RECORDS_PER_FILE)
@@ -146,8 +133,7 @@ class BuildOptions(NamedTuple):
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text
-    default_date: str  # date of html records of pages whose date the source does not hold
-    time_limit: float  # seconds that a page may take
+    time_limit: float = PAGE_SECONDS  # seconds that a page may take
     slim_links: bool = False  # whether of a link nothing is written but the id
 
 
@@ -191,10 +177,12 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     missing = dict(previous)
     with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
         keys = Progress(source.keys(), "planning", len(source), unit=" pages")
-        for key, new_id in _assigned(keys, previous):
-            writer.add(key, new_id)
-            manifest.write(f"{key}\t{new_id}\n")
-            missing.pop(key, None)
+        assigned = _assigned(keys, previous)
+        while pages := list(islice(assigned, _AT_ONCE)):
+            writer.add(pages)
+            for key, new_id in pages:
+                manifest.write(f"{key}\t{new_id}\n")
+                missing.pop(key, None)
         manifest.writelines(f"{key}\t{gone}\n" for key, gone in sorted(missing.items(), key=lambda item: item[1]))
     if not writer.documents:
         raise InputError(f"the {source.name} corpus holds no pages to build from")
@@ -202,75 +190,45 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
 
 
 def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    last: dict[str, DocId] = {}
-    for document in filter(None, map(DocId.parse, previous.values())):
-        last[document.language] = max(document, last.get(document.language, document))
+    new = NewIds(filter(None, map(DocId.parse, previous.values())))
     for key in keys:
-        kept = previous.get(key)
-        if kept is None:
-            language = language_of(key) if split_id(key) else DEFAULT_LANGUAGE
-            before = last.get(language)
-            last[language] = next_id(before) if before else DocId(language, 0, 0, 0, 0)
-            kept = str(last[language])
-        yield key, kept
+        yield key, previous.get(key) or new.next(language_of(key) if split_id(key) else DEFAULT_LANGUAGE)
 
 
 class _PlanWriter:
     def __init__(self, folder: Path, pages: int) -> None:
-        import numpy as np  # here: it takes time to load, and few processes make a plan
-
-        from crawl4llm.base.spread import Spread, spread_bits  # likewise
-
         self._folder = folder
         (folder / "keys").mkdir()
         self._numbers: dict[str, int] = {}
-        self._records: list[int] = []
+        self._records: dict[str, int] = {}
         self.documents = 0
-        self._lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._kind = np.dtype([("hash", "<u8"), ("place", "<u8")])
-        self._spread = Spread(folder / "scratch", self._kind, spread_bits(pages), what="the plan")
-        self._hashes, self._places = array("Q"), array("Q")
+        self._table = TableWriter(folder / "scratch", pages, "the plan")
 
-    def add(self, key: str, new_id: str) -> None:
-        place = split_id(new_id)
-        assert place is not None
-        file_id, record = place
-        number = self._numbers.setdefault(file_id, len(self._numbers))
-        if number == len(self._records):
-            self._records.append(0)
-        self._records[number] = max(self._records[number], record + 1)
-        self._lines[file_id].append(f"{record}\t{key}\n")
-        self._hashes.append(_hash(key))
-        self._places.append(number * RECORDS_PER_FILE + record)
-        self.documents += 1
-        if not self.documents % _BUFFERED:
-            self._flush()
+    def add(self, pages: Sequence[tuple[str, str]]) -> None:
+        """Add pages, each by key and new id."""
+        lines: defaultdict[str, list[str]] = defaultdict(list)
+        places = array("Q")
+        for key, new_id in pages:
+            place = split_id(new_id)
+            assert place is not None
+            file_id, record = place
+            number = self._numbers.setdefault(file_id, len(self._numbers))
+            self._records[file_id] = max(record + 1, self._records.get(file_id, 0))
+            lines[file_id].append(f"{record}\t{key}\n")
+            places.append(number * RECORDS_PER_FILE + record)
+        for file_id, some in lines.items():
+            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
+                file.writelines(some)
+        self._table.add(array("Q", (text_hash(key) for key, _ in pages)), places)
+        self.documents += len(pages)
 
     def finish(self) -> None:
-        self._flush()
-        ordered = (rows[rows["hash"].argsort(kind="stable")] for rows in self._spread.parts())
         with (self._folder / _PLACES).open("wb") as places:
             writer = SortedWriter(places)
-            writer.table(_PLACES, "QQ", self.documents, ([rows["hash"], rows["place"]] for rows in ordered))
+            self._table.write(writer, _PLACES)
             writer.finish(_KIND, _SCHEME, self.documents)
         (self._folder / "scratch").rmdir()
-        files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
+        files = sorted(self._records.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
         with replacing(self._folder / "plan.json") as file:
             file.write(json.dumps(stored).encode())
-
-    def _flush(self) -> None:
-        for file_id, lines in self._lines.items():
-            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
-                file.writelines(lines)
-        self._lines.clear()
-        import numpy as np  # as above
-
-        rows = np.empty(len(self._hashes), self._kind)
-        rows["hash"], rows["place"] = self._hashes, self._places
-        self._spread.add(rows)
-        self._hashes, self._places = array("Q"), array("Q")
-
-
-def _hash(key: str) -> int:
-    return fingerprint(key.encode("utf-8", "surrogatepass"))

@@ -6,6 +6,7 @@ import hashlib
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
@@ -15,8 +16,8 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22 import records as tree
+from simulate.clueweb22.files import Listing, check_files, kinds_held, list_files
 from simulate.clueweb22.opt_outs import OptOuts
-from simulate.clueweb22.tree_files import Listing, check_files, kinds_held, list_files
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _KIND_OF_PART: Final = {"text": tree.TXT, "html": tree.HTML, "outlinks": tree.OUTLINK, "inlinks": tree.INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
-_LIST_FIELD: Final = {tree.OUTLINK: "outlinks", tree.INLINK: "anchors"}
 
 
 class ClueWeb22Corpus:
@@ -50,6 +50,10 @@ class ClueWeb22Corpus:
         self.root = Path(root)
         self._options: dict[str, Any] = {"target_prefix": target_prefix, "url_index": url_index, "largest": largest}
         self._largest = largest
+        self._most: dict[str, int | None] = dict.fromkeys(tree.KINDS, largest)
+        """Bytes that a record may have, by its kind."""
+        if largest is not None:
+            self._most |= {tree.HTML: largest + _LARGEST_HEAD, tree.INLINK: max(largest, _LARGEST_INLINKS)}
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
         content = tuple(kind for kind in self._kinds if kind in {tree.TXT, tree.HTML})
@@ -57,8 +61,7 @@ class ClueWeb22Corpus:
         self._holds_only_links = not content
         self._files = tree.RecordFiles(self.root)
         self._parse_links = {
-            kind: partial(tree.parse_links, field=name, target_prefix=target_prefix)
-            for kind, name in _LIST_FIELD.items()
+            kind: partial(tree.parse_links, kind=kind, target_prefix=target_prefix) for kind in tree.LIST_FIELD
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
@@ -220,7 +223,11 @@ class ClueWeb22Corpus:
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
         """Yield record number and URL of the documents of a file; None for a damaged one."""
         records = max(self._files.count(kind, file) for kind in self._document_kinds)
-        return ((record, self._url_or_none(tree.format_id(file, record))) for record in range(records))
+        for record in range(records):
+            url = None
+            with suppress(PageError):
+                url = self.url(tree.format_id(file, record))
+            yield record, url
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -269,12 +276,6 @@ class ClueWeb22Corpus:
             page.outlinks = links.links if links else []
         return page
 
-    def _url_or_none(self, key: str) -> str | None:
-        try:
-            return self.url(key)
-        except PageError:
-            return None
-
     def _links_of_document(self, kind: str, key: str) -> list[Link]:
         record = self._links(kind, key)
         if record is None and key not in self:
@@ -289,15 +290,7 @@ class ClueWeb22Corpus:
         """Return a document's record of a kind; None if it has none. Raises as :meth:`RecordFiles.read` does."""
         if kind not in self._kinds and tree.split_id(key) is not None:
             return None
-        return self._files.read(kind, key, parse, self._most(kind))
-
-    def _most(self, kind: str) -> int | None:
-        """Return how many bytes a record may have."""
-        if self._largest is None:
-            return None
-        if kind == tree.INLINK:
-            return max(self._largest, _LARGEST_INLINKS)
-        return self._largest + (_LARGEST_HEAD if kind == tree.HTML else 0)
+        return self._files.read(kind, key, parse, self._most[kind])
 
     def _url_beside_html(self, key: str, text: tree.TextRecord | None, outlinks: tree.LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""

@@ -22,8 +22,9 @@ from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import json_or_none, open_input
-from crawl4llm.base.whole_files import replacing
+from crawl4llm.base.shapes import fits
 from crawl4llm.optouts import as_text, from_text
+from simulate.clueweb22.files import whole
 from simulate.clueweb22.records import split_id
 
 NAME: Final = "opt_outs.tsv"
@@ -38,7 +39,7 @@ _LONGEST_LINE: Final = 1 << 14
 def write_opt_outs(root: Path, parts: Sequence[Path], *, known: bool) -> None:
     """Write the file of a tree from files of lines, in their order. Raises OSError."""
     head = {**_KIND, "version": _VERSION, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
-    with replacing(root / NAME, root / f".{NAME}.{os.getpid()}.tmp") as file:
+    with whole(root / NAME) as file:
         file.write(json.dumps(head).encode() + b"\n")
         for part in parts:
             with part.open("rb") as lines:
@@ -103,9 +104,8 @@ class OptOuts:
 
 def _parse(head: bytes, path: Path) -> dict[str, Any] | None:
     told = json_or_none(head)
-    if not isinstance(told, dict) or not told.items() >= _KIND.items():
+    if not fits([told], {"format": {_KIND["format"]}}):
         return None
     make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
     require_format(f"CORPUS {path}", told.get("version"), _VERSION, make)
-    is_whole = isinstance(told.get("known"), bool) and type(told.get("bytes")) is int
-    return told if is_whole else None
+    return told if fits([told], {"known": {bool}, "bytes": {int}}) else None

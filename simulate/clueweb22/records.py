@@ -6,8 +6,9 @@ A look-up takes two ``pread`` calls on handles that are kept open. Shapes are th
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
@@ -27,6 +28,9 @@ TXT, HTML, INLINK, OUTLINK = "txt", "html", "inlink", "outlink"
 KINDS: Final = (TXT, HTML, INLINK, OUTLINK)
 """The kinds of records that are handled; each is a folder of the tree. (``vdom`` and ``jpg`` are not.)"""
 
+NO_DATE: Final = "2022-08-01T00:00:00Z"
+"""Date of archive records of pages whose capture date the corpus does not hold: no clock enters a simulation, and
+ClueWeb22 was crawled until then."""
 RECORDS_PER_FILE, FILES_PER_SUBDIR, SUBDIRS_PER_STREAM = 20_000, 100, 81
 """The most that the publisher puts into one of each."""
 OFFSET_WIDTH: Final = 11
@@ -34,6 +38,8 @@ OFFSET_WIDTH: Final = 11
 
 DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
 OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
+LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
+"""The field of a record with its links."""
 _ID = re.compile(r"clueweb22-([a-z]+(?:_[a-z]+)*)([0-9]{2})([0-9]{2})-([0-9]{2})-([0-9]{5})")
 
 
@@ -85,19 +91,15 @@ def language_of(key: str) -> str:
     return key[10:-13]
 
 
-def data_path(root: Path, kind: str, file_id: str) -> Path:
+def data_path(root: Path, kind: str, file_id: str, suffixes: Mapping[str, str] = DATA_SUFFIX) -> Path:
     """Return where the records of a file lie."""
-    return _path_in(root, kind, file_id, DATA_SUFFIX[kind])
+    # One join: a tree has tens of thousands of files, and joining is most of what it takes to check one.
+    return root / f"{kind}/{file_id[:-7]}/{file_id[:-5]}/{file_id[:-3]}/{file_id}{suffixes[kind]}"
 
 
 def offset_path(root: Path, kind: str, file_id: str) -> Path:
     """Return where a file's offsets lie: line i is the start of record i, the last line the end of the last."""
-    return _path_in(root, kind, file_id, OFFSET_SUFFIX[kind])
-
-
-def _path_in(root: Path, kind: str, file_id: str, suffix: str) -> Path:
-    # One join: a tree has tens of thousands of files, and joining is most of what it takes to check one.
-    return root / f"{kind}/{file_id[:-7]}/{file_id[:-5]}/{file_id[:-3]}/{file_id}{suffix}"
+    return data_path(root, kind, file_id, OFFSET_SUFFIX)
 
 
 MAX_OPEN: Final = 256
@@ -193,8 +195,8 @@ FULL_ID_POSITION = 5
 """Place of the id in a link as published."""
 
 _ID_FIELD = "ClueWeb22-ID"
-_OUTLINKS = "outlinks"
 _NOT_BOILERPLATE = ("", "0")
+_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n")
 _FRACTION = re.compile(r"\.[0-9]+")
 _TYPES_OF_KEYS = {str, type(None)}
 _new_tuple = tuple.__new__
@@ -238,14 +240,15 @@ def parse_text(data: bytes, key: str) -> TextRecord:
     return TextRecord(_string(record, "URL").strip(), _string(record, "Language"), text)
 
 
-def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> LinkRecord:
-    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``.
+def parse_links(data: bytes, key: str, kind: str, target_prefix: str = "") -> LinkRecord:
+    """Read an ``outlink`` or ``inlink`` record.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. If the first is shorter, the record is
     of a slimmed copy, which the published implementation reads by default. Its ids come first, and URL and anchor are
     read as empty. Ids that do not start with ``target_prefix`` are read as None.
     """
     record = _json_record(data, key)
+    field = LIST_FIELD[kind]
     links = record.get(field)
     if not isinstance(links, list):
         raise MalformedRecordError(f"no list {field}")
@@ -258,7 +261,7 @@ def parse_links(data: bytes, key: str, field: str, target_prefix: str = "") -> L
             link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None) for link in read
         ]
     first = next((link.key for link in read if link.key is not None), None)
-    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
+    if first is not None and kind == OUTLINK and split_id(first) is None:  # of inlinks it is the number that counts
         raise MalformedRecordError(f"a link in {field} has no id in its place, but {first[:60]!r}")
     return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
@@ -326,22 +329,13 @@ def _json_record(data: bytes, key: str) -> dict[str, Any]:
 
 
 def _odd_json(data: bytes) -> Any:
-    """Parse JSON as Python's own library does, which takes more than orjson."""
+    """Parse JSON as Python's own library does, which takes more than orjson. U+FFFD stands for each lone half of a
+    surrogate pair, which nothing could encode."""
     try:
-        return _without_lone_surrogates(parse_json(data))
+        text = json.dumps(parse_json(data), ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     except (ValueError, RecursionError) as error:
         raise MalformedRecordError(f"broken JSON ({error})") from error
-
-
-def _without_lone_surrogates(value: Any) -> Any:
-    """Return the JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_lone_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _without_lone_surrogates(item) for name, item in value.items()}
-    return value
 
 
 def _string(record: dict[str, Any], field: str) -> str:
@@ -355,11 +349,10 @@ def _split_head(data: bytes) -> tuple[bytes, int]:
     """Return the WARC head and the position of the block behind its blank line."""
     if not data.startswith(b"WARC/"):
         raise MalformedRecordError("no WARC head")
-    ends = [(at, len(blank)) for blank in (b"\r\n\r\n", b"\n\n") if (at := data.find(blank)) >= 0]
-    if not ends:
+    end = _BLANK_LINE.search(data)
+    if end is None:
         raise MalformedRecordError("the WARC head has no end")
-    at, width = min(ends)
-    return data[:at], at + width
+    return data[: end.start()], end.end()
 
 
 def _warc_fields(head: bytes) -> dict[str, str]:

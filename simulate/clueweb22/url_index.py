@@ -9,22 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.jobs import KILLED_INDEXING, UNDIVIDED, Executor, run_missing
-from crawl4llm.base.sorted_file import HashTable, fingerprint
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
+from crawl4llm.base.sorted_file import HashTable
 from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from simulate.indexes import IndexSummary, PartJob, text_hash
 
 _FORMS, _RECORDS = "forms", "records"
 """The columns of a part: hashes, and the numbers of the records. The first is also the table of the index."""
@@ -52,10 +50,6 @@ def filed_form(url: str) -> str:
     return lookup_form(normalise_url(url if "://" in url else f"http://{url}"))
 
 
-def _hash(form: str) -> int:
-    return fingerprint(form.encode("utf-8", "surrogatepass"))
-
-
 def _digest(files: Sequence[tuple[str, str, int]]) -> str:
     """Return an index's record of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
@@ -78,22 +72,12 @@ class UrlIndex:
     def find(self, url: str) -> str | None:
         """Return the key of the first document, in corpus order, whose URL has the same lookup form."""
         form = filed_form(url)
-        for _, number in self._documents.under(_hash(form)):
+        for _, number in self._documents.under(text_hash(form)):
             key = self._source.key_at(number)
             with suppress(PageError):
                 if filed_form(self._source.url(key)) == form:  # another form may have the same hash
                     return key
         return None
-
-
-class IndexSummary(NamedTuple):
-    """Counts of an index's entries, and of its making."""
-
-    documents: int
-    unreadable: int  # documents left out because their records are damaged or name no URL
-    duplicates: int  # documents whose URL an earlier document has
-    parts_read: int
-    parts_kept: int  # parts that an earlier build has read
 
 
 def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
@@ -104,63 +88,40 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Ex
     """
     files = source.url_files()
     digest = _digest(files)
-    parts = [indexes.PartJob(source, folder, name, signature) for name, signature, _ in files]
+    parts = [PartJob(source, folder, name, signature) for name, signature, _ in files]
     starts = accumulate((records for _, _, records in files), initial=0)
+
+    def write(_: object) -> dict[str, Any]:
+        """Write the table over the parts, and return the manifest."""
+        documents = sum(part.stored().column(_FORMS)[1] for part in parts)
+        with indexes.new_columns(folder, digest) as (writer, scratch):
+            table = indexes.TableWriter(scratch / "urls", documents)
+            for part, start in zip(Progress(parts, "merging URLs", unit=" files"), starts, strict=False):
+                stored = part.stored()
+                table.add(stored.numbers(_FORMS), stored.numbers(_RECORDS), start)
+            duplicates = table.write(writer, _FORMS)
+        unreadable = sum(part.facts()["unreadable"] for part in parts)
+        columns = indexes.columns_name(digest)
+        return {"columns": columns, "documents": documents, "unreadable": unreadable, "duplicates": duplicates}
+
     manifest, read = indexes.build_index(
         folder,
         parts,
         _make_part,
         digest,
-        lambda: indexes.current_manifest(folder, digest),
-        lambda _: _write_index(folder, parts, starts, digest),
-        partial(run_missing, executor=executor, processes=jobs, unit=" files", killed=KILLED_INDEXING),
+        write,
+        partial(run_missing, executor=executor, processes=jobs, told=Told(" files")),
     )
-    counts = (manifest[name] for name in IndexSummary._fields[:3])
-    return IndexSummary._make([*counts, read, len(files) - read])
+    counts = {"unreadable": manifest["unreadable"]}  # documents whose records are damaged or name no URL
+    return IndexSummary(manifest["documents"], manifest["duplicates"], read, len(files) - read, counts)
 
 
-def _make_part(job: indexes.PartJob[UrlSource]) -> None:
+def _make_part(job: PartJob[UrlSource]) -> None:
     forms, records, unreadable = array("Q"), array("I"), 0
     for record, url in job.of.urls_in(job.name):
         if url is None:
             unreadable += 1
         else:
-            forms.append(_hash(filed_form(url)))
+            forms.append(text_hash(filed_form(url)))
             records.append(record)
     job.write({_FORMS: forms, _RECORDS: records}, unreadable=unreadable)
-
-
-def _write_index(
-    folder: Path, jobs: Sequence[indexes.PartJob[UrlSource]], starts: Iterable[int], digest: str
-) -> dict[str, Any]:
-    """Write the table over the parts, and return the manifest."""
-    import numpy as np  # here: it takes time to load, and few crawls make an index
-
-    from crawl4llm.base.spread import Spread, spread_bits  # likewise
-
-    documents = sum(job.stored().column(_FORMS)[1] for job in jobs)
-    duplicates = 0
-
-    def ordered() -> Iterator[Sequence[NDArray[Any]]]:
-        nonlocal duplicates
-        for part in spread.parts():
-            rows = np.sort(part, order=["hash", "number"])
-            duplicates += int((rows["hash"][1:] == rows["hash"][:-1]).sum())
-            yield rows["hash"], rows["number"]
-
-    with indexes.new_columns(folder, digest) as (writer, scratch):
-        kind = np.dtype([("hash", np.uint64), ("number", np.uint64)])
-        spread = Spread(scratch / "urls", kind, spread_bits(documents), what="the index")
-        for job, start in zip(Progress(jobs, "merging URLs", unit=" files"), starts, strict=False):
-            part = job.stored()
-            rows = np.empty(part.column(_FORMS)[1], kind)
-            rows["hash"], rows["number"] = part.numbers(_FORMS), part.numbers(_RECORDS)
-            rows["number"] += np.uint64(start)
-            spread.add(rows)
-        writer.table(_FORMS, "QQ", documents, ordered())
-    return {
-        "columns": indexes.columns_name(digest),
-        "documents": documents,
-        "unreadable": sum(job.facts()["unreadable"] for job in jobs),
-        "duplicates": duplicates,
-    }

@@ -75,15 +75,9 @@ def plan_sites(seed: object, pages: int, count: int) -> list[Site]:
     return sites
 
 
-def plan_pages(seed: object, sites: list[Site]) -> list[Page]:
-    """Return the pages of all sites, by number, and enter their numbers in the sites."""
-    planner = _PagePlanner(stream(seed, "pages"))
-    for site in sites:
-        planner.plan(site)
-    return planner.pages
-
-
 class _PagePlanner:
+    """Plans the pages of all sites, by number, and enters their numbers in the sites."""
+
     def __init__(self, random: Random) -> None:
         self.pages: list[Page] = []
         self._random = random
@@ -159,7 +153,10 @@ class Web:
     def __init__(self, pages: int, hosts: int, seed: object) -> None:
         self.seed = seed
         self.sites = plan_sites(seed, pages, hosts)
-        self.pages = plan_pages(seed, self.sites)
+        planner = _PagePlanner(stream(seed, "pages"))
+        for site in self.sites:
+            planner.plan(site)
+        self.pages = planner.pages
         self.links = _LinkPlanner(seed, self.sites, self.pages).plan()  # by page number
 
     def blocks(self, page: Page) -> list[Block]:

@@ -7,7 +7,8 @@ import json
 import logging
 import random
 from collections.abc import Iterator, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +32,8 @@ from crawl4llm.warc import (
     wat_links,
 )
 from simulate.warcs.files import list_files, read_failure
-from simulate.warcs.index import FAILED, REVISITED, TEXT, WarcIndex
-from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
+from simulate.warcs.index import FAILED, REVISITED, TEXT, Document, WarcIndex
+from simulate.warcs.index_build import build_warc_index, is_current, points_path, settings_of, state_digest
 from simulate.warcs.scan import PAGE, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
@@ -66,50 +67,50 @@ class WarcCorpus:
         self,
         given: str | Path,
         index: Path,
-        options: IndexOptions = DEFAULTS,
+        canonical_links: bool = False,
         *,
         processes: int = 1,
         largest: int | None = None,
     ) -> None:
         collection = list_files(given)
-        if not is_current(collection, index, options):
+        if not is_current(collection, index, canonical_links):
             logger.info("Making the index of %s in %s", given, index)
-            for fault in build_warc_index(collection, index, options, processes).unreadable:
+            for fault in build_warc_index(collection, index, canonical_links, processes).unreadable:
                 logger.warning("Left out: %s", fault)
-        self._open(str(given), collection.root, index, options, largest)
+        self._open(str(given), collection.root, index, canonical_links, largest)
 
-    def _open(self, given: str, root: Path, index: Path, options: IndexOptions, largest: int | None) -> None:
-        self._opened_with = given, root, index, options, largest
-        self.given = given
-        self._make = index_command(given, **options.differing())
-        self._index = WarcIndex(index, self._make)
+    def _open(self, given: str, root: Path, index: Path, canonical_links: bool, largest: int | None) -> None:
+        self._opened_with = given, root, index, canonical_links, largest
+        self.given, self._canonical_links = given, canonical_links
+        self._make = index_command(given, **settings_of(canonical_links))
+        self._index_folder = index
         self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
         self._largest = largest
         self._reader = RecordReader(partial(_locate, root, index), largest, f"; run {self._make}")
 
-    def __getstate__(self) -> tuple[str, Path, Path, IndexOptions, int | None]:
+    def __getstate__(self) -> tuple[str, Path, Path, bool, int | None]:
         return self._opened_with
 
-    def __setstate__(self, state: tuple[str, Path, Path, IndexOptions, int | None]) -> None:
+    def __setstate__(self, state: tuple[str, Path, Path, bool, int | None]) -> None:
         self._open(*state)
 
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
         """Return the page with its html, or text if none is held; outlinks are None without HTML and WAT."""
-        number, key, hops = self._reach(key)
-        stored = self._content(number, key)
+        document, hops = self._reach(key)
+        key, stored = document.key, self._content(document)
         page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
-        said = from_text(self._index.signals(number))
+        said = from_text(document.signals)
         with reading(stored.at):
-            page.outlinks = self._wat_links(number, key)
-            if self._index.kind(number) == TEXT:
+            page.outlinks = self._wat_links(document)
+            if document.kind == TEXT:
                 page.text = _text(stored)
             else:
-                html = self._html(number, stored)
+                html = self._html(document, stored)
                 page.html, tree = html.data, HtmlTree(html.data)
                 said += said_in_tree(tree, "")
                 page.head = with_cookies(page_head(tree, key, html.charset), _headers(stored))
@@ -123,39 +124,40 @@ class WarcCorpus:
 
         Raises MissingRecord if there is neither.
         """
-        number, key, _ = self._reach(key)
-        if self._index.kind(number) == TEXT:
-            return _text(self._content(number, key))
-        place = self._index.text_place(number)
-        if (wet := self._files[place.file][1]) is not None:
-            return _text(self._reader.read(wet, place.offset, place.length)) if place.length else ""
-        text = self._index.text_of(number)
-        if text is None and self._index.kind(number) == REVISITED:
-            text = self._index.text_of(self._original(self._content(number, key))[0])
+        document, _ = self._reach(key)
+        if document.kind == TEXT:
+            return _text(self._content(document))
+        if (wet := self._files[document.file][1]) is not None:
+            length = document.text_length
+            return _text(self._reader.read(wet, document.text_offset, length)) if length else ""
+        text = self._index.text_of(document)
+        if text is None and document.kind == REVISITED:
+            text = self._index.text_of(self._original(self._content(document))[0])
         if text is not None:
-            return _text(self._content(text, self._index.key(text)))
+            return _text(self._content(text))
         if self._index.manifest["without_text"]:
-            raise MissingRecord(f"CORPUS {self.given}: neither a WET file nor a conversion has the text of {key}")
+            of = document.key
+            raise MissingRecord(f"CORPUS {self.given}: neither a WET file nor a conversion has the text of {of}")
         return ""
 
     def html(self, key: str) -> bytes:
         """Return the page's HTML in UTF-8. Raises NoHtml if only its text is held."""
-        number, at, _ = self._reach(key)
-        if self._index.kind(number) == TEXT:
+        document, _ = self._reach(key)
+        if document.kind == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
-        return self._html(number, self._content(number, at)).data
+        return self._html(document, self._content(document)).data
 
     def outlinks(self, key: str) -> list[Link]:
         """Return the page's links in page order; empty without HTML and WAT."""
-        number, at, _ = self._reach(key)
-        if (links := self._wat_links(number, at)) is not None:
+        document, _ = self._reach(key)
+        if (links := self._wat_links(document)) is not None:
             return links
-        if self._index.kind(number) == TEXT:
+        if document.kind == TEXT:
             return []
-        stored = self._content(number, at)
+        stored = self._content(document)
         with reading(stored.at):
-            html = self._html(number, stored)
-            return self._html_links(HtmlTree(html.data), at, html, stored)
+            html = self._html(document, stored)
+            return self._html_links(HtmlTree(html.data), document.key, html, stored)
 
     def inlinks(self, key: str) -> list[Link]:
         """Return an empty list: WARC files do not record inlinks."""
@@ -190,15 +192,14 @@ class WarcCorpus:
         return list(map(self._key_at, random.Random(seed).sample(range(len(self)), n)))
 
     def _key_at(self, position: int) -> str:
-        return self._index.key(self._index.document(position))
+        return self._index.document(position).key
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the collection holds each of ``parts`` (``text html outlinks inlinks``)."""
         holds_html = PAGE in self._index.manifest["counts"]
         without_text = self._index.manifest["without_text"]
-        given, _, _, options, _ = self._opened_with
-        settings = {"CORPUS": given, **options.differing()}
-        build = command("corpus", "build", "--to", "DIR", simulation=True, **settings)
+        settings = settings_of(self._canonical_links)
+        build = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS=self.given, **settings)
         faults = {
             "html": "" if holds_html else "holds no HTML; set SIMULATION_TEXT=corpus to use its texts",
             "text": without_text and f"{without_text} has no WET file with texts; set SIMULATION_TEXT=extracted",
@@ -211,18 +212,17 @@ class WarcCorpus:
 
     def check(self) -> None:
         """Raise InputError if files have come, gone or changed since the corpus was opened."""
-        given, _, _, options, _ = self._opened_with
-        if state_digest(list_files(given), options) != self._index.manifest["digest"]:
-            raise InputError(f"CORPUS {given}: has changed since it was indexed; run {self._make}")
+        if state_digest(list_files(self.given), self._canonical_links) != self._index.manifest["digest"]:
+            raise InputError(f"CORPUS {self.given}: has changed since it was indexed; run {self._make}")
 
     def identity(self) -> str:
         """Return the SHA-256 of names and sizes of all files and of the options that decide on documents."""
-        return hashlib.sha256(json.dumps([self._files, self._opened_with[3].identity()]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self._files, ("first", self._canonical_links)]).encode()).hexdigest()
 
     def close(self) -> None:
         """Release file handles; a later look-up opens them again."""
         self._reader.close()
-        self._index.close()
+        self.__dict__.pop("_index", None)
 
     # -- URLs ---------------------------------------------------------------------------------------------------------
 
@@ -253,8 +253,8 @@ class WarcCorpus:
             found = self._index.look_up(key)
             if found is None:
                 return None
-            if isinstance(found, int):
-                return self._index.key(found)
+            if isinstance(found, Document):
+                return found.key
             if "://" not in found:
                 return self._named(found, PAYLOAD_DIGEST)
             key = found
@@ -262,51 +262,52 @@ class WarcCorpus:
 
     def _named(self, name: str, field: Name) -> str | None:
         """Return the first document whose record has a name in a field."""
-        for number in self._index.named(name):
-            key = self._index.key(number)
-            try:
-                if self._content(number, key).record.fields.text(field) == name:
-                    return key
-            except PageError:
-                continue
+        for document in self._index.named(name):
+            with suppress(PageError):
+                if self._content(document).record.fields.text(field) == name:
+                    return document.key
         return None
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _reach(self, key: str) -> tuple[int, str, tuple[str, ...]]:
-        """Return the page at a key, its own key, and all keys to which redirects lead until there, in a replay.
+    @cached_property
+    def _index(self) -> WarcIndex:
+        return WarcIndex(self._index_folder, self._make)
+
+    def _reach(self, key: str) -> tuple[Document, tuple[str, ...]]:
+        """Return the page at a key, and all keys to which redirects lead until there, in a replay.
 
         Raises MissingRecord, and NoPage if the crawl had none.
         """
         at, hops = key, tuple[str, ...]()
-        while (number := self._index.find(at)) is None:
+        while (document := self._index.find(at)) is None:
             target = self._index.alias(at) if self._replay and len(hops) < _MOST_HOPS else None
             if target is None:
                 raise MissingRecord(f"CORPUS {self.given}: does not hold {key}")
             at, hops = target, (*hops, target)
-        if self._index.kind(number) == FAILED:
-            place = self._index.place(number)
-            raise read_failure(self._root / self._files[place.file][0], place.offset, place.length, self._make)
-        return number, at, hops
+        if document.kind == FAILED:
+            log = self._root / self._files[document.file][0]
+            raise read_failure(log, document.offset, document.length, self._make)
+        return document, hops
 
-    def _html(self, number: int, stored: StoredRecord) -> Html:
+    def _html(self, document: Document, stored: StoredRecord) -> Html:
         """Return the HTML in a record or, if it has none, in the record to which it refers."""
         try:
-            if self._index.kind(number) != REVISITED:
+            if document.kind != REVISITED:
                 return html_of_record(stored, self._largest)
             return html_of_record(self._original(stored)[1], self._largest, stored)
         except ValueError as error:
             raise CorruptRecord(f"{stored.at}: {error}") from error
 
-    def _original(self, revisit: StoredRecord) -> tuple[int, StoredRecord]:
+    def _original(self, revisit: StoredRecord) -> tuple[Document, StoredRecord]:
         """Return the page that has the payload of a revisit; of several, the one at the URL that it names."""
         digest = revisit.record.fields.get(PAYLOAD_DIGEST)
         named = revisit.record.fields.get(REFERS_TO_URI).strip(b"<>")
-        found: tuple[int, StoredRecord] | None = None
-        for number in self._index.named(digest):
-            stored = self._content(number, self._index.key(number))
+        found: tuple[Document, StoredRecord] | None = None
+        for document in self._index.named(digest):
+            stored = self._content(document)
             if stored.record.fields.get(PAYLOAD_DIGEST) == digest:
-                found = number, stored
+                found = document, stored
                 if stored.record.fields.get(TARGET_URI).strip(b"<>") == named:
                     break
         if found is None:
@@ -314,19 +315,23 @@ class WarcCorpus:
             raise MissingRecord(f"{revisit.at}: the page that it repeats, {url}, is not held")
         return found
 
-    def _content(self, number: int, key: str) -> StoredRecord:
-        place = self._index.place(number)
-        stored = self._reader.read(self._files[place.file][0], place.offset, place.length)
-        if normalise_url(stored.record.url) != key:
+    def _content(self, document: Document) -> StoredRecord:
+        stored = self._reader.read(self._files[document.file][0], document.offset, document.length)
+        if normalise_url(stored.record.url) != document.key:
             raise CorruptRecord(f"{stored.at}: is of another page; if the file has changed, run {self._make}")
         return stored
 
-    def _wat_links(self, number: int, key: str) -> list[Link] | None:
+    def _wat_links(self, document: Document) -> list[Link] | None:
         """Return the links in the WAT file; None if the file is missing or does not have the page."""
-        place, wat = self._index.links_place(number), self._files[self._index.place(number).file][2]
-        if wat is None or not place.length:
+        wat, key = self._files[document.file][2], document.key
+        if wat is None or not document.links_length:
             return None
-        return self._resolved(_wat_links(self._reader.read(wat, place.offset, place.length), key), key)
+        stored = self._reader.read(wat, document.links_offset, document.links_length)
+        try:
+            links = wat_links(stored.record.block(stored.data), key)
+        except ValueError as error:
+            raise CorruptRecord(f"{stored.at}: not the JSON of a WAT file ({error})") from error
+        return self._resolved(links, key)
 
     def _html_links(self, tree: HtmlTree, key: str, html: Html, stored: StoredRecord) -> list[Link]:
         """Return the links of a page as a live crawl follows them."""
@@ -349,10 +354,3 @@ def _headers(stored: StoredRecord) -> HeaderFields:
 
 def _text(stored: StoredRecord) -> str:
     return stored.record.block(stored.data).decode("utf-8", "replace")
-
-
-def _wat_links(stored: StoredRecord, key: str) -> list[HtmlLink]:
-    try:
-        return wat_links(stored.record.block(stored.data), key)
-    except ValueError as error:
-        raise CorruptRecord(f"{stored.at}: not the JSON of a WAT file ({error})") from error

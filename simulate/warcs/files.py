@@ -17,13 +17,13 @@ from crawl4llm.base.files import PreadFile
 from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, json_or_none, open_input
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
+from crawl4llm.base.shapes import fits
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.warc import begins_like_archive
 from simulate.warcs.index import FAILED, PartColumns
 
-_ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
+_ARCHIVE_NAME = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 """``.open``: unfinished, as crawlers name files that they still write."""
-_NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _MOST_LISTED: Final = 1_000_000
 _LONGEST_LINE: Final = 8192
@@ -44,11 +44,6 @@ class WarcFile(NamedTuple):
     """Sizes and times of change of the files; another one means that they are to be read again."""
     wet: str | None
     wat: str | None
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all that there are."""
-        return [name for name in (self.name, self.wet, self.wat) if name]
 
 
 class Collection(NamedTuple):
@@ -86,7 +81,8 @@ def list_files(given: str | Path) -> Collection:
         )
     logs = {failures_of(folder) for folder in {(root / file.name).parent for file in files}}
     live = {log for log in logs if log is not None} if None not in logs else set()
-    files += [_failures_file(root, log) for log in live]
+    # Names of logs are the same wherever the run lies.
+    files += [_described(log, Path(os.path.relpath(log, root)).as_posix(), None, None, root) for log in live]
     return Collection(str(given), root, sorted(files), replay=bool(live))
 
 
@@ -134,10 +130,6 @@ class _Folders:
                 self._read[folder] = {}
         return self._read[folder]
 
-    def stat(self, path: Path) -> os.stat_result:
-        """Return size and time of a file."""
-        return self.entries(path.parent)[path.name].stat()
-
 
 def _glob(pattern: Path, folders: _Folders) -> Iterator[Path]:
     matches = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - the pattern may begin anywhere
@@ -152,24 +144,21 @@ def _is_archive(path: Path) -> bool:
 
 def _read_list(path: Path, folders: _Folders) -> Iterator[Path]:
     listed: dict[Path, int] = {}
-    for number, line in enumerate(_lines(path), 1):
-        if name := _COMMENT.sub("", line).strip():
-            listed.setdefault(_absolute(path.parent / name), number)
-        if len(listed) > _MOST_LISTED:
-            raise InputError(f"CORPUS {path}: lists more than {_MOST_LISTED:,} files; list folders, or a glob pattern")
-    for file, number in listed.items():
-        if not file.exists():
-            raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
-    return _expand(listed, folders)
-
-
-def _lines(path: Path) -> Iterator[str]:
     try:
-        yield from input_lines(path, longest=_LONGEST_LINE)
+        for number, line in enumerate(input_lines(path, longest=_LONGEST_LINE), 1):
+            if name := _COMMENT.sub("", line).strip():
+                listed.setdefault(_absolute(path.parent / name), number)
+            if len(listed) > _MOST_LISTED:
+                many = f"lists more than {_MOST_LISTED:,} files; list folders, or a glob pattern"
+                raise InputError(f"CORPUS {path}: {many}")
     except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         if isinstance(error, UnicodeDecodeError) or getattr(error, "errno", None) == errno.EFBIG:
             raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
         raise InputError(f"CORPUS {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    for file, number in listed.items():
+        if not file.exists():
+            raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
+    return _expand(listed, folders)
 
 
 def _expand(paths: Iterable[Path], folders: _Folders) -> Iterator[Path]:
@@ -189,28 +178,25 @@ def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:
             continue
         wet = None if kind == _WET else next(_siblings(path, _WET, folders), None)
         wat = next(_siblings(path, _WAT, folders), None)
-        stats = [folders.stat(part) for part in (path, wet, wat) if part]
-        signature = " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
-        name = _name(root, path)
-        assert name is not None
-        files.append(WarcFile(name, stats[0].st_size, signature, _name(root, wet), _name(root, wat)))
+        files.append(_described(path, _name(root, path), wet, wat, root))
     return files
 
 
-def _failures_file(root: Path, log: Path) -> WarcFile:
-    stat = log.stat()
-    name = Path(os.path.relpath(log, root)).as_posix()  # the same wherever the run lies
-    return WarcFile(name, stat.st_size, f"{stat.st_size}@{stat.st_mtime_ns}", None, None)
+def _described(path: Path, name: str, wet: Path | None, wat: Path | None, root: Path) -> WarcFile:
+    stats = [part.stat() for part in (path, wet, wat) if part]
+    signature = " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
+    beside = (None if part is None else _name(root, part) for part in (wet, wat))
+    return WarcFile(name, stats[0].st_size, signature, *beside)
 
 
 def _kind(path: Path) -> str:
-    parts = _NAME_PARTS.fullmatch(path.name)
+    parts = _ARCHIVE_NAME.fullmatch(path.name)
     return ((parts and parts[2]) or _WARC).lower()
 
 
 def _siblings(path: Path, kind: str, folders: _Folders) -> Iterator[Path]:
     """Yield the files of another kind that belong to ``path``, as ``X.warc.wet.gz`` does to ``X.warc.gz``."""
-    parts = _NAME_PARTS.fullmatch(path.name)
+    parts = _ARCHIVE_NAME.fullmatch(path.name)
     stem = parts[1] if parts else path.name
     infix = "" if kind == _WARC else f".{kind}"
     for folder in (path.parent, path.parent.parent / kind):
@@ -225,13 +211,8 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve() would follow symbolic links
 
 
-def _name(root: Path, path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.relative_to(root).as_posix()
-    except ValueError:
-        return str(path)
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 _NEVER_ASKED_FOR: Final = {FRONTIER_FULL, HOST_FULL, OPT_OUT}
@@ -280,15 +261,12 @@ def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
         raise MissingRecord(f"{path}: was removed after indexing; run {make}") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run {make}")
-    why = (
-        Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule := failure.get("rule"), str) else None
-    )
+    rule = failure.get("rule")
+    why = Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule, str) else None
     message = f"{failure['id']}: {failure['reason']}"
     return NoPage(message, failure["reason"], wanted=failure["outcome"] == "failed", why=why)
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     failure = json_or_none(line)
-    wanted = ("id", "reason", "outcome")
-    is_one = isinstance(failure, dict) and all(isinstance(failure.get(name), str) for name in wanted)
-    return failure if is_one else None
+    return failure if fits([failure], {"id": {str}, "reason": {str}, "outcome": {str}}) else None

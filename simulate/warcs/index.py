@@ -18,14 +18,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.input_files import from_json, to_json
-from crawl4llm.base.sorted_file import HashTable, Records, SortedFile, fingerprint
+from crawl4llm.base.sorted_file import HashTable, Records, fingerprint
 from crawl4llm.base.urls import lookup_form
-from simulate.indexes import MAKE, open_columns, read_manifest
+from simulate.indexes import MAKE, open_columns, read_manifest, text_hash
 
 T = TypeVar("T")
 
@@ -36,11 +36,6 @@ _MOST_KEPT: Final = 4096
 """Documents that are kept in memory, those looked up last."""
 
 
-def hash_of(key: str) -> int:
-    """Return the hash of a key's lookup form."""
-    return fingerprint(lookup_form(key).encode())
-
-
 class Document(NamedTuple):
     """A document. A part has its values from the key on, without the places beside its record."""
 
@@ -49,26 +44,21 @@ class Document(NamedTuple):
     text: int
     """The number, plus one, of the text that is held besides; 0 for none."""
     signals: str
+    """Known signals about its uses, without those in its HTML: one line, as :func:`crawl4llm.optouts.said.as_text` has
+    it."""
     key: str
     kind: int
+    """HTML, TEXT, REVISITED or FAILED."""
     date: int
     """14 digits; 0 for none."""
     offset: int
     length: int
     text_offset: int = 0
+    """The place of its text in the WET file of its file, and of its links in the WAT file; with length 0, there are
+    none."""
     text_length: int = 0
     links_offset: int = 0
     links_length: int = 0
-
-
-class Place(NamedTuple):
-    """The place of a record."""
-
-    file: int
-    """The number of the file, in the order of the manifest."""
-    offset: int
-    length: int
-    """0 for a record that is not there."""
 
 
 BESIDE: Final = ("text_offsets", "text_lengths", "links_offsets", "links_lengths")
@@ -84,7 +74,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "alias_sizes": "I",
     "aliases": "B",
     **dict.fromkeys(BESIDE, "Q"),
-    "opt_outs": "B",  # lines of JSON, as simulate.warcs.opt_outs has them
+    "opt_outs": "B",  # lines of JSON, as simulate.warcs.scan has them
 }
 """Columns of a part by name, and the types of their items."""
 
@@ -109,18 +99,13 @@ class PartColumns:
             self.columns["names"].append(fingerprint(name))
             self.columns["named"].append(len(self))
         self.columns["digests"].append(fingerprint(digest) if digest else 0)
-        self.columns["forms"].append(hash_of(key))
+        self.columns["forms"].append(text_hash(lookup_form(key)))
         self._add_record("sizes", "records", [key, kind, date, *place])
 
     def add_alias(self, key: str, target: str) -> None:
         """Add a URL that leads to another one, or to a payload digest."""
-        self.columns["alias_forms"].append(hash_of(key))
+        self.columns["alias_forms"].append(text_hash(lookup_form(key)))
         self._add_record("alias_sizes", "aliases", [key, target])
-
-    def note_opt_outs(self, lines: Iterable[str], unknown: int) -> None:
-        """Add the notes of opt-outs, and count the documents without any way to know of them."""
-        self.columns["opt_outs"].frombytes("".join(f"{line}\n" for line in lines).encode())
-        self.opt_outs_unknown += unknown
 
     def _add_record(self, sizes: str, records: str, values: list[Any]) -> None:
         record = to_json(values)
@@ -129,86 +114,37 @@ class PartColumns:
 
 
 class WarcIndex:
-    """An index, opened. Raises InputError if the folder holds none, or one of another format. Documents have the
-    numbers of their records."""
+    """An index, opened. Raises InputError if the folder holds none, or one of another format."""
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
-        self.folder, self._make = folder, make
         self.manifest = read_manifest(folder, make)
-        self._kept: dict[int, Document] = {}
+        self._file = open_columns(folder, self.manifest, make)
+        self._documents, self._aliases = Records(self._file, "documents"), Records(self._file, "aliases")
+        self._names = HashTable(self._file, "names")
+        self._read = lru_cache(_MOST_KEPT)(partial(_document, self._documents))
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]
         return documents
 
-    def close(self) -> None:
-        """Close the file; a later look-up opens it again."""
-        for name in ("_file", "_documents", "_aliases", "_names"):
-            self.__dict__.pop(name, None)
-
-    @cached_property
-    def _file(self) -> SortedFile:
-        return open_columns(self.folder, self.manifest, self._make)
-
-    @cached_property
-    def _documents(self) -> Records:
-        return Records(self._file, "documents")
-
-    @cached_property
-    def _aliases(self) -> Records:
-        return Records(self._file, "aliases")
-
-    @cached_property
-    def _names(self) -> HashTable:
-        return HashTable(self._file, "names")
-
-    def document(self, position: int) -> int:
+    def document(self, position: int) -> Document:
         """Return the document at a position in the order of those held."""
         return self._numbered(self._file.numbers("held", position, 1)[0] if self.manifest["left_out"] else position)
 
-    def key(self, number: int) -> str:
-        """Return the key of a document."""
-        return self._read(number).key
-
-    def kind(self, number: int) -> int:
-        """Return the kind of a document: HTML, TEXT, REVISITED or FAILED."""
-        return self._read(number).kind
-
-    def place(self, number: int) -> Place:
-        """Return where a document's record lies."""
-        found = self._read(number)
-        return Place(found.file, found.offset, found.length)
-
-    def text_place(self, number: int) -> Place:
-        """Return where a document's text lies in the WET file of its file."""
-        found = self._read(number)
-        return Place(found.file, found.text_offset, found.text_length)
-
-    def links_place(self, number: int) -> Place:
-        """Return where a document's links lie in the WAT file of its file."""
-        found = self._read(number)
-        return Place(found.file, found.links_offset, found.links_length)
-
-    def text_of(self, number: int) -> int | None:
+    def text_of(self, document: Document) -> Document | None:
         """Return the document that is the text of another one, from a ``conversion`` record."""
-        text = self._read(number).text
-        return self._numbered(text - 1) if text else None
-
-    def signals(self, number: int) -> str:
-        """Return the known signals about the uses of a document, without those in its HTML: one line, as
-        :func:`crawl4llm.optouts.said.as_text` has it."""
-        return self._read(number).signals
+        return self._numbered(document.text - 1) if document.text else None
 
     def alias(self, key: str) -> str | None:
         """Return the key to which a URL of just this key leads."""
         return self._alias(key, lookup_form(key))[0]
 
-    def find(self, key: str) -> int | None:
+    def find(self, key: str) -> Document | None:
         """Return the document with a key."""
         return self._find(key, lookup_form(key))[0]
 
-    def look_up(self, key: str) -> int | str | None:
+    def look_up(self, key: str) -> Document | str | None:
         """Return the document at a URL, given as a key; or the key or payload digest to which an alias leads.
 
         Records of the URL itself come before those of one that is spelt otherwise.
@@ -222,32 +158,28 @@ class WarcIndex:
             return forgiven
         return forgiven_target if target is None else target
 
-    def named(self, name: str | bytes) -> Iterator[int]:
+    def named(self, name: str | bytes) -> Iterator[Document]:
         """Yield documents that may have a name or a payload digest."""
         data = name.encode() if isinstance(name, str) else name
         return (self._numbered(number) for _, number in self._names.under(fingerprint(data)))
 
-    def _find(self, key: str, form: str) -> tuple[int | None, int | None]:
+    def _find(self, key: str, form: str) -> tuple[Document | None, Document | None]:
         """Return the first document under the exact spelling of a key, and under one that is forgiven."""
-        found = ((self._read(number).key, number) for number in self._documents.under(fingerprint(form.encode())))
-        return _chosen(key, form, found)
+        documents = map(self._read, self._documents.under(text_hash(form)))
+        return _chosen(key, form, ((document.key, document) for document in documents))
 
     def _alias(self, key: str, form: str) -> tuple[str | None, str | None]:
         """Return the target of the first alias of the exact spelling of a key, and of one that is forgiven."""
-        numbers = self._aliases.under(fingerprint(form.encode()))
+        numbers = self._aliases.under(text_hash(form))
         return _chosen(key, form, (from_json(self._aliases.record(number)) for number in numbers))
 
-    def _numbered(self, place: int) -> int:
+    def _numbered(self, place: int) -> Document:
         """Return a document by its number in corpus order."""
-        return self._file.numbers("places", place, 1)[0]
+        return self._read(self._file.numbers("places", place, 1)[0])
 
-    def _read(self, number: int) -> Document:
-        found = self._kept.get(number)
-        if found is None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[number] = Document(*from_json(self._documents.record(number)))
-        return found
+
+def _document(documents: Records, number: int) -> Document:
+    return Document(*from_json(documents.record(number)))
 
 
 def _chosen(key: str, form: str, found: Iterable[tuple[str, T]]) -> tuple[T | None, T | None]:

@@ -11,92 +11,62 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import UNDIVIDED, Executor, run_missing
+from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
-from simulate.indexes import PartJob, build_index, columns_name, current_manifest, file_name, new_columns
+from simulate.indexes import IndexSummary, PartJob, build_index, columns_name, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
-from simulate.warcs.opt_outs import heard_of
-from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Source, scan_part
+from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Source, heard_of, scan_part
 
 
-class IndexOptions(NamedTuple):
-    """The options that decide, beside the files, on the content of an index."""
-
-    canonical_links: bool = False
-    """True to find a page also under the URL of its canonical link; indexing then takes half as long again.
-
-    Only links in the first 16 KiB of a page that is not compressed are seen.
-    """
-
-    def identity(self) -> tuple[str, bool]:
-        """Return its contribution to a collection's digest: of several pages with one URL, the first is held."""
-        return "first", self.canonical_links
-
-    def differing(self) -> dict[str, Any]:
-        """Return the settings of options that are not as usual."""
-        settings = zip(("CORPUS_CANONICAL_LINKS",), self, strict=True)
-        return {name: value for (name, value), usual in zip(settings, DEFAULTS, strict=True) if value != usual}
+def settings_of(canonical_links: bool) -> dict[str, Any]:
+    """Return the settings by which an index has canonical links, or has none."""
+    return {"CORPUS_CANONICAL_LINKS": True} if canonical_links else {}
 
 
-DEFAULTS: Final = IndexOptions()
-
-
-class IndexSummary(NamedTuple):
-    """Counts of an index and of its build."""
-
-    documents: int
-    duplicates: int
-    """Documents left out because another one has their key."""
-    counts: Mapping[str, int]
-    """Records by kind, or by the reason why they are left out (see :mod:`simulate.warcs.scan`)."""
-    files_read: int
-    files_kept: int
-    """Files that an earlier build has read."""
-    unreadable: Sequence[str]
-    """For each file of which nothing can be read, a line that says why."""
-    damaged: Sequence[str] = ()
-    """Files with records that are damaged, or with a last one that is cut short."""
-
-
-def _killed(collection: Collection, options: IndexOptions) -> str:
+def _killed(collection: Collection, canonical_links: bool) -> str:
     """Return the error for a killed process. Other commands than ``corpus index`` make indexes too."""
-    command = index_command(collection.given, "--jobs", 1, **options.differing())
+    command = index_command(collection.given, "--jobs", 1, **settings_of(canonical_links))
     return f"an indexing process was killed; if memory ran out, index with fewer processes: {command}"
 
 
 def build_warc_index(
     collection: Collection,
     folder: Path,
-    options: IndexOptions = DEFAULTS,
+    canonical_links: bool = False,
     processes: int = 1,
     executor: Executor = UNDIVIDED,
 ) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of the collection, with a progress bar.
 
+    With ``canonical_links`` a page is found also under the URL of its canonical link; indexing then takes half as long
+    again. Only links in the first 16 KiB of a page that is not compressed are seen.
+
     Files are read in the tasks of ``executor``. Raises InputError if the folder cannot be written, a file cannot be
     read, or no document is found.
     """
-    digest = state_digest(collection, options)
+    digest = state_digest(collection, canonical_links)
     jobs = [
         PartJob(
-            _Files(collection.root, file, folder, options.canonical_links),
+            _Files(collection.root, file, canonical_links),
             folder,
             file.name,
-            f"{file.signature} {options.canonical_links}",
+            f"{file.signature} {canonical_links}",
             file.size,
         )
         for file in collection.files
     ]
 
+    killed = _killed(collection, canonical_links)
+
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
-        unreadable = [faults[job.path] for job in sorted(jobs, key=lambda job: job.of.file.name) if job.path in faults]
+        unreadable = [faults[job.path] for job in jobs if job.path in faults]
         manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
         if not manifest["documents"]:
             raise InputError(_no_documents(collection, manifest))
@@ -107,32 +77,31 @@ def build_warc_index(
         jobs,
         _make_part,
         digest,
-        lambda: _current_manifest(folder, collection, digest),
         write,
-        partial(run_missing, executor=executor, processes=processes, unit="B", killed=_killed(collection, options)),
-        [points_path(folder, name) for file in collection.files for name in file.names],
+        partial(run_missing, executor=executor, processes=processes, told=Told("B", killed)),
+        [points_path(folder, name) for file in collection.files for name in (file.name, file.wet, file.wat) if name],
+        lambda: _current_manifest(folder, collection, digest),
     )
     return IndexSummary(
         manifest["documents"],
         manifest["duplicates"],
+        read,
+        len(jobs) - read,
         manifest["counts"],
-        files_read=read,
-        files_kept=len(jobs) - read,
-        unreadable=manifest["unreadable"],
-        damaged=[job.of.file.name for job in jobs if manifest["counts"].get(DAMAGED) and _is_damaged(job)],
+        manifest["unreadable"],
+        [job.of.file.name for job in jobs if manifest["counts"].get(DAMAGED) and _is_damaged(job)],
     )
 
 
-def is_current(collection: Collection, folder: Path, options: IndexOptions) -> bool:
+def is_current(collection: Collection, folder: Path, canonical_links: bool = False) -> bool:
     """Return whether the index in ``folder`` is of this state of the collection."""
-    return _current_manifest(folder, collection, state_digest(collection, options)) is not None
+    return _current_manifest(folder, collection, state_digest(collection, canonical_links)) is not None
 
 
-def state_digest(collection: Collection, options: IndexOptions) -> str:
+def state_digest(collection: Collection, canonical_links: bool) -> str:
     """Return the digest by which an index knows the state of the collection that it was made from."""
-    return hashlib.sha256(
-        json.dumps([collection.files, options.identity()]).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    state = [collection.files, ("first", canonical_links)]  # of several pages with one URL, the first is held
+    return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def points_path(folder: Path, name: str) -> Path:
@@ -148,16 +117,7 @@ class _Files(NamedTuple):
 
     root: Path
     file: WarcFile
-    folder: Path
     canonical_links: bool
-
-    def source(self, name: str) -> Source:
-        """Return a file of the part, without entry points from an earlier state of it."""
-        points = points_path(self.folder, name)
-        with writing(points):
-            points.parent.mkdir(exist_ok=True)
-            points.unlink(missing_ok=True)
-        return Source(self.root / name, points)
 
 
 Job: TypeAlias = PartJob[_Files]
@@ -168,11 +128,20 @@ def _is_damaged(job: Job) -> bool:
     return job.is_done() and bool(job.facts()["counts"].get(DAMAGED))
 
 
+def _source(job: Job, name: str) -> Source:
+    """Return a file of the part, without entry points from an earlier state of it."""
+    points = points_path(job.folder, name)
+    with writing(points):
+        points.parent.mkdir(exist_ok=True)
+        points.unlink(missing_ok=True)
+    return Source(job.of.root / name, points)
+
+
 def _make_part(job: Job) -> str | None:
     """Make a part; returns the fault of a file of which nothing can be read."""
     file = job.of.file
-    wet, wat = (job.of.source(name) if name else None for name in (file.wet, file.wat))
-    main = job.of.source(file.name)
+    wet, wat = (_source(job, name) if name else None for name in (file.wet, file.wat))
+    main = _source(job, file.name)
     try:
         if is_failures(file.name):
             part = scan_failures(main.path)

@@ -13,14 +13,13 @@ import numpy as np
 from crawl4llm.base.input_files import from_json, to_json
 from crawl4llm.base.sorted_file import SortedFile
 from crawl4llm.base.sorted_writer import SortedWriter, WrittenRows
-from crawl4llm.base.spread import Contents, Rows, Spread, SpreadRecords, records_in, spread_bits
+from crawl4llm.base.spread import Contents, Rows, SpreadRecords, records_in, spread_bits
 from crawl4llm.optouts import Heard, as_text
-from simulate.indexes import PartJob
+from simulate.indexes import PartJob, TableWriter
 from simulate.warcs.files import is_failures
 from simulate.warcs.index import BESIDE, HTML, REVISITED, TEXT
-from simulate.warcs.opt_outs import date_of
+from simulate.warcs.scan import date_of
 
-_NAME: Final = np.dtype([("hash", np.uint64), ("number", np.uint64)])
 _AT_ONCE: Final = 1 << 20
 
 
@@ -43,11 +42,10 @@ class Union:
         """Documents left out because another one has their key; documents whose text is held besides."""
         self._texts: dict[int, int] = {}
         """The texts of documents, of the part that is being written."""
-        self._number_of_names = 0
         of_names = sum(names) + by_digest * self.documents
         self._rows = SpreadRecords(scratch / "documents", spread_bits(self.documents), what="the index")
         self._aliases = SpreadRecords(scratch / "aliases", spread_bits(sum(aliases)), what="the index")
-        self._names = Spread(scratch / "names", _NAME, spread_bits(of_names), what="the index")
+        self._names = TableWriter(scratch / "names", of_names)
         first_aliases = accumulate(aliases, initial=0)
         for job, (first, end), first_alias in zip(jobs, pairwise(self._starts), first_aliases, strict=False):
             part = job.stored()
@@ -58,15 +56,10 @@ class Union:
             self._add_names(part, first, by_digest=by_digest)
 
     def _add_names(self, part: SortedFile, first: int, *, by_digest: bool) -> None:
-        found: list[tuple[Any, Any]] = [(part.numbers("names"), part.numbers("named"))]
+        self._names.add(part.numbers("names"), part.numbers("named"), first)
         if by_digest:
             digests = np.asarray(part.numbers("digests"))
-            found.append((digests[digests > 0], np.flatnonzero(digests)))
-        for hashes, numbers in found:
-            rows = np.empty(len(hashes), _NAME)
-            rows["hash"], rows["number"] = hashes, np.asarray(numbers, np.uint64) + np.uint64(first)
-            self._names.add(rows)
-            self._number_of_names += len(rows)
+            self._names.add(digests[digests > 0], np.flatnonzero(digests), first)
 
     @property
     def held(self) -> int:
@@ -78,8 +71,7 @@ class Union:
         self._places = np.memmap(self._scratch / "places", "<u4", "w+", shape=max(self.documents, 1))
         writer.records("documents", self._in_order(heard), self._scratch / "entries")
         writer.records("aliases", self._all_aliases(), self._scratch / "entries")
-        names = (np.sort(rows, order=["hash", "number"]) for rows in self._names.parts())
-        writer.table("names", "QQ", self._number_of_names, ([rows["hash"], rows["number"]] for rows in names))
+        self._names.write(writer, "names")
         starts = range(0, self.documents, _AT_ONCE)
         writer.column("places", "I", (self._places[start : start + _AT_ONCE].tobytes() for start in starts))
         writer.column("held", "I", map(self._held_from, starts if any(self._dropped) else ()))

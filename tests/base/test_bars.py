@@ -18,7 +18,7 @@ from crawl4llm.scoring import passes
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.archive import facts
 from crawl4llm.tools.evaluate.survey import Survey
-from simulate.build.centrality import page_ranks
+from simulate.centrality import page_ranks
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 
@@ -92,7 +92,7 @@ def test_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         status, _, err = archive(*action)
         assert status == 0, err
         told[action[0]] = {_STAMP.sub("", line).partition(":")[0] for line in err.splitlines()}
-    assert told["check"] == {"checking", "comparing records"}
+    assert told["check"] == {"reading", "comparing records"}
     assert told["purge"] >= {"comparing records", "Rewriting"}
     assert told["repair"] >= {"comparing records"}
     assert told["finish"] == {"reading", "comparing records"}

@@ -82,7 +82,7 @@ import resource, sys
 from pathlib import Path
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.workers import PageWorkers
-from simulate.demo.demo import build_demo
+from simulate.demo import build_demo
 for start in (lambda: build_demo(Path(sys.argv[1]), pages=300, hosts=12, jobs=9), PageWorkers(None, 9, 30).start):
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
     try:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import Here, Jobs, run_jobs, run_missing
+from crawl4llm.base.jobs import Here, Jobs, Told, run_jobs, run_missing
 from crawl4llm.base.pools import Pool
 from crawl4llm.base.processes import ChildEnded, in_child, in_children
 
@@ -133,13 +133,13 @@ def never(_item: Item) -> bool:
 class TestJobs:
     def test_a_killed_process_ends_work_that_begins_anew(self) -> None:
         with pytest.raises(InputError, match=r"^killed$"):
-            list(run_jobs(do, [Item("kill"), *map(Item, "abc")], 2, " jobs", killed="killed"))
+            list(run_jobs(do, [Item("kill"), *map(Item, "abc")], 2, Told(" jobs", "killed")))
 
     def test_tasks_beside_a_killed_one_are_done(self, tmp_path: Path) -> None:
         done = []
         jobs = Jobs(do_some, [Item("kill"), *map(Item, "abc")], tmp_path, never)
         with pytest.raises(InputError, match="a task was killed"):  # noqa: PT012 - what comes before
-            for _, result in run_missing(jobs, Here(4), 2, " jobs", "killed"):
+            for _, result in run_missing(jobs, Here(4), 2, Told(" jobs", "killed")):
                 done.append(result)
         assert sorted(done) == ["A", "B", "C"]
 

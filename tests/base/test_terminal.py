@@ -18,7 +18,7 @@ from crawl_helpers import Web, crawl, scrapy
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import complain, guard_log, harmless, print_lines
-from crawl4llm.tools.evaluate.figures import Figure, Series, Table, section_csv
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table
 
 BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 MARKS = "\u061c\u200e\u200f"
@@ -95,7 +95,7 @@ def test_summary_and_explain_of_a_run_beside_a_received_one(demo_web: Web, tmp_p
 
 
 def cells(section: Figure | Table) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(section_csv(section))))
+    return list(csv.reader(io.StringIO(section.csv())))
 
 
 def test_csv_cells_are_no_formulas() -> None:

@@ -30,7 +30,7 @@ from crawl4llm.tools.archive.facts import read_lines
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.archive_source import read_values
-from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
+from crawl4llm.tools.frontier import _check_archive, _check_lines
 from crawl4llm.warc import ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc.archive import SeriesPosition
 from crawl4llm.warc.reader import read_record

@@ -24,7 +24,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.complaints import Controls, RequestSpool, lines_of, write_log
 from crawl4llm.cluster.storage import Storage, packed
 from crawl4llm.cluster.worker import Partitions
-from crawl4llm.tools.report.requests import Log
+from crawl4llm.tools.report import Log
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running
 
 P, DELAY, LEASE, PAGES = 8, 0.2, 4, 400

@@ -23,7 +23,7 @@ from scrapy_server import Process
 from training_helpers import write_jsonl
 
 from crawl4llm.tools._learnt import read_results
-from crawl4llm.tools.trainlm.trainer import files
+from crawl4llm.tools.trainlm import trainer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
@@ -73,9 +73,9 @@ def test_it_trains_and_does_nothing_twice(trained: Path, runs: list[Path], targe
         (point,) = run.points
         assert point.fetched == logs[run.name][point.pages - 1]["fetched"]
         assert 1 < point.mean(str(target)) < 8
-    before = {path: path.stat().st_mtime_ns for path in (trained / files.RESULTS).iterdir()}
+    before = {path: path.stat().st_mtime_ns for path in (trained / trainer.RESULTS).iterdir()}
     assert trainlm(*runs, "--target", target, "--out", trained, *SMALL).returncode == 0
-    assert {path: path.stat().st_mtime_ns for path in (trained / files.RESULTS).iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in (trained / trainer.RESULTS).iterdir()} == before
     lost = sorted(before)[1]
     content = json.loads(lost.read_text())
     lost.unlink()
@@ -113,14 +113,14 @@ def test_an_estimate_trains_nothing_and_needs_no_framework(runs: list[Path], tar
     told = json.loads(done.stdout)
     (rows,) = (value for name, value in told.items() if name.startswith("target"))
     assert all(1 < row["estimate_by_3-grams"] < 11 and row["bits_per_byte"] is None for row in rows)
-    assert not (tmp_path / "out" / files.RESULTS).exists()
+    assert not (tmp_path / "out" / trainer.RESULTS).exists()
 
 
 def test_a_plan_for_elsewhere(runs: list[Path], target: Path, tmp_path: Path) -> None:
     done = trainlm(*runs[:1], "--target", target, "--out", tmp_path / "plan", *SMALL, "--plan")
     assert done.returncode == 0, done.stderr
     assert f"python -m trainer {tmp_path / 'plan'} --device cpu" in done.stdout
-    assert len(files.missing_jobs(tmp_path / "plan", files.load_plan(tmp_path / "plan"))) == 1
+    assert len(trainer.missing_jobs(tmp_path / "plan", trainer.load_plan(tmp_path / "plan"))) == 1
 
 
 # -- stopped ----------------------------------------------------------------------------------------------------------
@@ -165,12 +165,12 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target
         assert not list(tmp_path.iterdir())
 
     assert trainlm(*asked, "--out", out, "--plan").returncode == 0
-    plan = files.load_plan(out)
+    plan = trainer.load_plan(out)
     plan["training"]["checkpoint_seconds"] = 0
-    (out / files.PLAN).write_text(json.dumps(plan))
+    (out / trainer.PLAN).write_text(json.dumps(plan))
     shutil.copytree(out, whole)
     (job,) = plan["jobs"]
-    checkpoint = out / files.CHECKPOINTS / f"{job['name']}.npz"
+    checkpoint = out / trainer.CHECKPOINTS / f"{job['name']}.npz"
 
     def step() -> int:
         if not checkpoint.exists():
@@ -181,10 +181,10 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target
     for number, group in STOPS:
         before = step()
         stopped(lambda _, before=before: step() > before, number, group, *asked, "--out", out)
-        assert not list((out / files.RESULTS).glob("*.json"))
+        assert not list((out / trainer.RESULTS).glob("*.json"))
     for folder in (out, whole):
         assert trainlm(*asked, "--out", folder).returncode == 0
-    broken, unbroken = (json.loads(files.result_path(folder, job["name"]).read_text()) for folder in (out, whole))
+    broken, unbroken = (json.loads(trainer.result_path(folder, job["name"]).read_text()) for folder in (out, whole))
     assert [broken[name] for name in ("losses", "targets")] == [unbroken[name] for name in ("losses", "targets")]
 
     def estimates(process: Command) -> bool:
@@ -199,7 +199,7 @@ def test_a_second_signal_leaves_no_training_behind(
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(trained, out)
-    shutil.rmtree(out / files.RESULTS)
+    shutil.rmtree(out / trainer.RESULTS)
     given = map(str, (*runs, "--target", target, "--out", out, *SMALL))
     process = begin(["trainlm", *given], SETTINGS, silent=["out"])
     while not (children := psutil.Process(process.pid).children(recursive=True)):
@@ -298,15 +298,15 @@ def test_a_full_disk_amid_a_training(runs: list[Path], target: Path, tmp_path: P
     out = tmp_path / "out"
     given = (runs[0], "--target", target, "--out", out, *SMALL)
     assert trainlm(*given, "--plan").returncode == 0
-    plan = json.loads((out / files.PLAN).read_text())
-    (out / files.PLAN).write_text(json.dumps({**plan, "training": {**plan["training"], "checkpoint_seconds": 0}}))
+    plan = json.loads((out / trainer.PLAN).read_text())
+    (out / trainer.PLAN).write_text(json.dumps({**plan, "training": {**plan["training"], "checkpoint_seconds": 0}}))
     (out / "target-0.bin").chmod(0o444)
-    trainer = ("-m", "crawl4llm.tools.trainlm.trainer", out, "--device", "cpu")
-    done = python(*trainer, env={"JAX_ENABLE_COMPILATION_CACHE": "0"}, limits={"RLIMIT_FSIZE": 100})
+    command = ("-m", "crawl4llm.tools.trainlm.trainer", out, "--device", "cpu")
+    done = python(*command, env={"JAX_ENABLE_COMPILATION_CACHE": "0"}, limits={"RLIMIT_FSIZE": 100})
     assert done.returncode == 1
     assert re.search(r"^error: .*File too large$", done.stderr, re.MULTILINE), done.stderr
     assert "Traceback" not in done.stderr
-    assert not (out / files.RESULTS).exists() or not list((out / files.RESULTS).iterdir())
+    assert not (out / trainer.RESULTS).exists() or not list((out / trainer.RESULTS).iterdir())
     assert trainlm(*given).returncode == 0
 
 

@@ -174,7 +174,7 @@ execute(["scrapy", *sys.argv[1:]])
         ("crawl4llm.engine.run", "crawl", signal.SIGTERM),
         ("crawl4llm.crawl.algorithm", "crawl", signal.SIGINT),
         ("crawl4llm.commands.archive", "evaluate", signal.SIGTERM),
-        ("crawl4llm.tools._storage_view", "evaluate", signal.SIGINT),
+        ("crawl4llm.tools.opened_run", "evaluate", signal.SIGINT),
         ("matplotlib", "evaluate", signal.SIGTERM),
         ("matplotlib", "evaluate", signal.SIGINT),
     ],

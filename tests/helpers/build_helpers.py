@@ -16,12 +16,12 @@ from typing import Any
 from warc_helpers import page, redirect, response, url_of, warcinfo, write
 
 from crawl4llm.base.pages import Corpus, PageRecord
+from simulate.build import build_tree
 from simulate.build.plan import BuildOptions
-from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 
-OPTIONS = BuildOptions("trafilatura", False, "2022-08-01T00:00:00Z", time_limit=30.0)
+OPTIONS = BuildOptions("trafilatura", False, time_limit=30.0)
 SUFFIXES = {"html": (".warc.gz", ".warc.offset")}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.jobs import Executor, Here, Jobs, run_missing
+from crawl4llm.base.jobs import Executor, Here, Jobs, Told, run_missing
 from crawl4llm.base.slurm import Slurm
 from crawl4llm.scoring import ScoringOptions
 
@@ -50,7 +50,7 @@ def do(folder: Path, does: list[str], name: str, tasks: int | None = 2, **option
     """Do some jobs in tasks; returns the files with the results."""
     jobs = [Job(folder / f"{number}", 1, what) for number, what in enumerate(does)]
     executor: Executor = Here(tasks) if name == LOCAL else Slurm(tasks, {**OPTIONS, **options})
-    done = run_missing(Jobs(partial(map, write), jobs, folder / "tasks"), executor, 2, " jobs", "")
+    done = run_missing(Jobs(partial(map, write), jobs, folder / "tasks"), executor, 2, Told(" jobs", ""))
     return sorted((job.path.name, result) for job, result in done)
 
 

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from crawl4llm.base.tables import text_lines
 from crawl4llm.tools._fit import Recipe
-from crawl4llm.tools.trainscorer.train import Wanted, train
+from crawl4llm.tools.trainscorer import Wanted, train
 
 GOOD = "therefore essay argument because chapter theorem lesson evidence".split()
 OTHER = "cart login menu buy click cookie checkout sale".split()

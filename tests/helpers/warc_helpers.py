@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from simulate.indexes import IndexSummary
 from simulate.warcs.files import list_files
 from simulate.warcs.index import WarcIndex
-from simulate.warcs.index_build import DEFAULTS, IndexOptions, IndexSummary, build_warc_index
+from simulate.warcs.index_build import build_warc_index
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -115,11 +116,11 @@ def clueweb09(number: int | None, body: bytes) -> bytes:
     return record("response", url_of(number), block, fields, length=length, **options)  # type: ignore[arg-type]
 
 
-def build(given: Path | str, index: Path, options: IndexOptions = DEFAULTS, processes: int = 1) -> IndexSummary:
-    return build_warc_index(list_files(given), index, options, processes)
+def build(given: Path | str, index: Path, *, canonical_links: bool = False, processes: int = 1) -> IndexSummary:
+    return build_warc_index(list_files(given), index, canonical_links, processes)
 
 
 def keys(index: Path) -> list[str]:
     """The keys of all documents that an index holds, in its order."""
     opened = WarcIndex(index)
-    return [opened.key(opened.document(position)) for position in range(len(opened))]
+    return [opened.document(position).key for position in range(len(opened))]

@@ -130,7 +130,7 @@ def test_forms_are_not_asked_for_once_they_are_known(crawled: tuple[Path, list[s
     assert (figures["aliases/learnt"], figures.get("aliases/ended", 0)) == (2, 0)
     assert figures["links/alias/followed"] <= REPLIES * (POSTS + LATER)
     replies = [line for line in crawl_log(output) if "replytocom" in line["id"]]
-    # A page may have taken the place of a post in the table of known pages; which ones share places depends on the ports.
+    # A page may have taken the place of a post in the table of known pages: which ones share places, the ports decide.
     assert len(replies) - 2 * REPLIES <= figures["pages/aliases"] <= len(replies)
     assert all(line["parent"] == f"{wiki_url}/" for line in dropped if "edit" in line["id"]), "they were queued"
     archived = b"".join(gzip.decompress(path.read_bytes()) for path in sorted((output / "warc").glob("*.warc.gz")))

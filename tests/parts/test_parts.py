@@ -60,11 +60,11 @@ IMPORTED = {
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/filters.py": {"known_texts.work"},  # likewise
     "crawl4llm/tools/export/selecting.py": {"near_duplicates.work"},  # exports leave out near duplicates
-    "crawl4llm/tools/corpus/known.py": {  # `scrapy corpus known` makes the files
+    "crawl4llm/tools/corpus/known.py": {"known_links.file"},  # `scrapy corpus known` makes the files
+    "crawl4llm/tools/corpus/known_sources.py": {  # likewise
         *("known_links.file", "known_texts.work"),
         "known_urls.work",
     },
-    "crawl4llm/tools/corpus/known_sources.py": {"known_links.file", "known_urls.work"},  # likewise
     "crawl4llm/tools/explain.py": {"known_links.file"},  # tells which links a known page gave
     "crawl4llm/tools/_known_files.py": {"known_links.file", "known_texts.work", "known_urls.work"},  # likewise
     "crawl4llm/tools/trainlm/plan.py": {"known_texts.work"},  # models are not trained on texts of their targets

@@ -26,8 +26,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools import _fit as fitting
 from crawl4llm.tools.evaluate.survey import Survey
-from crawl4llm.tools.trainscorer.examples import Example
-from crawl4llm.tools.trainscorer.train import _test
+from crawl4llm.tools.trainscorer import Example, _test
 
 LABEL = "__label__hq"
 NAN_WEIGHTS = r"^SCORER_MODEL .*nan\.bin is damaged: it has weights that are NaN; fetch or train it again$"

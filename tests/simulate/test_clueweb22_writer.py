@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -19,13 +19,11 @@ from hypothesis import given, settings, strategies as st
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.tree_writer import (
+from simulate.clueweb22.files import (
     DocumentHead,
-    LinkEnd,
-    assign_ids,
+    NewIds,
     html_record,
-    inlink_record,
-    outlink_record,
+    link_record,
     txt_record,
     url_hash,
     write_data_file,
@@ -34,13 +32,13 @@ from simulate.clueweb22.tree_writer import (
 
 KEYS = ["clueweb22-en0000-00-00000", "clueweb22-en0000-00-00001", "clueweb22-de0000-00-00000"]
 URLS = ["https://one.example/a,b?c=1&d=ü", "https://one.example/", "http://zwei.example/straße"]
-HEADS = [DocumentHead(key, url, key[10:12]) for key, url in zip(KEYS, URLS, strict=True)]
+HEADS = [DocumentHead(key, url) for key, url in zip(KEYS, URLS, strict=True)]
 TEXTS = ["First line\nsecond “line”.", "", "Grüße, 世界 \U0001f600"]
 DATE = "2022-08-02T03:04:05.678900Z"
 LINKS = [
-    LinkEnd(URLS[1], "home\n& more", True, "en", KEYS[1]),
-    LinkEnd("https://gone.example/", "", False, "", None),
-    LinkEnd(URLS[2], "Straße", False, "de", KEYS[2]),
+    Link(URLS[1], KEYS[1], "home\n& more", True),
+    Link("https://gone.example/", None, "", False),
+    Link(URLS[2], KEYS[2], "Straße", False),
 ]
 
 
@@ -53,8 +51,8 @@ def write_tree(root: Path) -> Path:
         kinds = {
             "txt": [txt_record(*pair) for pair in zip(heads, texts, strict=True)],
             "html": [html_record(head, f"<p>{text}".encode(), DATE) for head, text in zip(heads, texts, strict=True)],
-            "outlink": [outlink_record(*pair) for pair in zip(heads, links, strict=True)],
-            "inlink": [inlink_record(*pair) for pair in zip(heads, links, strict=True)],
+            "outlink": [link_record("outlink", *pair) for pair in zip(heads, links, strict=True)],
+            "inlink": [link_record("inlink", *pair) for pair in zip(heads, links, strict=True)],
         }
         for kind, records in kinds.items():
             assert write_data_file(root, kind, file_id, records) == len(heads)
@@ -72,11 +70,10 @@ def test_the_reader_finds_what_was_written(tmp_path: Path) -> None:
     assert sorted(corpus.keys()) == sorted(KEYS)
     for head, text in zip(HEADS, TEXTS, strict=True):
         page = corpus.page(head.key)
-        assert (page.url, page.language, page.date) == (head.url, head.language, "2022-08-02T03:04:05Z")
+        assert (page.url, page.language, page.date) == (head.url, head.key[10:12], "2022-08-02T03:04:05Z")
         assert page.html == f"<p>{text}".encode()
         assert corpus.text(head.key) == text
-    links = [Link(link.url, link.key, link.anchor, link.boilerplate) for link in LINKS]
-    assert corpus.outlinks(KEYS[0]) == corpus.inlinks(KEYS[0]) == links
+    assert corpus.outlinks(KEYS[0]) == corpus.inlinks(KEYS[0]) == LINKS
     assert corpus.outlinks(KEYS[1]) == []
 
 
@@ -90,13 +87,13 @@ def test_another_warc_reader_finds_the_html(tmp_path: Path) -> None:
 @given(text=st.text(), anchor=st.text(), url=st.text(st.characters(codec="utf-8")))
 @settings(max_examples=200, deadline=None)
 def test_any_text_survives(text: str, anchor: str, url: str) -> None:
-    head = DocumentHead(KEYS[0], url, "en")
+    head = DocumentHead(KEYS[0], url)
     record = txt_record(head, text)
     assert record.endswith(b"\n")
     assert record.count(b"\n") == 1, "one line of JSON"
     assert json.loads(record)["Clean-Text"] == text
     assert json.loads(record)["URL"] == url + "\n"
-    (link,) = json.loads(outlink_record(head, [LinkEnd(url, anchor, False, "", None)]))["outlinks"]
+    (link,) = json.loads(link_record("outlink", head, [Link(url, None, anchor, False)]))["outlinks"]
     assert link == [url, url_hash(url), anchor, "0", "", None]
 
 
@@ -122,14 +119,12 @@ def test_html_record() -> None:
         "",
         "",
     ]
-    record = html_record(DocumentHead(KEYS[0], "https://one.example/", "en"), b"<p>Hi</p>", DATE).decode()
+    record = html_record(DocumentHead(KEYS[0], "https://one.example/"), b"<p>Hi</p>", DATE).decode()
     assert record.split("\r\n") == lines
 
 
 def test_json_records() -> None:
-    one, two = (
-        DocumentHead(key, f"https://{name}.example/", "en") for key, name in zip(KEYS, ("one", "two"), strict=False)
-    )
+    one, two = (DocumentHead(key, f"https://{name}.example/") for key, name in zip(KEYS, ("one", "two"), strict=False))
     hash_one, hash_two = (hashlib.md5(head.url.encode()).hexdigest().upper() for head in (one, two))
     assert txt_record(one, "a\nb").decode() == (
         f'{{"URL":"{one.url}\\n","URL-hash":"{hash_one}","Language":"en","ClueWeb22-ID":"{one.key}",'
@@ -137,17 +132,17 @@ def test_json_records() -> None:
     )
     start = f'{{"url":"{one.url}","urlhash":"{hash_one}","language":"en","ClueWeb22-ID":"{one.key}",'
     link = f'["{two.url}","{hash_two}","two","1","en","{two.key}"]'
-    ends = [LinkEnd(two.url, "two", True, "en", two.key)]
-    assert outlink_record(one, ends).decode() == f'{start}"outlinks":[{link}]}}\n'
-    assert inlink_record(one, ends).decode() == f'{start}"anchors":[{link}]}}\n'
-    assert outlink_record(one, []) == inlink_record(one, []) == b"\n"
+    ends = [Link(two.url, two.key, "two", True)]
+    assert link_record("outlink", one, ends).decode() == f'{start}"outlinks":[{link}]}}\n'
+    assert link_record("inlink", one, ends).decode() == f'{start}"anchors":[{link}]}}\n'
+    assert link_record("outlink", one, []) == link_record("inlink", one, []) == b"\n"
 
 
 @pytest.mark.parametrize("field", ["url", "date"])
 def test_a_line_break_cannot_end_a_warc_header(field: str) -> None:
     url = "https://one.example/\r\nX: y" if field == "url" else URLS[1]
     with pytest.raises(ValueError, match="line break"):
-        html_record(DocumentHead(KEYS[0], url, "en"), b"", "2022-08-02\n" if field == "date" else DATE)
+        html_record(DocumentHead(KEYS[0], url), b"", "2022-08-02\n" if field == "date" else DATE)
 
 
 def test_each_record_is_a_gzip_member_of_its_own(tmp_path: Path) -> None:
@@ -176,9 +171,9 @@ def test_a_file_without_records(tmp_path: Path) -> None:
 
 def test_root_files(tmp_path: Path) -> None:
     counts = {"en0000-01": 3, "en0000-00": 20_000, "en0100-00": 7, "zh_chs0000-00": 1}
-    write_root_files(tmp_path, "What it is.\n", {"txt": counts, "html": {"en0000-00": 20_000}}, subset="B")
+    write_root_files(tmp_path, "What it is.\n", {"txt": counts, "html": {"en0000-00": 20_000}})
     assert (tmp_path / "README.txt").read_text() == "What it is.\n"
-    assert (tmp_path / "version_B_1.0").read_bytes() == b""
+    assert (tmp_path / "version_A_1.0").read_bytes() == b""
     found = tmp_path / "record_counts/record_counts"
     assert {str(path.relative_to(found)): path.read_text() for path in found.rglob("*.csv")} == {
         "txt/en00_counts.csv": "en0000-00,20000\nen0000-01,3\n",
@@ -186,11 +181,14 @@ def test_root_files(tmp_path: Path) -> None:
         "txt/zh_chs00_counts.csv": "zh_chs0000-00,1\n",
         "html/en00_counts.csv": "en0000-00,20000\n",
     }
-    with pytest.raises(ValueError, match="not a file id: other"):
-        write_root_files(tmp_path, "", {"txt": {"other": 1}})
 
 
 # -- ids --------------------------------------------------------------------------------------------------------------
+
+
+def assign_ids(languages: Sequence[str], records_per_file: int) -> list[str]:
+    new = NewIds(records_per_file=records_per_file)
+    return [new.next(language) for language in languages]
 
 
 def test_ids_count_within_each_language() -> None:

@@ -14,8 +14,8 @@ from warc_helpers import url_of
 
 from crawl4llm.base.errors import InputError
 from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.files import NewIds
 from simulate.clueweb22.records import DocId
-from simulate.clueweb22.tree_writer import next_id
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 
@@ -32,7 +32,7 @@ KEYS = [key_of("en0000-00", record) for record in range(6)]
 def test_the_id_behind_an_id(before: str, after: str) -> None:
     document = DocId.parse(f"clueweb22-{before}")
     assert document is not None
-    assert str(next_id(document)) == f"clueweb22-{after}"
+    assert NewIds([document]).next(document.language) == f"clueweb22-{after}"
 
 
 def test_ids_stay_across_rebuilds(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_manifest_of_json_and_of_urls_that_the_source_spells_otherwise(tmp_pat
         (f"{url_of(1)}\tclueweb22-en0000-00-20000", "line 1: 'clueweb22-en0000-00-20000' is not a ClueWeb22-ID"),
         (f"{url_of(1)}\tclueweb22-en0081-00-00000", "is not a ClueWeb22-ID"),
         (f"{url_of(5)}\tclueweb22-en9980-99-19999", "is the last id that the layout has"),
-        (b"\xff\xfe", "not a text file"),
+        (b"\xff\xfe", "is no text in UTF-8"),
         (None, "cannot be read"),
     ],
 )

@@ -16,7 +16,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.demo import DemoPaths, build_demo
+from simulate.demo import DemoPaths, build_demo
 
 pytestmark = pytest.mark.slow
 PAGES, HOSTS = 3000, 100

@@ -15,11 +15,11 @@ from demo_helpers import digests, start_python
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
-from simulate.demo.demo import DemoPaths, build_demo, demo_paths, ensure_demo
+from simulate.demo import DemoPaths, build_demo, demo_paths, ensure_demo
 from simulate.demo.web import plan_sites
 
 SMALL = {"pages": 300, "hosts": 12, "progress": False}
-_START = "import sys, pathlib; from simulate.demo.demo import *; folder = pathlib.Path(sys.argv[1]);"
+_START = "import sys, pathlib; from simulate.demo import *; folder = pathlib.Path(sys.argv[1]);"
 ENSURE = f"{_START} print(ensure_demo(folder, pages=300, hosts=12).model)"
 BUILD = f"{_START} build_demo(folder, pages=3000, hosts=40, jobs=2)"
 
@@ -34,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_equal_bytes_whatever_the_processes_and_the_hash_seed(built: Path, tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib as l, simulate.demo.demo as d;"
+        "import sys, pathlib as l, simulate.demo as d;"
         "d.build_demo(l.Path(sys.argv[1]), pages=300, hosts=12, seed=3, jobs=2)"
     )
     process = start_python(code, tmp_path / "web", PYTHONHASHSEED="123")

@@ -23,7 +23,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
 from crawl4llm.policies.harmonic import HarmonicRanks
 from crawl4llm.tools.corpus.actions import RANKS
-from simulate.build.centrality import harmonic_centrality, page_ranks
+from simulate.centrality import harmonic_centrality, page_ranks
 
 HOSTS = """\
 #harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev

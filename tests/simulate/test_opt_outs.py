@@ -16,7 +16,6 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.opt_outs import NAME, OptOuts, opt_outs_line, write_opt_outs
 from simulate.clueweb22.records import format_id
 from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.index_build import IndexOptions
 
 TYPE = "Content-Type: text/html"
 
@@ -27,9 +26,9 @@ def page(number: int, *fields: str, date: str = "2020-02-03T04:05:06Z", tag: str
     return record("response", url_of(number), block, ["Content-Type: application/http; msgtype=response"], date=date)
 
 
-def corpus_of(folder: Path, *records: bytes, options: IndexOptions | None = None) -> WarcCorpus:
+def corpus_of(folder: Path, *records: bytes) -> WarcCorpus:
     path = write(folder / "pages.warc.gz", *records)
-    return WarcCorpus(path, folder / "index", *([options] if options else []))
+    return WarcCorpus(path, folder / "index")
 
 
 def values(corpus: WarcCorpus | ClueWeb22Corpus, key: str) -> list[str]:

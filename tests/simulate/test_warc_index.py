@@ -20,8 +20,8 @@ from crawl4llm.base import spread
 from crawl4llm.base.errors import InputError
 from simulate.indexes import MANIFEST
 from simulate.warcs.files import list_files
-from simulate.warcs.index import HTML, TEXT, WarcIndex
-from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
+from simulate.warcs.index import HTML, TEXT, Document, WarcIndex
+from simulate.warcs.index_build import build_warc_index, is_current
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ def test_killed_at_any_moment_it_goes_on(large: Path, tmp_path: Path, index: Pat
 
 def test_only_what_has_changed_is_read_again(large: Path, index: Path) -> None:
     assert build(large, index).files_read == 20
-    assert is_current(list_files(large), index, DEFAULTS)
+    assert is_current(list_files(large), index)
     assert (build(large, index).files_read, build(large, index).files_kept) == (0, 20)
 
     write(large / "00.warc.gz", page(1), page(5000))
     (large / "01.warc.gz").unlink()
     write(large / "99.warc.gz", page(6000))
     os.utime(large / "02.warc.gz", (1, 1))
-    assert not is_current(list_files(large), index, DEFAULTS)
+    assert not is_current(list_files(large), index)
     summary = build(large, index)
     assert (summary.files_read, summary.files_kept) == (3, 17)
     assert {url_of(5000), url_of(6000)} < set(keys(index))
@@ -112,10 +112,9 @@ def test_only_what_has_changed_is_read_again(large: Path, index: Path) -> None:
 
 def test_options_are_part_of_the_index(large: Path, index: Path) -> None:
     build(large, index)
-    options = IndexOptions(canonical_links=True)
-    assert not is_current(list_files(large), index, options)
-    build(large, index, options)
-    assert is_current(list_files(large), index, options)
+    assert not is_current(list_files(large), index, canonical_links=True)
+    build(large, index, canonical_links=True)
+    assert is_current(list_files(large), index, canonical_links=True)
 
 
 @pytest.mark.parametrize(
@@ -200,19 +199,26 @@ def test_of_duplicates_the_first_is_held(tmp_path: Path, index: Path) -> None:
     write(tmp_path / "a.warc", text, page(1), page(2))
     write(tmp_path / "b.warc", page(2), page(1), page(1, host="SITE.example"), page(3))
     write(tmp_path / "c.warc", record("conversion", url_of(3), b"text", ["Content-Type: text/plain"]))
-    for options, places in ((DEFAULTS, {1: 0, 2: 0, 3: 1}),):
-        summary = build(tmp_path, index, options)
-        assert (summary.documents, summary.duplicates) == (3, 3), "texts of pages are no duplicates of them"
-        opened = WarcIndex(index)
-        assert {number: opened.place(opened.find(url_of(number)) or 0).file for number in places} == places
-        assert all(opened.kind(opened.find(url_of(number)) or 0) == HTML for number in places)
-        assert sorted(keys(index)) == [url_of(number) for number in (1, 2, 3)]
-        texts = {number: opened.text_of(opened.find(url_of(number)) or 0) for number in places}
-        assert {number: text if text is None else opened.kind(text) for number, text in texts.items()} == {
-            1: TEXT,
-            2: None,
-            3: TEXT,
-        }
+    places = {1: 0, 2: 0, 3: 1}
+    summary = build(tmp_path, index)
+    assert (summary.documents, summary.duplicates) == (3, 3), "texts of pages are no duplicates of them"
+    opened = WarcIndex(index)
+    found = {number: _found(opened, number) for number in places}
+    assert {number: document.file for number, document in found.items()} == places
+    assert all(document.kind == HTML for document in found.values())
+    assert sorted(keys(index)) == [url_of(number) for number in (1, 2, 3)]
+    texts = {number: opened.text_of(document) for number, document in found.items()}
+    assert {number: text if text is None else text.kind for number, text in texts.items()} == {
+        1: TEXT,
+        2: None,
+        3: TEXT,
+    }
+
+
+def _found(opened: WarcIndex, number: int) -> Document:
+    document = opened.find(url_of(number))
+    assert document is not None
+    return document
 
 
 def test_urls_that_lookups_forgive_are_documents_of_their_own(tmp_path: Path, index: Path) -> None:
@@ -221,7 +227,7 @@ def test_urls_that_lookups_forgive_are_documents_of_their_own(tmp_path: Path, in
     assert keys(index) == urls
     opened = WarcIndex(index)
     found = [opened.look_up(url) for url in urls]
-    assert [opened.key(number) for number in found if isinstance(number, int)] == urls
+    assert [document.key for document in found if isinstance(document, Document)] == urls
     assert opened.look_up("http://h.example/a/") == found[0]
     assert opened.find("http://h.example/a/") is None
 

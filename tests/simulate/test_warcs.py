@@ -45,7 +45,6 @@ from crawl4llm.warc import payload as warc_payload
 from crawl4llm.warc.records import Fields
 from simulate.warcs import corpus as corpus_module
 from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.index_build import DEFAULTS, IndexOptions
 
 
 def wet(number: int, text: str) -> bytes:
@@ -66,10 +65,10 @@ def wat(number: int, html_metadata: object) -> bytes:
 def opened(tmp_path: Path) -> Callable[..., WarcCorpus]:
     """Opens what lies in ``tmp_path``/collection, or a file that is written there from records."""
 
-    def open_corpus(*records: bytes, name: str = "a.warc.gz", options: IndexOptions = DEFAULTS) -> WarcCorpus:
+    def open_corpus(*records: bytes, name: str = "a.warc.gz", canonical_links: bool = False) -> WarcCorpus:
         if records:
             write(tmp_path / "collection" / name, *records)
-        return WarcCorpus(tmp_path / "collection", tmp_path / "index", options)
+        return WarcCorpus(tmp_path / "collection", tmp_path / "index", canonical_links)
 
     return open_corpus
 
@@ -369,7 +368,7 @@ def test_canonical_links_by_option(opened: Callable[..., WarcCorpus]) -> None:
         canonical(5, '<link rel="canonical" href="/one?a=1&amp;b=2">'),
     ]
     assert opened(*records).resolve("https://site.example/two") is None
-    corpus = opened(*records, options=IndexOptions(canonical_links=True))
+    corpus = opened(*records, canonical_links=True)
     assert corpus.resolve("https://site.example/one?a=1&b=2") == url_of(1)
     assert corpus.resolve("https://site.example/two") == url_of(2)
     assert corpus.resolve("https://site.example/four") is None
@@ -610,7 +609,7 @@ def test_equal_collections_have_one_identity(opened: Callable[..., WarcCorpus], 
     corpus = opened(page(1), page(2))
     shutil.copytree(tmp_path / "collection", tmp_path / "copy")
     assert WarcCorpus(tmp_path / "copy", tmp_path / "index2").identity() == corpus.identity()
-    canonical = opened(options=IndexOptions(canonical_links=True))
+    canonical = opened(canonical_links=True)
     write(tmp_path / "copy" / "b.warc", page(3))
     other = WarcCorpus(tmp_path / "copy", tmp_path / "index2")
     assert len({corpus.identity(), canonical.identity(), other.identity()}) == 3

@@ -23,8 +23,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, Policy, bound_text, make_policy
 from crawl4llm.scoring import PageRater, PageWorkers
-from crawl4llm.tools.evaluate.bound import bound_of
-from crawl4llm.tools.evaluate.bound_file import BOUND
+from crawl4llm.tools.evaluate.bound import BOUND, bound_of
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth
 
 PAGES = 400
@@ -42,7 +41,7 @@ def web(url: Callable[[int], str], anchor: Callable[[int], str] = str) -> Memory
         pages[key] = PageRecord(key, url(number), text="", outlinks=links)
         for link in links:
             inlinks[str(link.key)].append(link._replace(url=url(number), key=key))
-    return MemoryWeb("small", pages, inlinks)
+    return MemoryWeb("small", pages, inlinks, str)
 
 
 def scores(good: Callable[[int], bool]) -> dict[str, float | None]:

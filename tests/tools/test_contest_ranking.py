@@ -7,15 +7,7 @@ import random
 import pytest
 from scipy.stats import permutation_test
 
-from crawl4llm.tools.evaluate.ranking import (
-    AREA,
-    error_of,
-    holm,
-    ranking_of,
-    sets_needed,
-    sign_flip,
-    too_few,
-)
+from crawl4llm.tools.evaluate.ranking import AREA, error_of, holm, ranking_of, sets_needed, sign_flip, too_few
 
 
 def test_exact_test_is_that_of_scipy() -> None:

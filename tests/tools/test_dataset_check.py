@@ -207,8 +207,11 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda run: swap(run / INDEX, "sha1:", "sha1:X"), r"line 1: has another digest than the record"),
     (lambda run: swap(run / INDEX, "doc-000", "doc-001"), r"line 1: has another id than the record"),
     (lambda run: swap(run / INDEX, "}\n", "\n"), r"index.cdxj: line 1: is no whole entry"),
-    (lambda run: swap(run / "warc/sorted.cdxj", "example,", "zz,"), r"sorted.cdxj: line 2: is not in byte order"),
-    (lambda run: drop_line(run / "warc/sorted.cdxj", 2), r"sorted.cdxj: holds other lines than index.cdxj"),
+    (
+        lambda run: swap(run / "warc/sorted.cdxj", "example,", "zz,"),
+        r"sorted.cdxj: is not index.cdxj in byte order; finish",
+    ),
+    (lambda run: drop_line(run / "warc/sorted.cdxj", 2), r"sorted.cdxj: is not index.cdxj in byte order; finish"),
     (lambda run: drop_line(run / LOG, 5), r"c-00000.warc.gz: record at \d+: document doc-005 is not in crawl.jsonl"),
     (lambda run: swap(run / LOG, "doc-003", "doc-99"), r"crawl.jsonl: line 4: page doc-99 has no record with content"),
     (lambda run: swap(run / LOG, '"order": 4,', '"order": 2,'), r"crawl.jsonl: line 5: has the order 2 after 3"),

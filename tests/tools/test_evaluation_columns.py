@@ -18,8 +18,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.reductions import reduced
 from crawl4llm.tools.evaluate import documents
 from crawl4llm.tools.evaluate.correlations import Pair, _plot, rank_correlation
-from crawl4llm.tools.evaluate.documents import Documents, slices, stored, stored_rows
-from crawl4llm.tools.evaluate.measures import Population, oracle_of
+from crawl4llm.tools.evaluate.documents import Documents, Population, oracle_of, slices, stored, stored_rows
 
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.0, 0.1 + 0.2, 0.3, 1e300, -5.0, np.nan, np.inf])
 

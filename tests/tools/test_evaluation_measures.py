@@ -11,23 +11,10 @@ from evaluation_helpers import line, write_run
 from hypothesis import given, settings, strategies as st
 
 from crawl4llm.tools.evaluate.correlations import rank_correlation
-from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.measures import (
-    CrawledPages,
-    Oracle,
-    Population,
-    best,
-    crawl_and_stop,
-    crawl_and_stop_with_threshold,
-    mean_of_best,
-    oracle_of,
-    pages_to_find,
-    points_along,
-    pool_to_match,
-    share_of_hot,
-)
-from crawl4llm.tools.evaluate.ordering import Change, kept
-from crawl4llm.tools.evaluate.runs import read_runs
+from crawl4llm.tools.evaluate.coverage import best, mean_of_best, pages_to_find, pool_to_match
+from crawl4llm.tools.evaluate.documents import Floats, Oracle, Population, oracle_of
+from crawl4llm.tools.evaluate.ordering import Change, crawl_and_stop_with_threshold, kept, shares_of_hot
+from crawl4llm.tools.evaluate.runs import CrawledPages, points_along, read_runs
 
 NAN = math.nan
 
@@ -134,7 +121,7 @@ VISITED = np.array([1.0, 9, 0, 7, 7, 3])
 
 def test_crawl_and_stop() -> None:
     """The best pages of the web have 9; 7; 7; 3; 1; 0. After one page none has 9, after three one has 7 ..."""
-    shares = crawl_and_stop(VISITED, WEB, np.arange(1, 7)).value
+    shares = shares_of_hot((VISITED[:pages] for pages in range(1, 7)), WEB).value
     assert shares[:5].tolist() == [0, 1 / 2, 1 / 3, 2 / 4, 4 / 5]
     assert np.isnan(shares[5])  # every page has 0
 
@@ -147,7 +134,7 @@ def test_crawl_and_stop_with_threshold() -> None:
 
 
 def test_hot_pages_in_a_buffer() -> None:
-    assert share_of_hot(np.array([9.0, 7, 0]), WEB)[0] == pytest.approx(2 / 3)
+    assert shares_of_hot([np.array([9.0, 7, 0])], WEB).value == pytest.approx([2 / 3])
 
 
 def test_of_equal_pages_the_last_is_lost() -> None:

@@ -11,8 +11,8 @@ import pytest
 from evaluation_helpers import FACTS, line, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.measures import CrawledPages, Population, oracle_of
-from crawl4llm.tools.evaluate.runs import read_runs
+from crawl4llm.tools.evaluate.documents import Population, oracle_of
+from crawl4llm.tools.evaluate.runs import CrawledPages, read_runs
 
 
 def test_what_is_read(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_what_is_read(tmp_path: Path) -> None:
         line(2, url="http://example.co.uk/b", parent="key0", visited=12, fetched=7),
     ]
     (run,) = read_runs([write_run(tmp_path / "run", lines)])
-    assert (run.name, list(run.keys), len(run), run.wanted) == ("influence", ["key0", "key1", "key2"], 3, 3)
+    assert (run.name, list(run.pages.keys()), len(run), run.wanted) == ("influence", ["key0", "key1", "key2"], 3, 3)
     assert run.priority.tolist() == [1.5, 0.5, 0.5]
     assert np.array_equal(run.influence, [0.25, np.nan, 0.5], equal_nan=True)
     assert (run.visited.tolist(), run.fetched.tolist()) == ([10, 12, 12], [4, 6, 7])
@@ -91,7 +91,7 @@ def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", [line(0), line(1)], finished=None)
     log = path / "crawl.jsonl"
     log.write_text(log.read_text()[:-20])
-    assert list(read_runs([path])[0].keys) == ["key0"]
+    assert list(read_runs([path])[0].pages.keys()) == ["key0"]
 
 
 def test_an_empty_run(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,11 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
+def crawl(*keys: str) -> passes.Pages:
+    """The pages of a crawl."""
+    return passes.Pages("a crawl", len(keys), partial(iter, keys))
+
+
 def rater(corpus: GraphCorpus) -> PageRater:
     return PageRater(corpus, NumberScorer(), None)
 
@@ -54,7 +60,7 @@ class TestSurvey:
         assert indegree.tolist() == [3, 2, 1, 1, 1]
         graph = survey.graph(rater(corpus))
         assert graph is not None
-        assert graph.outdegree().tolist() == [2, 1, 0, 0, 1]
+        assert graph.degrees.tolist() == [2, 1, 0, 0, 1]
         assert graph.indegree().tolist() == [1, 1, 1, 1, 0]
 
     def test_a_corpus_without_inlinks(self, tmp_path: Path) -> None:
@@ -134,13 +140,13 @@ class TestSurvey:
         """On the topic are pages with it in their title, or more than ten times in their text; whole words only."""
         texts = {"a": "x " + "fish " * 11, "b": "x\n" + "fish " * 10, "c": "Fish\n", "d": "x fishing", "e": "x\nfish"}
         corpus = GraphCorpus(dict.fromkeys(texts, ()), texts, holds=["text", "outlinks"])
-        pages = Survey(corpus, IN_PROCESS, cache=tmp_path).topic(rater(corpus), ["FISH", "chips"])
-        assert pages.hot.tolist() == [True, False, True, False, False]
-        assert pages.hot_if_linked.tolist() == [True, True, True, False, False]
+        hot, if_linked = Survey(corpus, IN_PROCESS, cache=tmp_path).topic(rater(corpus), ["FISH", "chips"])
+        assert hot.tolist() == [True, False, True, False, False]
+        assert if_linked.tolist() == [True, True, True, False, False]
 
     def test_a_sample_and_what_was_crawled(self, tmp_path: Path) -> None:
         corpus = GraphCorpus(LINKS, {key: f"0.{number + 1}" for number, key in enumerate("abcde")})
-        survey = Survey(corpus, IN_PROCESS, sample=3, crawled=[["e", "b"], ["a"]], cache=tmp_path)
+        survey = Survey(corpus, IN_PROCESS, sample=3, crawled=[crawl("e", "b"), crawl("a")], cache=tmp_path)
         sample = sorted(corpus.sample(3, 0))
         assert (survey.sampled, survey.surveyed, survey.size) == (True, 3, 5)
         influence = survey.scores(rater(corpus), "number").influence
@@ -148,12 +154,12 @@ class TestSurvey:
         assert influence[survey.documents.numbers_of("abe")].tolist() == [0.1, 0.2, 0.5]
         assert survey.graph(rater(corpus)) is None
         corpus.lookups.clear()
-        Survey(corpus, IN_PROCESS, sample=3, crawled=[["e", "b"]], cache=tmp_path).scores(rater(corpus), "number")
+        Survey(corpus, IN_PROCESS, sample=3, crawled=[crawl("e", "b")], cache=tmp_path).scores(rater(corpus), "number")
         assert not corpus.lookups
 
     def test_a_sample_of_all_is_all(self, tmp_path: Path) -> None:
         corpus = GraphCorpus(LINKS, TEXTS)
-        survey = Survey(corpus, IN_PROCESS, sample=5, crawled=[["a"]], cache=tmp_path)
+        survey = Survey(corpus, IN_PROCESS, sample=5, crawled=[crawl("a")], cache=tmp_path)
         assert (survey.sampled, survey.surveyed, len(survey.documents)) == (False, 5, 5)
 
 

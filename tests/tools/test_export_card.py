@@ -16,8 +16,8 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.tools.archive.removal import purge_export
-from crawl4llm.tools.export import export as export_module, shards
-from crawl4llm.tools.export.card import _size, card
+from crawl4llm.tools.export import export as export_module, formats, shards
+from crawl4llm.tools.export.folder import _size, card
 from crawl4llm.tools.export.formats import FORMATS
 
 HOSTILE = 'no|<script>\n---\n- "x": [y]\\ `code` https://evil.example \x1b[2J'
@@ -127,7 +127,7 @@ def test_what_comes_from_data_is_only_text(run: Path, tmp_path: Path) -> None:
 
 
 def test_more_languages_than_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "_MOST_LANGUAGES", 60)
+    monkeypatch.setattr(formats, "_MOST_LANGUAGES", 60)
     odd = [page._replace(language=f"x-{number}") for number, page in enumerate(pages(70))]
     run_export(tmp_path / "out", write_run(tmp_path / "run", [*odd, Page("long", "a text", 0.5, "y" * 101)]))
     (shard,) = manifest(tmp_path / "out")["shards"]
@@ -181,7 +181,7 @@ def test_an_export_that_goes_on_where_it_was_stopped(
     run_export(tmp_path / "whole", run, shard_documents=15)
     write, out = export_module.write_shard, tmp_path / "out"
 
-    def stop_at_last(job: shards.ShardJob) -> shards.Written:
+    def stop_at_last(job: shards.ShardJob) -> dict[int, str]:
         if job.path.name.startswith("00002"):
             raise KeyboardInterrupt
         return write(job)

@@ -15,11 +15,12 @@ import pytest
 
 from crawl4llm.base import reductions
 from crawl4llm.scoring import signature_of
-from crawl4llm.tools.export.documents import Row, Rows, RowWriter, rows_path
+from crawl4llm.tools.export import documents
+from crawl4llm.tools.export.documents import PREPARED, Block, Reader, Row, rows_path, write_rows
 from crawl4llm.tools.export.filters import Wanted
 from crawl4llm.tools.export.selecting import Table, matches, near_duplicates
 
-ROWS, SHARES = 200, (70, 0, 130)
+ROWS, BLOCK = 200, 70
 WANTED: list[dict[str, Any]] = [
     {},
     {"order": "influence", "shard_documents": 7},
@@ -53,14 +54,12 @@ def row(draw: random.Random, number: int) -> Row:
     )
 
 
-def written(rows: Sequence[Row], work: Path) -> Rows:
-    """The rows in files of several shares, one of which is empty."""
-    remaining = iter(rows)
-    for share, size in enumerate(SHARES):
-        with closing(RowWriter(rows_path(work, share))) as writer:
-            writer.append([next(remaining) for _ in range(size)])
-            writer.sync()
-    return Rows(work)
+def written(rows: Sequence[Row], work: Path) -> list[Block]:
+    """The rows in files of several blocks."""
+    blocks = documents.blocks_of(len(rows), 1)
+    for block in blocks:
+        write_rows(rows_path(work, PREPARED, block.number), [rows[number] for number in block.numbers])
+    return blocks
 
 
 class Plain:
@@ -127,19 +126,22 @@ class Plain:
 
 
 @pytest.mark.parametrize("given", WANTED, ids=lambda given: "-".join(given) or "all")
-def test_what_is_chosen(given: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_chosen(given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "BLOCK", BLOCK)
     draw = random.Random(str(given))
     rows = [row(draw, number) for number in range(ROWS)]
     wanted, oracle = Wanted(**given), 0.4 if given.get("oracle") else None
     work = tmp_path / "a[b]*?'"  # no pattern for DuckDB
     work.mkdir()
-    with closing(written(rows, work)) as stored, closing(Table(stored, work)) as table:
-        assert list(stored.several([199, 0, 70, 71, 3])) == [rows[number] for number in (199, 0, 70, 71, 3)]
+    with closing(Table(work, written(rows, work))) as table:
         assert set(table.languages) == {None, "en", "en-GB, de", "de"}
         assert table.has_influence
         for damaged in ({}, {3: "corrupt_record", 5: "no_text"}):
             chosen, plain = table.select(wanted, oracle, damaged), Plain(rows, wanted, oracle, damaged)
-            assert list(chosen.parts) == plain.parts
+            parts = list(chosen.parts)
+            assert [[number for number, *_ in part] for part in parts] == plain.parts
+            reader = Reader([], work)
+            assert all(reader.prepared(*place) == rows[number] for part in parts for number, *place in part)
             assert chosen.documents == sum(map(len, plain.parts)) > 0
             assert +chosen.left_out == +plain.left_out
 
@@ -149,13 +151,12 @@ def test_more_documents_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What does not fit goes to the disk, and is removed at the end."""
     count = 400_000
     one = row(random.Random(1), 0)._replace(influence=None, file=0)
-    with closing(RowWriter(rows_path(tmp_path, 0))) as writer:
-        writer.append(one._replace(id=f"{n % 390_000}", text_digest=f"{n:040x}", offset=n) for n in range(count))
-        writer.sync()
+    rows = (one._replace(id=f"{n % 390_000}", text_digest=f"{n:040x}", offset=n) for n in range(count))
+    write_rows(rows_path(tmp_path, PREPARED, 0), rows)
     monkeypatch.setattr(reductions, "MEMORY", "112MB")
-    with closing(Rows(tmp_path)) as rows, closing(Table(rows, tmp_path)) as table:
+    with closing(Table(tmp_path, [Block(0, 0, count)])) as table:
         chosen = table.select(Wanted(keep_near_duplicates=True, shard_documents=count), None, {})
-        assert [list(part) for part in chosen.parts] == [list(range(390_000))]
+        assert [[number for number, *_ in part] for part in chosen.parts] == [list(range(390_000))]
         assert +chosen.left_out == {"duplicate_id": 10_000}
         assert any((tmp_path / "tables.tmp").iterdir())
     assert not (tmp_path / "tables.tmp").exists()

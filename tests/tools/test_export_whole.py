@@ -16,7 +16,7 @@ from crawl_helpers import begin, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import export as export_module, filters, shards
+from crawl4llm.tools.export import documents as export_documents, export as export_module, filters, shards
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_killed_while_it_writes_it_goes_on(run: Path, tmp_path: Path) -> None:
 
 
 def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "BLOCK", 8)
+    monkeypatch.setattr(export_documents, "BLOCK", 8)
     run_export(tmp_path / "whole", bare)
     extracted: list[bytes] = []
     extract = filters.extract_text
@@ -185,7 +185,7 @@ def test_a_source_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
     run = write_run(tmp_path / "run", pages(3))
     warc = next((run / "warc").glob("pages-text-*"))
 
-    def write_and_change(job: shards.ShardJob) -> shards.Written:
+    def write_and_change(job: shards.ShardJob) -> dict[int, str]:
         written = shards.write_shard(job)
         with warc.open("ab") as file:
             file.write(b"\0")

@@ -120,14 +120,10 @@ def test_same_bytes_each_time(written: Path) -> None:
         [Table("../up", "", "", [], [])],
         [Table("", "", "", [], [])],
         [Table("same", "", "", [], []), Table("Same", "", "", [], [])],
-        [Table("t", "", "", ["a", "b"], [["1"]])],
-        [Figure("f", "", "", "", "", [Series("s", [1, 2], [1])])],
-        [Figure("f", "", "", "", "", [Series("s", [1], [1], low=[0])])],
-        [Figure("f", "", "", "", "", [Series("s", [1], [1], low=[0], high=[1, 2])])],
     ],
 )
 def test_what_is_no_report(sections: list[Any], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"id|length|long|bound"):
+    with pytest.raises(ValueError, match="ids of figures and tables name files, each once"):
         write_report(replace(REPORT, sections=sections), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -146,7 +142,7 @@ def test_where_it_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
 def test_the_extra_is_named_where_it_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"needs DuckDB, Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
+    with pytest.raises(InputError, match=r"needs Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
         write_report(REPORT, tmp_path)
 
 

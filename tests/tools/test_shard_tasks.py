@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -106,6 +108,24 @@ def test_indexes_and_checks(command: str, project: Path, tmp_path: Path) -> None
     assert told[0].stdout.replace(str(one), "") == told[1].stdout.replace(str(here), "")
     left = [{Path(name).name: digest for name, digest in digests(folder / ".scrapy").items()} for folder in (one, here)]
     assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_check_goes_on(number: signal.Signals, project: Path, tmp_path: Path) -> None:
+    """What was found in a file before a stop is not searched for again: here somebody has added to it."""
+    here = copied(project, tmp_path / "here")
+    process = begin(("archive", "check", "run", "--jobs", "1"), cwd=here, silent=["out", "err"])
+    while not (parts := sorted((here / ".scrapy").glob("archive/*/*.db"))):
+        assert process.poll() is None, "it ended before it was stopped"
+        time.sleep(0.005)
+    os.kill(process.pid, number)
+    process.wait()
+    with closing(sqlite3.connect(parts[0])) as part, part:
+        part.execute("INSERT INTO problems VALUES ('one.warc.gz', NULL, 'was read before')")
+    done = scrapy("archive", "check", "run", cwd=here)
+    assert done.stdout == "one.warc.gz: was read before\n", done.stderr
+    assert scrapy("archive", "check", "run", cwd=here).stdout.startswith("sound: ")
+    assert not list((here / ".scrapy/archive").iterdir())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -20,8 +20,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools._text_sources import jsonl_texts, parquet_texts
+from crawl4llm.tools.trainscorer import Example, Examples, training_line
 from crawl4llm.tools.trainscorer.card import measure
-from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -113,13 +113,14 @@ def test_the_card_names_data_recipe_and_figures(sources: tuple[Path, Path], trai
 
 
 def split(folder: Path, positive: list[str], negative: list[str], **recipe: Any) -> tuple[list[Example], list[Example]]:
-    with Examples(folder, Recipe(**recipe)) as examples:
+    with (folder / "texts").open("w+b") as file:
+        examples = Examples(file, Recipe(**recipe))
         for text in positive:
             examples.add(text, positive=True)
         for text in negative:
             examples.add(text, positive=False)
-        examples.split()
-        return list(examples.training()), list(examples.held_out())
+        training, held_out = examples.split()
+        return list(examples.in_order(training)), list(examples.in_order(held_out))
 
 
 def test_no_text_is_on_both_sides(tmp_path: Path) -> None:
@@ -180,8 +181,8 @@ def test_measures_by_hand() -> None:
         ("a.jsonl", b'"one"', "line 1: is no JSON object; give objects with a field 'text'"),
         ("a.json", b'{"body": "one"}', "line 1: has no field 'text'; name the one with the text: --text-field NAME"),
         ("a.jsonl", b'{"text": "one"}\n{"text": null}', "line 2: its field 'text' is no text, but NoneType"),
-        ("a.jsonl.gz", b"no gzip", "cannot be read after line 0: Not a gzipped file"),
-        ("a.jsonl.zst", b"no zstd", "cannot be read after line 0: "),
+        ("a.jsonl.gz", b"no gzip", "line 1: is not JSON; give one JSON object a line"),
+        ("a.jsonl.zst", b"no zstd", "line 1: is not JSON; give one JSON object a line"),
     ],
     ids=["cut", "encoding", "nested", "string", "field", "null", "gzip", "zstd"],
 )

@@ -20,11 +20,9 @@ from crawl_helpers import PROJECT
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools._learnt import Learnt, Point, Results, rank_correlation
-from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
-from crawl4llm.tools.trainlm.plan import IN_TARGET, Asked, Target, write_plan
+from crawl4llm.tools.trainlm import trainer
+from crawl4llm.tools.trainlm.plan import IN_TARGET, SIZES, Arm, Asked, PageText, Target, Tokenizer, write_plan
 from crawl4llm.tools.trainlm.results import bits_per_byte, collect, fetches_for, sentences
-from crawl4llm.tools.trainlm.texts import Arm, PageText
-from crawl4llm.tools.trainlm.trainer import files
 
 if find_spec("jax") is None:  # not imported here: a process that has JAX must not fork, as other tests do
     pytest.skip("needs the extra trainlm", allow_module_level=True)
@@ -56,7 +54,7 @@ def made(folder: Path, arms: Sequence[Arm], tokens: int = 20_000, **asked: Any) 
     """Write a plan of the smallest model, and return it."""
     folder.mkdir()
     write_plan(folder, arms, [target()], Asked(SMALLEST, tokens, **asked), {})
-    plan: dict[str, Any] = json.loads((folder / files.PLAN).read_text())
+    plan: dict[str, Any] = json.loads((folder / trainer.PLAN).read_text())
     return plan
 
 
@@ -68,7 +66,7 @@ def train(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def results(folder: Path) -> dict[str, Any]:
     """What was measured by each job, without times."""
     timed = {"seconds", "tokens_a_second"}
-    found = [json.loads(path.read_text()) for path in sorted((folder / files.RESULTS).glob("*.json"))]
+    found = [json.loads(path.read_text()) for path in sorted((folder / trainer.RESULTS).glob("*.json"))]
     return {one["job"]: {name: value for name, value in one.items() if name not in timed} for one in found}
 
 
@@ -80,7 +78,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arms = [arm("rivers", texts(RIVERS, 1_200)), arm("sums", texts(SUMS, 1_200))]
     plan = made(folder, arms, tokens=30_000, seeds=2, points=2, curved=["rivers"])
     plan["training"] |= {"checkpoint_seconds": 0, "batch": 4}
-    (folder / files.PLAN).write_text(json.dumps(plan))
+    (folder / trainer.PLAN).write_text(json.dumps(plan))
     done = train(folder)
     assert done.returncode == 0, done.stderr
     return folder
@@ -126,18 +124,18 @@ def test_killed_amid_a_training_it_ends_elsewhere_with_the_same_bits(two_runs: P
     project. Another seed gives others."""
     folder = tmp_path / "plan"
     shutil.copytree(two_runs, folder)
-    shutil.rmtree(folder / files.RESULTS)
-    shape = files.Shape(**json.loads((folder / files.PLAN).read_text())["model"])
+    shutil.rmtree(folder / trainer.RESULTS)
+    shape = trainer.Shape(**json.loads((folder / trainer.PLAN).read_text())["model"])
     for step in (50, 100):
         killed = subprocess.run([sys.executable, "-c", KILLED, folder, "--device", "cpu"], cwd=PROJECT, check=False)
         assert killed.returncode == -signal.SIGKILL
-        job = next(job for job in results(two_runs) if (folder / files.CHECKPOINTS / f"{job}.npz").exists())
-        with np.load(folder / files.CHECKPOINTS / f"{job}.npz") as kept:
+        job = next(job for job in results(two_runs) if (folder / trainer.CHECKPOINTS / f"{job}.npz").exists())
+        with np.load(folder / trainer.CHECKPOINTS / f"{job}.npz") as kept:
             assert int(kept["step"]) == step
             values = sum(kept[name].size for name in kept if name.startswith("leaf"))
         assert values == 3 * shape.parameters + 1, "weights, two averages of each slope, and a count"
         assert not results(folder)
-    shutil.copytree(Path(files.__file__).parent, tmp_path / "trainer")
+    shutil.copytree(Path(trainer.__file__).parent, tmp_path / "trainer")
     code = "import sys; sys.modules['crawl4llm'] = None; sys.argv = ['trainer', 'plan', '--device', 'cpu']; "
     code += "import runpy; runpy.run_module('trainer', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -146,7 +144,7 @@ def test_killed_amid_a_training_it_ends_elsewhere_with_the_same_bits(two_runs: P
     assert again == results(two_runs)
     measured = [found["targets"]["rivers"]["bits"] for found in again.values()]
     assert len(set(measured)) == len(measured)
-    assert not list((folder / files.CHECKPOINTS).iterdir())
+    assert not list((folder / trainer.CHECKPOINTS).iterdir())
     assert {found["parameters"] for found in again.values()} == {shape.parameters}
 
 
@@ -161,7 +159,7 @@ def test_it_has_the_parameters_that_its_name_says() -> None:
 def decoded(folder: Path, place: int, tokens: int) -> str:
     """The text that a model of a run reads."""
     tokenizer = Tokenizer.of(folder / "tokenizer.json")
-    found = files.run_tokens(folder, f"order-{place:03d}.npy", tokens)
+    found = trainer.run_tokens(folder, f"order-{place:03d}.npy", tokens)
     parts = "".join("\n" if one == tokenizer.end else tokenizer._loaded.id_to_token(int(one)) for one in found)
     return parts.replace("Ġ", " ")
 
@@ -175,7 +173,7 @@ def test_documents_are_read_in_crawl_order_until_there_are_enough_tokens(tmp_pat
     (point,) = plan["runs"][0]["points"]
     assert point["pages"] == read.count("\n") + (not read.endswith("\n"))
     assert point["fetched"] == 2 * point["pages"]
-    assert sum(json.loads((tmp_path / "plan" / files.PLAN).read_text())["runs"][0]["left_out"].values()) == 0
+    assert sum(json.loads((tmp_path / "plan" / trainer.PLAN).read_text())["runs"][0]["left_out"].values()) == 0
 
 
 def test_texts_of_the_target_are_left_out_and_counted_even_if_they_differ_a_little(tmp_path: Path) -> None:
@@ -187,7 +185,7 @@ def test_texts_of_the_target_are_left_out_and_counted_even_if_they_differ_a_litt
     folder = tmp_path / "plan"
     folder.mkdir()
     write_plan(folder, [arm("one", some)], [aims], Asked(SMALLEST, 1000), {})
-    (run,) = json.loads((folder / files.PLAN).read_text())["runs"]
+    (run,) = json.loads((folder / trainer.PLAN).read_text())["runs"]
     assert run["left_out"] == {IN_TARGET: 2, "robots": 1, "without text": 1}
     assert decoded(folder, 0, 1000).startswith(texts(SUMS, 1)[0])
 

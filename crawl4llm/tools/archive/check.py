@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,40 +16,12 @@ from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.archive.copies import (
-    check_copy,
-    check_name,
-    check_target,
-    copy_dataset,
-    indexed_files,
-    write_wacz,
-)
-from crawl4llm.tools.archive.facts import (
-    IN_CONTENT,
-    IN_TEXTS,
-    OF_NO_PAGE,
-    TEXT,
-    Facts,
-    add_line,
-    differences,
-    document_counts,
-    index_lines,
-    load_lost,
-    parse_log_line,
-    read_lines,
-)
-from crawl4llm.tools.archive.folder import (
-    LOST,
-    Dataset,
-    complete,
-    exclusive,
-    idle_dataset,
-    is_unfinished,
-    whole_file,
-)
+from crawl4llm.tools.archive import copies
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, Facts, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine
 
 if TYPE_CHECKING:
@@ -68,8 +40,8 @@ def check(dataset: Dataset, facts: Facts) -> None:
     """Note all contradictions in the facts, which a survey with digests found."""
     for name, path in dataset.open_files().items():
         facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
-    check_index(facts, dataset.index, IN_CONTENT)
-    check_index(facts, dataset.text_index, IN_TEXTS)
+    for index, view in dataset.indexes.items():
+        check_index(facts, index, view)
     check_sorted(dataset, facts)
     for query in CONTRADICTIONS:
         facts.note(query)
@@ -95,13 +67,13 @@ CONTRADICTIONS: Final = (
     """SELECT r.file, r.offset, 'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
         WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
-    f"""SELECT t.file, t.offset, 'text of a record that is not there' FROM records t
-        WHERE t.kind = '{TEXT}' AND NOT EXISTS (SELECT 1 FROM contents c WHERE c.rid = t.refers)""",
-    f"""SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
-        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""",
-    f"""SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
+    """SELECT t.file, t.offset, 'text of a record that is not there' FROM texts t
+        WHERE NOT EXISTS (SELECT 1 FROM contents c WHERE c.rid = t.refers)""",
+    """SELECT t.file, t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+        FROM texts t JOIN records c ON c.rid = t.refers WHERE c.url != t.url""",
+    """SELECT t.file, t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
-            FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""",
+            FROM texts) t WHERE t.number > 1""",
     # A document is in the dataset once.
     """SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
             || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
@@ -128,7 +100,7 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
         else:
             last = order
         facts.add("log", [(number, parsed["id"])])
-    load_lost(dataset, facts)
+    facts.load_lost(dataset)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
     facts.note(f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
@@ -138,31 +110,21 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     )
     facts.note(f"""SELECT file, offset, 'document ' || doc || ' is not in {name}' FROM documents
         WHERE doc NOT IN (SELECT doc FROM log)""")
-    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM records r
-        WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
+    facts.note(f"""SELECT r.file, r.offset, r.kind || ' belongs to no crawled page' FROM contents r
+        WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+        AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)
         AND NOT EXISTS {_AMONG_NO_PAGES}""")
-    _check_order(dataset, facts)
-
-
-def _check_order(dataset: Dataset, facts: Facts) -> None:
-    """Note the first page that the index has in another place than the log."""
-    before = 0
-    for line, doc, number in facts.rows(
-        """SELECT l.number, d.doc, g.number FROM lines l JOIN documents d ON d.file = l.file AND d.offset = l.offset
-        JOIN log g ON g.doc = d.doc WHERE l.list = ? ORDER BY l.number""",
-        dataset.index.name,
-    ):
-        if number < before:
-            what = f"{doc} (line {number} of {dataset.log.name}) comes after a page that was crawled later"
-            facts.problem(dataset.index.name, line, what)
-            return
-        before = number
+    facts.note(f"""SELECT '{dataset.index.name}', line,
+            doc || ' (line ' || number || ' of {name}) comes after a page that was crawled later'
+        FROM (SELECT l.number AS line, d.doc, g.number, lag(g.number) OVER (ORDER BY l.number) AS before
+            FROM lines l JOIN documents d ON d.file = l.file AND d.offset = l.offset JOIN log g ON g.doc = d.doc
+            WHERE l.list = '{dataset.index.name}')
+        WHERE number < before ORDER BY line LIMIT 1""")
 
 
 def _check_stated(facts: Facts) -> None:
     """Check counts in warcinfo records, as ClueWeb12's files have them."""
-    counts = document_counts(facts)
+    counts = facts.document_counts()
     for name, read, documents, length in list(
         facts.rows("SELECT name, bytes, stated_documents, stated_bytes FROM files WHERE stated_bytes != ''")
     ):
@@ -172,40 +134,36 @@ def _check_stated(facts: Facts) -> None:
             facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
 
 
-def check_index(facts: Facts, index: Path, kinds: str) -> None:
-    """Note differences between an index and the records of some kinds, and take its lines into the table ``lines``."""
+def check_index(facts: Facts, index: Path, view: str) -> None:
+    """Note differences between an index and the records of a view, and take its lines into the table ``lines``."""
     if not index.exists():
-        if facts.first(f"SELECT 1 FROM records WHERE kind {kinds}"):
+        if facts.first(f"SELECT 1 FROM {view}"):
             facts.problem(index.name, None, "is missing")
         return
-    for number, line, parsed, file in index_lines(facts, index):
+    for number, line, parsed, file in facts.index_lines(index):
         if parsed is None:
             facts.problem(index.name, number, "is no whole entry")
         elif file is None:
             facts.problem(index.name, number, f"names {parsed.place[0]}, which is not there")
         else:
-            for what in _differences(facts, file, parsed, kinds):
+            for what in _differences(facts, file, parsed, view):
                 facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
-            add_line(facts, index, number, line, parsed, file)
+            facts.add_line(index, number, line, parsed, file)
     facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
-    twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
-    for number in facts.column(twice, index.name):
-        facts.problem(index.name, number, "leads to a record that is indexed already")
-    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.kind {kinds}
-        AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
-    for name, offset, kind in list(facts.rows(missing, index.name)):
-        facts.problem(name, offset, f"{kind} is not in {index.name}")
+    facts.note(f"""SELECT '{index.name}', max(number), 'leads to a record that is indexed already' FROM lines
+        WHERE list = '{index.name}' GROUP BY file, offset HAVING count(*) > 1""")
+    facts.note(f"""SELECT file, offset, kind || ' is not in {index.name}' FROM {view} r WHERE NOT EXISTS
+        (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = '{index.name}')""")
 
 
-def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[str]:
+def _differences(facts: Facts, file: int, line: IndexLine, view: str) -> list[str]:
     _, offset, length = line.place
-    query = f"SELECT kind, kind {kinds}, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
-    found = facts.first(query, file, offset)
+    query = "SELECT length, url, date, digest, status FROM {} WHERE file = ? AND offset = ?"
+    found = facts.first(query.format(view), file, offset)
     if found is None:
-        return ["leads to no record"]
-    kind, is_indexed, there, url, date, digest, status = found
-    if not is_indexed:
-        return [f"leads to a record of another kind ({kind})"]
+        is_there = facts.first(query.format("records"), file, offset)
+        return ["leads to a record of another kind" if is_there else "leads to no record"]
+    there, url, date, digest, status = found
     document = facts.first(_DOCUMENT, file, offset)
     names = ["length"] * (length != there)
     names += differences(line, url, date, digest, status, document[0] if document else None)
@@ -213,30 +171,18 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: str) -> list[s
 
 
 def check_sorted(dataset: Dataset, facts: Facts) -> None:
-    """Record if the sorted index is not sorted, or holds other lines than the index."""
+    """Note if the sorted index is not the index in byte order."""
     path = dataset.sorted_index
     if not path.exists():
         return
-    before = b""
-    sum_of_digests = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if line <= before:
-            facts.problem(path.name, number, "is not in byte order")
-            break
-        before = line
-        sum_of_digests += _number(line)
-    else:
-        if sum_of_digests != sum(map(_number, read_lines(dataset.index))):
-            facts.problem(path.name, None, f"holds other lines than {dataset.index.name}; finish the dataset again")
-
-
-def _number(line: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
+    both = zip_longest(read_lines(path), facts.in_order(read_lines(dataset.index)))
+    if any(line != wanted for line, wanted in both):
+        facts.problem(path.name, None, f"is not {dataset.index.name} in byte order; finish the dataset again")
 
 
 def _check_lists(dataset: Dataset, facts: Facts) -> None:
     """Compare all MD5 files and record-count files with the files that they name, and note differences."""
-    counts = {name: str(count) for name, count in document_counts(facts).items()}
+    counts = {name: str(count) for name, count in facts.document_counts().items()}
     digests = dict(facts.rows("SELECT name, md5 FROM files"))
     for path in dataset.lists("*.md5"):
         _check_list(path, dataset, facts, digests, "another MD5 digest")
@@ -287,7 +233,9 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
         if wrong:
             raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
-        counts = _counts(facts)
+        records, files, texts = (facts.count(f"SELECT count(*) FROM {name}") for name in ("records", "files", "texts"))
+        documents = sum(facts.document_counts().values()) - texts
+        counts = {"files": files, "records": records, "documents": documents, "texts": texts}
         yield from (Fact(name, count, "") for name, count in counts.items())
         yield Line(f"sound: {', '.join(f'{count:,} {name}' for name, count in counts.items())}")
         lost = facts.count("SELECT count(*) FROM lost")
@@ -300,13 +248,6 @@ def problem(file: str, place: int | None, what: str) -> str:
     """Return the line of a problem."""
     kind = "line" if file.endswith(_BY_LINE) else "record at"
     return f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}"
-
-
-def _counts(facts: Facts) -> dict[str, int]:
-    texts = facts.count("SELECT count(*) FROM records WHERE kind = ?", TEXT)
-    documents = sum(document_counts(facts).values()) - texts
-    records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
-    return {"files": files, "records": records, "documents": documents, "texts": texts}
 
 
 CHECK = Action(
@@ -334,7 +275,7 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
         yield Fact("renamed", len(left_open), f"{len(left_open):,} files that a crawl had left open")
     write_list(dataset.root / MD5, facts.rows("SELECT name, md5 FROM files ORDER BY file"))
     yield Fact("digests", dataset.root / MD5)
-    counts = document_counts(facts)
+    counts = facts.document_counts()
     write_list(dataset.root / COUNTS, counts.items())
     total, path = sum(counts.values()), dataset.root / COUNTS
     value = {"path": path, "documents_and_texts": total, "files": len(counts)}
@@ -346,9 +287,9 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
 
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
-    for index, kinds in ((dataset.index, IN_CONTENT), (dataset.text_index, IN_TEXTS)):
+    for index, view in dataset.indexes.items():
         if index.exists():
-            check_index(facts, index, kinds)
+            check_index(facts, index, view)
     for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
         path = dataset.root / name
         if place is None:
@@ -382,21 +323,21 @@ def _finish(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         raise InputError("--trec-ids and --sample need --out DIR, and --out needs one of them")
     dataset = idle_dataset(opts.arguments[0], settings)
     if opts.wacz is not None:
-        check_name(opts.wacz)
+        copies.check_name(opts.wacz)
     if opts.out is not None:
-        check_target(dataset, opts.out)
+        copies.check_target(dataset, opts.out)
     with exclusive(dataset.base):
         complete(dataset.base)
         if opts.wacz is not None:
-            list(indexed_files(dataset))
+            list(copies.indexed_files(dataset))
         with surveyed(dataset, opts.jobs or cores(), md5=True) as facts:
             if opts.out is not None:
-                check_copy(dataset, facts, *copy)
+                copies.check_copy(dataset, facts, *copy)
             yield from finish(dataset, facts)
             if opts.out is not None:
-                yield from copy_dataset(dataset, facts, opts.out, *copy)
+                yield from copies.copy_dataset(dataset, facts, opts.out, *copy)
         if opts.wacz is not None:
-            yield from write_wacz(dataset, opts.wacz)
+            yield from copies.write_wacz(dataset, opts.wacz)
 
 
 FINISH = Action(

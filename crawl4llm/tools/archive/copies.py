@@ -37,7 +37,7 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free, check_new_file
 from crawl4llm.scoring import title_of
-from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts, document_counts, read_lines
+from crawl4llm.tools.archive.facts import Facts, read_lines
 from crawl4llm.tools.archive.folder import Dataset, now, whole_file, writing
 from crawl4llm.tools.archive.rewrite import (
     COUNTS,
@@ -93,9 +93,9 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
                 counts.append((file.name, documents))
         if not counts:
             raise InputError(f"no file of {dataset.root} has {every} documents; give a smaller --sample")
-        for index in (dataset.index, dataset.text_index):
+        for index in dataset.indexes:
             if index.exists():
-                write_index(dataset, facts, out / index.name, index.name)
+                write_index(dataset, facts, index, out / index.name)
     _write_lists(out, name, digests, counts)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
@@ -116,14 +116,14 @@ def check_target(dataset: Dataset, out: Path) -> None:
 
 def check_copy(dataset: Dataset, facts: Facts, name: str | None, every: int | None) -> None:
     """Raise InputError, before anything is changed, if a dataset has no such copy."""
-    if max(document_counts(facts).values(), default=0) < (every or 0):
+    if max(facts.document_counts().values(), default=0) < (every or 0):
         raise InputError(f"no file of {dataset.root} has {every} documents; give a smaller --sample")
     for _ in _files(dataset, facts, name):  # can they be numbered?
         pass
 
 
 def _files(dataset: Dataset, facts: Facts, copy: str | None) -> Iterator[_File]:
-    texts = set(facts.column("SELECT DISTINCT file FROM records WHERE kind = ?", TEXT))
+    texts = set(facts.column("SELECT DISTINCT file FROM texts"))
     serial = 0
     for number, name in facts.names().items():
         if copy is None:
@@ -159,10 +159,10 @@ def _select_sample(facts: Facts, every: int) -> None:
 
     If no crawl has described the pages, each record with content is a document.
     """
-    facts.execute(f"""CREATE TEMP TABLE numbered AS
-        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
-        WHERE kind {IN_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-            OR NOT EXISTS (SELECT 1 FROM documents))""")
+    facts.execute("""CREATE TEMP TABLE numbered AS
+        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM contents r
+        WHERE EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+            OR NOT EXISTS (SELECT 1 FROM documents)""")
     facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
     facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
         WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
@@ -219,7 +219,7 @@ def check_name(path: Path) -> None:
 
 
 def indexed_files(dataset: Dataset) -> Iterator[Path]:
-    """Yield the files that a WACZ holds. Raises InputError if there are none, or some of another form."""
+    """Yield the files that a WACZ holds. Raises InputError for others, or if there are none."""
     paths = dataset.warc_files()
     parsed = map(parse_index_line, read_lines(dataset.index))
     named = dict.fromkeys(line.place[0] for line in parsed if line is not None)

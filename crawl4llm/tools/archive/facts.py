@@ -23,14 +23,8 @@ from crawl4llm.base.input_files import json_or_none, open_input
 from crawl4llm.tools.archive.folder import LOST, Dataset
 from crawl4llm.warc import IndexLine, one_line, parse_index_line, timestamp, urlkey
 
-CONTENT = ("response", "resource", "conversion", "revisit")
-"""Records with a page's content; they are in the index."""
-IN_CONTENT = f"IN ({', '.join(map(repr, CONTENT))})"
-"""The same as a condition in queries."""
 TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
-IN_TEXTS = f"IN ('{TEXT}')"
-"""The condition for records in the index of texts."""
 UNREADABLE = "unreadable"
 """Our kind for a record whose head can be read, and whose content cannot."""
 OF_NO_PAGE = "of no page"
@@ -54,7 +48,8 @@ _STEPS = 100_000
 _MERGED = ("files", "records", "refs", "damage", "problems")
 _INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
-CREATE VIEW contents AS SELECT * FROM records WHERE kind {IN_CONTENT};
+CREATE VIEW contents AS SELECT * FROM records WHERE kind IN ('response', 'resource', 'conversion', 'revisit');
+CREATE VIEW texts AS SELECT * FROM records WHERE kind = '{TEXT}';
 CREATE VIEW originals AS SELECT * FROM contents WHERE kind != 'revisit';
 CREATE TABLE documents AS
     SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
@@ -84,11 +79,11 @@ CREATE TABLE moves(
 """
 """Made once all records are in.
 
-``contents``: records with a page's content. ``originals``: those that are no revisits. ``documents``: pages, by the
-records that describe them. ``no_pages``: exchanges that are no page's. ``lines``, ``log`` and ``lost``: lines of the
-indexes and of the logs. ``gone``, ``kept``: records that a purge removes; those that stay, documents with a number.
-``refilled``: revisits that become full records, with the place of the original. ``moves``: new places of records, with
-a line of the index for those that were changed.
+``contents``: records with a page's content, which are in the index. ``texts``: those in the index of texts.
+``originals``: contents that are no revisits. ``documents``: pages, by the records that describe them. ``no_pages``:
+exchanges that are no page's. ``lines``, ``log`` and ``lost``: lines of the indexes and of the logs. ``gone``, ``kept``:
+records that a purge removes; those that stay, documents with a number. ``refilled``: revisits that become full records,
+with the place of the original. ``moves``: new places of records, with a line of the index for those that were changed.
 """
 _LONGEST_LINE: Final = 1 << 24
 
@@ -132,20 +127,18 @@ class Facts:
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
         path = path or Path(self._folder.name if self._folder else "", "facts.db")
-        self.folder = path.parent
         with _full_disk():
-            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db = sqlite3.connect(path)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
             self._db.executescript(_TABLES)
-            self._db.execute("BEGIN")
+            self._db.create_function("one_line", 1, one_line, deterministic=True)
 
     def __enter__(self) -> Facts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with _full_disk():
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
+            self._db.commit()
             self._db.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -153,12 +146,12 @@ class Facts:
     def merge(self, part: Path) -> None:
         """Take over the rows of another database, and remove it."""
         with _full_disk():
-            self._db.execute("COMMIT")
+            self._db.commit()
             self._db.execute("ATTACH ? AS part", (str(part),))
             for table in _MERGED:
                 self._db.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
+            self._db.commit()
             self._db.execute("DETACH part")
-            self._db.execute("BEGIN")
         part.unlink()
 
     def index(self) -> None:
@@ -170,7 +163,6 @@ class Facts:
             self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
         with _full_disk():
             self._db.executescript(_INDEXES)
-            self._db.execute("BEGIN")
 
     def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table."""
@@ -185,9 +177,9 @@ class Facts:
 
     def note(self, query: str) -> None:
         """Record the rows of a query as problems: number or name of a file, offset, fault."""
-        names = self.names()
-        for file, offset, what in list(self.rows(query)):
-            self.problem(names.get(file, str(file)), offset, what)
+        self.execute(f"""WITH found(file, offset, what) AS ({query}) INSERT INTO problems
+            SELECT coalesce((SELECT name FROM files WHERE files.file = found.file), found.file), offset, one_line(what)
+            FROM found""")
 
     def execute(self, statement: str, *values: object) -> None:
         """Execute a statement that changes tables."""
@@ -197,8 +189,7 @@ class Facts:
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that a query finds."""
         with _full_disk():
-            cursor = self._db.cursor()
-            yield from cursor.execute(query, values)
+            yield from self._db.execute(query, values)
 
     def column(self, query: str, *values: object) -> list[Any]:
         """Return the only column that a query selects."""
@@ -225,6 +216,39 @@ class Facts:
         """Return the names of the WARC files by their numbers."""
         return dict(self.rows("SELECT file, name FROM files ORDER BY file"))
 
+    def document_counts(self) -> dict[str, int]:
+        """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
+        pages = dict(self.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
+        texts, others = (
+            dict(self.rows(f"SELECT file, count(*) FROM {view} GROUP BY file")) for view in ("texts", "contents")
+        )
+        return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in self.names().items()}
+
+    def index_lines(self, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:
+        """Yield number, bytes, content and file of each line of an index. The content of a line that is not whole is
+        None, and so is a file that is not there."""
+        files = {name: file for file, name in self.names().items()}
+        for number, line in enumerate(read_lines(index), 1):
+            parsed = parse_index_line(line)
+            yield number, line, parsed, None if parsed is None else files.get(parsed.place[0])
+
+    def add_line(self, index: Path, number: int, line: bytes, parsed: IndexLine, file: int) -> None:
+        """Add a line of an index to the table ``lines``."""
+        self.add("lines", [(index.name, number, file, parsed.place[1], as_in_warc(parsed.id), line)])
+
+    def load_lines(self, dataset: Dataset) -> None:
+        """Fill the table ``lines`` with the whole lines of both indexes."""
+        for index in dataset.indexes:
+            for number, line, parsed, file in self.index_lines(index):
+                if parsed is not None and file is not None:
+                    self.add_line(index, number, line, parsed, file)
+        self.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
+
+    def load_lost(self, dataset: Dataset) -> None:
+        """Fill the table ``lost``: pages of the log that are known to be gone."""
+        parsed = map(parse_log_line, read_lines(dataset.base / LOST))
+        self.add("lost", ((line["id"],) for line in parsed if line))
+
     def define(self, name: str, function: Any) -> None:
         """Define a function of one argument for queries."""
         self._db.create_function(name, 1, function, deterministic=True)
@@ -238,22 +262,13 @@ def _full_disk() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "full" not in str(error):
             raise
-        raise InputError(
-            f"{tempfile.gettempdir()}: no room for the temporary database; set TMPDIR to a larger disk"
-        ) from error
+        advice = "set TMPDIR to a larger disk, or make room in the project's .scrapy"
+        raise InputError(f"no room for the database of records; {advice}") from error
 
 
 def hashed(name: str | bytes) -> bytes:
     """Return the hash by which a record's name is looked up."""
     return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()
-
-
-def document_counts(facts: Facts) -> dict[str, int]:
-    """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
-    pages = dict(facts.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
-    texts = dict(facts.rows("SELECT file, count(*) FROM records WHERE kind = ? GROUP BY file", TEXT))
-    others = dict(facts.rows(f"SELECT file, count(*) FROM records WHERE kind {IN_CONTENT} GROUP BY file"))
-    return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in facts.names().items()}
 
 
 # -- lines of indexes and logs -----------------------------------------------------------------------------------------
@@ -268,40 +283,11 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line
 
 
-def index_lines(facts: Facts, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:
-    """Yield number, bytes, content and file of each line of an index. The content of a line that is not whole is None,
-    and so is a file that is not there."""
-    files = {name: file for file, name in facts.names().items()}
-    for number, line in enumerate(read_lines(index), 1):
-        parsed = parse_index_line(line)
-        yield number, line, parsed, None if parsed is None else files.get(parsed.place[0])
-
-
-def add_line(facts: Facts, index: Path, number: int, line: bytes, parsed: IndexLine, file: int) -> None:
-    """Add a line of an index to the table ``lines``."""
-    facts.add("lines", [(index.name, number, file, parsed.place[1], as_in_warc(parsed.id), line)])
-
-
-def load_lines(dataset: Dataset, facts: Facts) -> None:
-    """Fill the table ``lines`` with the whole lines of both indexes."""
-    for index in (dataset.index, dataset.text_index):
-        for number, line, parsed, file in index_lines(facts, index):
-            if parsed is not None and file is not None:
-                add_line(facts, index, number, line, parsed, file)
-    facts.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
-
-
 def parse_log_line(line: bytes) -> dict[str, Any] | None:
     """Parse a line of a crawl log, if it is a whole one; its id is as metadata records have it."""
     parsed = json_or_none(line)
     whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
     return parsed | {"id": as_in_warc(parsed["id"])} if whole else None
-
-
-def load_lost(dataset: Dataset, facts: Facts) -> None:
-    """Fill the table ``lost``: pages of the log that are known to be gone."""
-    parsed = map(parse_log_line, read_lines(dataset.base / LOST))
-    facts.add("lost", ((line["id"],) for line in parsed if line))
 
 
 def as_in_warc(key: str) -> str:

@@ -26,7 +26,7 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
-from crawl4llm.tools._storage_view import refuse_storage
+from crawl4llm.tools.opened_run import refuse_storage
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Dataset:
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME
         self.text_index = self.root / TEXT_INDEX_NAME
+        self.indexes = {self.index: "contents", self.text_index: "texts"}
+        """The indexes, with the view of the records in each (:mod:`crawl4llm.tools.archive.facts`)."""
         self.sorted_index = self.root / SORTED_INDEX
         others = (self.base / name for name in (PURGED, LOST, SETTINGS))
         require_within(self.base, self.root)
@@ -82,8 +84,9 @@ class Dataset:
                 continue
             if not path.is_file():
                 raise InputError(f"{path} is no file, or a dangling link; repair it, or move it away")
-            if not _is_text(match[1]):
-                raise InputError(f"{path} has a name that is not UTF-8, which no index can hold; rename it")
+            odd = f"{path} has a name that is not UTF-8, which no index can hold; rename it"
+            with as_input_error(odd, form="{}", errors=UnicodeEncodeError):  # by lone surrogates (PEP 383)
+                match[1].encode()
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove one of them")
             require_within(self.base, path)
@@ -118,15 +121,6 @@ class Dataset:
                 yield from self._walk(path)
             else:
                 yield path
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
@@ -295,10 +289,9 @@ def is_unfinished(folder: Path) -> bool:
 def complete(folder: Path) -> None:
     """Put the files of a journal in place, if there is one. Raises InputError if that fails or must not be."""
     path = folder / JOURNAL
-    try:
-        renamed, gone = _read_journal(path)
-    except FileNotFoundError:
+    if not is_unfinished(folder):
         return
+    renamed, gone = _read_journal(path)
     with writing(folder):
         for target in renamed:
             with suppress(FileNotFoundError):  # it is in place already
@@ -315,15 +308,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files to replace and those to remove, all below the journal's folder.
 
     Raises InputError if the journal says anything that :class:`Changes` does not write: it may have come with the
-    folder, from anywhere. Raises FileNotFoundError.
+    folder, from anywhere.
     """
     folder = path.parent
     try:
         journal = read_whole_json(path)
         pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]
         gone = [within(folder, name, path) for name in journal["gone"]]
-    except FileNotFoundError:
-        raise
     except (OSError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error!r:.100}); remove it, then check the dataset") from None
     if any(new != _beside(target) for new, target in pairs):

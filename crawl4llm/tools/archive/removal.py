@@ -40,7 +40,7 @@ from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts, load_lines, load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.facts import TEXT, Facts, parse_log_line, read_lines
 from crawl4llm.tools.archive.folder import (
     LOST,
     PURGED,
@@ -54,10 +54,8 @@ from crawl4llm.tools.archive.folder import (
 )
 from crawl4llm.tools.archive.rewrite import find_refilled, keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.tools.export.card import CARD, card, damaged
-from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, counted, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, date_of, open_file, require_package
-from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
+from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
+from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of, require_package
 from crawl4llm.warc import WarcReader, parse_index_line
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
     """Repair a dataset; yields lines about the changes once all are in place. Raises InputError."""
     with changing(dataset.base) as changes, surveyed(dataset, processes, digests=True) as facts:
         _refuse_foreign(dataset, facts)
-        load_lines(dataset, facts)
+        facts.load_lines(dataset)
         told = [*_mend_log(dataset, facts, changes)]
         _select_whole_pages(dataset, facts)
         files = facts.column("""SELECT file FROM damage UNION SELECT r.file FROM records r
@@ -178,7 +176,7 @@ def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
 def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     """Note the pages of the log that are gone."""
     path = dataset.base / LOST
-    load_lost(dataset, facts)
+    facts.load_lost(dataset)
     gone = facts.column("""SELECT doc FROM log WHERE doc NOT IN (SELECT doc FROM lost) AND doc NOT IN
         (SELECT d.doc FROM documents d JOIN kept k ON k.file = d.file AND k.offset = d.offset) ORDER BY number""")
     if not gone:
@@ -229,7 +227,7 @@ def purge(
         )
         if problem is not None:
             raise InputError(f"{dataset.root / problem[0]}: damaged at {problem[1]}; repair the dataset, then purge it")
-        load_lines(dataset, facts)
+        facts.load_lines(dataset)
         _find_documents(dataset, facts, domain, listing)
         _select_others(facts)
         counts = _counts(facts)
@@ -270,13 +268,12 @@ def _select_others(facts: Facts) -> None:
     facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
         WHERE d.doc IN (SELECT doc FROM purged)""")
-    facts.execute(f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
-        FROM records t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset
-        WHERE t.kind = '{TEXT}'""")
+    facts.execute("""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
+        FROM texts t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset""")
     facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
-            CASE WHEN r.kind = '{TEXT}'
-                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-                OR r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
+            CASE WHEN r.kind = '{TEXT}' OR NOT EXISTS (SELECT 1 FROM documents)
+                AND EXISTS (SELECT 1 FROM contents c WHERE c.file = r.file AND c.offset = r.offset)
+                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset) THEN 1 END
         FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)""")
     find_refilled(facts)
 
@@ -359,27 +356,23 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
     """Write a file without the domain's documents; returns its entry of the manifest."""
     form = path.name.partition(".")[2]
-    with writing(path), closing(open_file(new, form)) as file:
-        shard = ShardWriter(file, form, tokens=tokens)
+    with writing(path), new.open("wb") as file, closing(ShardWriter(file, form, tokens=tokens)) as shard:
         for document in _documents(path):
             if not domain.holds(document.url):
-                shard.add(document, document.text.encode())
+                shard.add(document)
         return shard.finish(path.name)
 
 
 def _documents(path: Path) -> Iterator[Document]:
     """Yield the documents in a file of an export. Raises InputError if it cannot be read."""
     try:
-        for row in _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path):
+        lines = input_lines(path, newline="\n", longest=LONGEST_ROW)
+        for row in _parquet_rows(path) if path.name.endswith(PARQUET) else map(orjson.loads, lines):
             if {type(row["id"]), type(row["url"]), type(row["text"])} != {str} or type(row["words"]) is not int:
                 raise TypeError("its id, url or text is no text, or its words are no number")  # noqa: TRY301
             yield Document(**{name: row[name] for name in Document._fields if name in row})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
-
-
-def _jsonl_rows(path: Path) -> Iterator[dict[str, Any]]:
-    yield from map(orjson.loads, input_lines(path, newline="\n", longest=LONGEST_ROW))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.archive.facts import IN_CONTENT, IN_TEXTS, TEXT, Facts, differences, read_lines
+from crawl4llm.tools.archive.facts import Facts, differences, read_lines
 from crawl4llm.tools.archive.folder import Changes, Dataset, whole_file, writing
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import (
@@ -46,14 +46,13 @@ _LEFT_OUT: Final = re.compile(
 )
 
 
-def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
+def write_index(dataset: Dataset, facts: Facts, index: Path, new: Path) -> list[str]:
     """Write an index of the records that the table of moves holds, in file order.
 
     Their lines are those of the old index (table ``lines``), at their new place, or are made if it has none, or one
-    that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
-    it is not known whose they are.
+    that says otherwise than the record. Returns lines about those that were made, and about records that have none
+    because it is not known whose they are.
     """
-    kinds = IN_TEXTS if index == dataset.text_index.name else IN_CONTENT
     query = f"""SELECT m.new_name, m.new_offset, m.new_length, m.line, l.raw, r.url, r.date, r.mime, r.status, r.digest,
             coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
                 WHERE s.rid = r.refers LIMIT 1),
@@ -62,14 +61,14 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
             coalesce((SELECT a.about FROM records a WHERE a.file = d.m_file AND a.offset = d.m_offset),
                 (SELECT a.about FROM no_pages e JOIN records a ON a.file = e.file AND a.offset = e.m_offset
                     WHERE e.file = r.file AND e.page = r.page))
-        FROM records r JOIN moves m ON m.file = r.file AND m.offset = r.offset
+        FROM {dataset.indexes[index]} r JOIN moves m ON m.file = r.file AND m.offset = r.offset
         LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
             ON l.file = r.file AND l.offset = r.offset
         LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset
-        WHERE r.kind {kinds} GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
+        GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
     made = unknown = 0
     with new.open("wb") as out:
-        for name, offset, length, line, raw, *stated in facts.rows(query, index):
+        for name, offset, length, line, raw, *stated in facts.rows(query, index.name):
             url, date, mime, status, digest, doc, about = stated
             old = parse_index_line(line or raw or b"")
             if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
@@ -82,7 +81,8 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
                 place = length, offset, name
                 entry = Entry(url, timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
                 out.write(entry.line())
-    return made, unknown
+    told = [f"{index.name}: {made:,} entries are made from their records"] if made else []
+    return told + [f"{index.name}: {unknown:,} records have no entry, because their pages are unknown"] * (unknown > 0)
 
 
 def stage_rewrite(dataset: Dataset, facts: Facts, changes: Changes, files: Collection[int]) -> list[str]:
@@ -199,28 +199,19 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
     if not dataset.index.exists() and facts.first("SELECT 1 FROM documents") is None:
         return []  # WARC files of others, without an index
     new = changes.stage(dataset.index)
-    told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
+    told = write_index(dataset, facts, dataset.index, new)
     if dataset.sorted_index.exists():
         changes.write(dataset.sorted_index, facts.in_order(read_lines(new)))
-    if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
-        name = dataset.text_index.name
-        told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
+    if dataset.text_index.exists() or facts.first("SELECT 1 FROM texts"):
+        told += write_index(dataset, facts, dataset.text_index, changes.stage(dataset.text_index))
     return told
-
-
-def _told(index: str, made: int, unknown: int) -> Iterator[str]:
-    if made:
-        yield f"{index}: {made:,} entries are made from their records"
-    if unknown:
-        yield f"{index}: {unknown:,} records have no entry, because their pages are unknown"
 
 
 def keep_texts(facts: Facts) -> None:
     """Keep the texts of the kept records; they are documents if the file holds nothing else."""
-    facts.execute(f"""INSERT OR IGNORE INTO kept
+    facts.execute("""INSERT OR IGNORE INTO kept
         SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
-        FROM records t JOIN contents c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
-        WHERE t.kind = '{TEXT}'""")
+        FROM texts t JOIN contents c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset""")
 
 
 def find_refilled(facts: Facts) -> None:

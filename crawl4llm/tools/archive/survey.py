@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, as_input_error
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, run_missing
+from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, Told, run_missing
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
@@ -197,7 +197,7 @@ def surveyed(
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    What is found in a file is kept in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
+    The findings in each file stay in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
     read at all, or another process reads the same.
     """
     files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
@@ -213,7 +213,7 @@ def surveyed(
                 for number, (name, path, stat) in enumerate(files)
             ]
             work = Jobs(partial(map, survey_file), jobs, folder / "tasks")
-            for _ in run_missing(work, executor, processes, "B", KILLED, "reading"):
+            for _ in run_missing(work, executor, processes, Told("B", KILLED, "reading")):
                 pass
             for job in jobs:
                 facts.merge(job.part)

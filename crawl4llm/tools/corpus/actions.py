@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +56,9 @@ def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if key not in corpus:
         raise not_held(corpus, key)
     page = corpus.page(key)
-    text = _text(corpus, key)
+    text = None
+    with suppress(MissingRecord):
+        text = corpus.text(key)
     yield Fact("id", key)
     yield Fact("url", page.url)
     yield Fact("date", page.date)
@@ -68,13 +71,6 @@ def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if text:
         yield Line(f"\n{text}\n")
     yield from _outlinks(corpus, page.outlinks)
-
-
-def _text(corpus: Corpus, key: str) -> str | None:
-    try:
-        return corpus.text(key)
-    except MissingRecord:
-        return None
 
 
 def _outlinks(corpus: Corpus, links: list[Link] | None) -> Iterator[Part]:

@@ -1,8 +1,8 @@
 """``scrapy corpus known``: makes files of known URLs, texts and links from exports and archives, for KNOWN_URLS,
 KNOWN_TEXTS and KNOWN_LINKS.
 
-A job reads a file, or a block of pages. What it takes stays on disk, as large as the spread rows, until the sets are
-complete.
+A job reads a file, or a block of pages, into a folder. The folders stay until the sets are complete. They take as much
+disk as the spread rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import given_path, open_input
-from crawl4llm.base.jobs import Jobs, run_missing
+from crawl4llm.base.jobs import KILLED, Jobs, Told, run_missing
 from crawl4llm.base.processes import cores
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
@@ -38,33 +38,11 @@ from crawl4llm.options import read_options
 from crawl4llm.optouts import product_token
 from crawl4llm.parts import CLUEWEB22, scheme_of
 from crawl4llm.scoring import PageWorkers, require_library
+from crawl4llm.tools import _known_files as sets
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._known_files import (
-    TEXT,
-    URL,
-    LinkSpread,
-    packed_pages,
-    read_rows,
-    write_links,
-    write_texts,
-    write_urls,
-)
-from crawl4llm.tools._text_sources import open_archives
-from crawl4llm.tools.corpus.known_sources import (
-    DAMAGED,
-    LINKS,
-    TEXTS,
-    URLS,
-    WAT_NAME,
-    PageSource,
-    RowFile,
-    Taken,
-    WatFile,
-    is_of_clueweb22,
-    kind_of,
-    open_clueweb22,
-    take_scores,
-)
+from crawl4llm.tools._text_sources import open_archives, row_kind
+from crawl4llm.tools.corpus import known_sources as sources
+from crawl4llm.tools.corpus.known_sources import DAMAGED, LINKS, TEXTS, URLS
 from crawl4llm.warc import begins_like_archive
 from simulate import PAGE, is_clueweb22, largest_page
 
@@ -80,13 +58,12 @@ _BLOCK: Final = 1 << 14
 _AT_ONCE: Final = 1024
 """Pages, with their links."""
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_KILLED: Final = "a process was killed; run the same command with fewer --jobs"
 _WHAT: Final = "the known sets"
 _Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
 
-class _Told(NamedTuple):
-    """What is told of a source."""
+class _Findings(NamedTuple):
+    """Counts and faults of a source."""
 
     counts: Mapping[str, int]
     """URLs, texts and pages with links, and the reasons why others were left out."""
@@ -116,14 +93,14 @@ class _Job:
         return self.folder.exists()
 
     @contextmanager
-    def taking(self) -> Iterator[Taken]:
+    def taking(self) -> Iterator[sources.Taken]:
         """Put the folder in place if the block ends well. Raises InputError if it cannot be written."""
         with writing(self.folder, _WHAT), whole_folder(self.folder) as folder:
             with ExitStack() as opened:
-                taken = Taken({name: opened.enter_context((folder / name).open("wb")) for name in _SETTINGS})
+                taken = sources.Taken({name: opened.enter_context((folder / name).open("wb")) for name in _SETTINGS})
                 yield taken
             damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
-            (folder / _TOLD).write_text(json.dumps(_Told(taken.counts, taken.fault, damaged)))
+            (folder / _TOLD).write_text(json.dumps(_Findings(taken.counts, taken.fault, damaged)))
             for path in folder.iterdir():
                 sync_path(path)
 
@@ -140,7 +117,7 @@ def _read_file(job: _Job) -> None:
         job.source.read(taken)
 
 
-def _read_pages(source: PageSource, processes: int, jobs: Sequence[_Job]) -> Iterator[None]:
+def _read_pages(source: sources.PageSource, processes: int, jobs: Sequence[_Job]) -> Iterator[None]:
     """Read blocks of pages, in their order. Raises InputError."""
     workers = PageWorkers(source, processes if source.texts or source.links else 0)
     with closing(source.corpus), workers:
@@ -165,7 +142,7 @@ def _find(given: str, *, links: bool) -> Iterator[tuple[str, Path]]:
     """Yield the files and folders that a source names, with their kinds. Raises InputError."""
     path = given_path(given)
     with as_input_error(f"{given}: cannot be read"):
-        if links and is_of_clueweb22(path):
+        if links and sources.is_of_clueweb22(path):
             yield _TREES, path
         elif is_clueweb22(path):
             raise InputError(f"{given}: is a ClueWeb22 tree; give JSON Lines, Parquet, or WARC files, or --links")
@@ -184,9 +161,9 @@ def _find(given: str, *, links: bool) -> Iterator[tuple[str, Path]]:
 
 
 def _kind_of(path: Path, *, links: bool) -> str:
-    if links and WAT_NAME.fullmatch(path.name):
+    if links and sources.WAT_NAME.fullmatch(path.name):
         return _WATS
-    others = kind_of(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+    others = row_kind(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
     is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
     return _ARCHIVES if is_archive else _ROWS
 
@@ -195,8 +172,9 @@ def _in_folder(folder: Path, *, links: bool) -> Iterator[tuple[str, Path]]:
     """Yield the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     archives = [path for path in paths if _ARCHIVE_NAME.fullmatch(path.name)]
-    wats = [path for path in archives if links and WAT_NAME.fullmatch(path.name)]
-    rows = [path for path in paths if kind_of(path) and path.name != FAILURES and path.suffix.lower() != ".json"]
+    wats = [path for path in archives if links and sources.WAT_NAME.fullmatch(path.name)]
+    named = [path for path in paths if path.name != FAILURES and path.suffix.lower() != ".json"]
+    rows = [path for path in named if row_kind(path)]
     if len(wats) < len(archives):
         yield _ARCHIVES, folder
     elif wats:
@@ -213,6 +191,7 @@ def _found(given: Sequence[str], *, links: bool) -> Mapping[str, Sequence[Path]]
     for source in given:
         for kind, path in _find(source, links=links):
             found[kind].append(path)
+    found = {kind: list(dict.fromkeys(paths)) for kind, paths in found.items()}  # patterns may overlap
     by_url, trees = found[_ARCHIVES] + found[_WATS], found[_TREES]
     if trees and by_url:
         raise InputError(f"{trees[0]}: names documents by ids, and the other sources by URLs; make two files")
@@ -235,14 +214,14 @@ class _Known:
         self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs or cores()
         self._show = wants_bar(self._options.progress_bar)
         self._jobs: list[_Job] = []
-        self.told: list[_Told] = []
+        self.told: list[_Findings] = []
 
     def read(self) -> None:
         """Do the jobs that are missing. Raises InputError."""
         opts, crawler = self._opts, product_token(str(self._settings.get("USER_AGENT") or ""))
-        files: list[RowFile | WatFile] = []
-        files += [RowFile(path, opts.url_field, opts.text_field, not opts.exact) for path in self._found[_ROWS]]
-        files += [WatFile(path, crawler, self._options.opt_out_fetch) for path in self._found[_WATS]]
+        files: list[sources.RowFile | sources.WatFile] = []
+        files += [sources.RowFile(path, opts.url_field, opts.text_field, not opts.exact) for path in self._found[_ROWS]]
+        files += [sources.WatFile(path, crawler, self._options.opt_out_fetch) for path in self._found[_WATS]]
         states = [(one, one.path.stat()) for one in files]
         jobs = [_Job(_folder(self._work, one, at.st_size, at.st_mtime_ns), one, at.st_size) for one, at in states]
         self._do(partial(map, _read_file), jobs, self._processes, "B", "reading")
@@ -251,17 +230,17 @@ class _Known:
             damaged = [path if path.is_file() else path / name for name in summary.damaged]
             faults = [*summary.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged), ""]
             counts = {"unreadable files": len(summary.unreadable), "files with damaged records": len(damaged)}
-            self.told.append(_Told(counts, faults[0], str(damaged[0]) if damaged else ""))
+            self.told.append(_Findings(counts, faults[0], str(damaged[0]) if damaged else ""))
             self._read_pages(path, corpus, self._settings, clean_text=not summary.counts.get(PAGE))
         for path in self._found[_TREES]:
-            self._read_pages(path, *open_clueweb22(path, self._settings))
-        self.told += [_Told(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
+            self._read_pages(path, *sources.open_clueweb22(path, self._settings))
+        self.told += [_Findings(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
 
     def _read_pages(self, path: Path, corpus: Corpus, settings: BaseSettings, *, clean_text: bool = False) -> None:
         opts, options = self._opts, read_options(settings)
         extract = opts.extract and corpus.name != CLUEWEB22
         asked = extract, opts.links, not opts.exact, options.opt_out_fetch
-        source = PageSource(corpus, options.text_extractor, clean_text, path, *asked)
+        source = sources.PageSource(corpus, options.text_extractor, clean_text, path, *asked)
         count = len(source)
         facts = corpus.identity(), source.extractor, clean_text, path, *asked, largest_page(settings), count
         starts = range(0, count, _BLOCK)
@@ -272,7 +251,8 @@ class _Known:
 
     def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
         tasks = self._work / f"tasks-{len(self._jobs)}"
-        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, unit, _KILLED, label, self._show):
+        told = Told(unit, KILLED, label, self._show)
+        for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, told):
             pass
         self._jobs += jobs
 
@@ -280,25 +260,25 @@ class _Known:
         """Write each set that is not empty; return their counts. Raises InputError."""
         scratch = folder / "scratch"
         scratch.mkdir()
-        urls, texts = (Spread(scratch / name, kind, show=self._show) for name, kind in ((URLS, URL), (TEXTS, TEXT)))
-        pages = LinkSpread(scratch / LINKS, show=self._show)
+        kinds = {URLS: sets.URL, TEXTS: sets.TEXT}
+        urls, texts = (Spread(scratch / name, kind, show=self._show) for name, kind in kinds.items())
+        pages = sets.LinkSpread(scratch / LINKS, show=self._show)
         for job in self._jobs:
-            for rows in read_rows(job.folder / URLS, URL):
-                urls.add(rows)
-            for rows in read_rows(job.folder / TEXTS, TEXT):
-                texts.add(rows)
-            linked = packed_pages(job.folder / LINKS)
+            for spread, (name, kind) in zip((urls, texts), kinds.items(), strict=True):
+                for rows in sets.read_rows(job.folder / name, kind):
+                    spread.add(rows)
+            linked = sets.packed_pages(job.folder / LINKS)
             while some := list(islice(linked, _AT_ONCE)):
                 pages.add(some)
         counts = {
-            URLS: write_urls(urls, scratch, _file(folder, URLS)),
-            TEXTS: write_texts(texts, scratch, _file(folder, TEXTS), near=not self._opts.exact),
+            URLS: sets.write_urls(urls, scratch, _file(folder, URLS)),
+            TEXTS: sets.write_texts(texts, scratch, _file(folder, TEXTS), near=not self._opts.exact),
         }
         if self._opts.links:
             for path in (*self._found[_ARCHIVES], *self._found[_TREES]):
-                take_scores(path, pages)
+                sources.take_scores(path, pages)
             scheme = scheme_of(CLUEWEB22 if self._found[_TREES] else None)
-            counts[LINKS] = write_links(pages, scheme, scratch, _file(folder, LINKS))
+            counts[LINKS] = sets.write_links(pages, scheme, scratch, _file(folder, LINKS))
         shutil.rmtree(scratch)
         for name, count in counts.items():
             if not count:

@@ -9,32 +9,26 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import orjson
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, PageError, as_input_error
-from crawl4llm.base.input_files import LONGEST_ROW, input_lines
-from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.engine import take_over
 from crawl4llm.optouts import Action, Said, decide, from_text, said_in_head, said_in_metas
 from crawl4llm.parts import CLUEWEB22, is_web_url, links_record, listed_urls, record_of, url_fingerprint
 from crawl4llm.scoring import PageWorkers, Rating, load_extractor
 from crawl4llm.tools._known_files import LinkedPage, LinkSpread
-from crawl4llm.tools._text_sources import TextTaker, page_text
+from crawl4llm.tools._text_sources import TextTaker, lines_of_rows, page_text, parquet_rows, row_kind
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
 from simulate import FAILED, WarcIndex, index_folder, is_clueweb22, open_corpus
 
@@ -51,7 +45,7 @@ DAMAGED: Final = "damaged records"
 
 @dataclass
 class Taken:
-    """What a job takes of a source: files, and counts."""
+    """The files that a job fills from a source, and their counts."""
 
     files: Mapping[str, BinaryIO]
     counts: Counter[str] = field(default_factory=Counter)
@@ -82,15 +76,8 @@ class Taken:
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
-_ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
-_ROWS_AT_ONCE: Final = 1024
-
-
-class Row(NamedTuple):
-    """The URL and text of a document."""
-
-    url: Any
-    text: Any
+_Row: TypeAlias = "tuple[str, tuple[Any, Any] | str]"
+"""A row's place, and its URL and text, or why it has none."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ class RowFile:
     def read(self, taken: Taken) -> None:
         """Take the rows that can be used. Raises InputError if the file cannot be read to its end, or has rows and none
         that can be used."""
-        kind = kind_of(self.path)
+        kind = row_kind(self.path)
         rows = {"parquet": self._of_parquet, "cdxj": self._of_cdxj, "": self._of_list}.get(kind, self._of_json)
         for at, values in rows():
             if isinstance(values, str):
@@ -117,7 +104,7 @@ class RowFile:
             raise InputError(f"{self.path}: no row can be used: {taken.fault}")
         taken.fault = taken.fault and f"{self.path}, {taken.fault}"
 
-    def _take(self, at: str, values: Row, taken: Taken) -> None:
+    def _take(self, at: str, values: tuple[Any, Any], taken: Taken) -> None:
         """Take the URL and text of a row, which may be any values."""
         url, text = values
         if isinstance(url, str) and is_web_url(url.lstrip()):
@@ -131,75 +118,38 @@ class RowFile:
         elif url is None:
             taken.leave_out(f"neither {self.url_field!r} nor {self.text_field!r} (--url-field, --text-field)", at)
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines that are not blank, with their places."""
-        number = 0
-        try:
-            lines = input_lines(self.path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield f"line {number}", line
-        except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.path}: cannot be read after line {number}: {reason}") from None
-
-    def _of_json(self) -> Iterator[tuple[str, Row | str]]:
-        for at, line in self._lines():
+    def _of_json(self) -> Iterator[_Row]:
+        for number, line in lines_of_rows(self.path):
+            at = f"line {number}"
             try:
                 row = orjson.loads(line)
             except (ValueError, RecursionError):
                 yield at, "no JSON"
                 continue
             is_object = isinstance(row, dict)
-            yield at, Row(row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
+            yield at, (row.get(self.url_field), row.get(self.text_field)) if is_object else "no JSON object"
 
-    def _of_cdxj(self) -> Iterator[tuple[str, Row | str]]:
-        for at, line in self._lines():
+    def _of_cdxj(self) -> Iterator[_Row]:
+        for number, line in lines_of_rows(self.path):
             if line.startswith(("!", " CDX")):
                 continue
+            at = f"line {number}"
             try:
                 fields = orjson.loads(line.split(" ", 2)[2])
                 url, failed = fields["url"], str(fields.get("status")).startswith(("4", "5"))
             except (ValueError, LookupError, TypeError, AttributeError):
                 yield at, "no CDXJ entry with a URL"
             else:
-                yield at, "a response with status 4xx or 5xx" if failed else Row(url, None)
+                yield at, "a response with status 4xx or 5xx" if failed else (url, None)
 
-    def _of_list(self) -> Iterator[tuple[str, Row | str]]:
+    def _of_list(self) -> Iterator[_Row]:
         for number, url in listed_urls(self.path, "the list"):
-            yield f"line {number}", Row(url, None) if is_web_url(url) else "no URL"
+            yield f"line {number}", (url, None) if is_web_url(url) else "no URL"
 
-    def _of_parquet(self) -> Iterator[tuple[str, Row | str]]:
-        try:
-            # an extra
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError:
-            raise InputError(f"{self.path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
-        number = 0
-        try:
-            with parquet.ParquetFile(self.path) as file:
-                names = file.schema_arrow.names
-                wanted = [name for name in (self.url_field, self.text_field) if name in names]
-                if not wanted:
-                    raise InputError(
-                        f"{self.path}: has neither a column {self.url_field!r} nor {self.text_field!r}, but "
-                        f"{harmless(', '.join(names))[:200]}; name the columns: --url-field, --text-field"
-                    )
-                for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=wanted):
-                    for row in batch.to_pylist():
-                        number += 1
-                        yield f"row {number}", Row(row.get(self.url_field), row.get(self.text_field))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise InputError(
-                f"{self.path}: cannot be read after row {number}: {' '.join(str(error).split())}"
-            ) from None
-
-
-def kind_of(path: Path) -> str:
-    """Return the kind of rows in a file, by its name: ``parquet``, ``cdxj``, another for JSON; empty for a list."""
-    named = _ROWS.fullmatch(path.name)
-    return "" if named is None else (named[1] or named[2]).lower()
+    def _of_parquet(self) -> Iterator[_Row]:
+        fields = (self.url_field, self.text_field)
+        for number, values in parquet_rows(self.path, fields, "name the columns: --url-field, --text-field"):
+            yield f"row {number}", (values[0], values[1])
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -216,7 +166,7 @@ class PageSource(TextTaker):
 
     path: Path
     texts: bool
-    """Whether texts are wanted; of a tree there are none."""
+    """True to take texts; a tree gives none."""
     links: bool
     near: bool
     fetch_opted_out: bool
@@ -247,9 +197,9 @@ class PageSource(TextTaker):
         elif not self.by_url:
             yield from self.corpus.keys()
         else:
-            with closing(WarcIndex(index_folder(self.path))) as index:
-                documents = map(index.document, range(len(index)))
-                yield from (index.key(number) for number in documents if index.kind(number) != FAILED)
+            index = WarcIndex(index_folder(self.path))
+            documents = map(index.document, range(len(index)))
+            yield from (document.key for document in documents if document.kind != FAILED)
 
     def take(self, keys: Sequence[str], workers: PageWorkers[PageSource], taken: Taken) -> None:
         """Take pages."""
@@ -367,6 +317,13 @@ class WatFile:
     def read(self, taken: Taken) -> None:
         """Take the pages with their links, and count the records that cannot be used. Raises InputError if the file
         cannot be read, or has no page."""
+        for page in self._pages(taken):
+            taken.add_url(page.key)
+            taken.add_page(page)
+        if not taken.counts[LINKS]:
+            raise InputError(f"{self.path}: has no page of a WAT file")
+
+    def _pages(self, taken: Taken) -> Iterator[LinkedPage]:
         with as_input_error(f"{self.path}: cannot be read"), as_input_error("", form="{1}", errors=UnreadableFile):
             reader = WarcReader(self.path)
             for stretch in reader.stretches():
@@ -381,10 +338,7 @@ class WatFile:
                         taken.leave_out("records that are not of a WAT file", at)
                         continue
                     if page is not None:
-                        taken.add_url(page.key)
-                        taken.add_page(page)
-        if not taken.counts[LINKS]:
-            raise InputError(f"{self.path}: has no page of a WAT file")
+                        yield page
 
     def _page(self, data: bytes) -> LinkedPage | None:
         """Return the page that a record describes, None if it is no page. Raises CorruptRecord, and ValueError for

@@ -10,15 +10,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.errors import InputError, MissingRecord, PageError
+from crawl4llm.base.errors import InputError, MissingRecord, PageError, as_input_error
 from crawl4llm.base.files import PreadFile
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.processes import python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
@@ -31,7 +31,9 @@ _LONGEST_TEXT: Final = 20_000
 _READ: Final = 50_000
 """Documents of a frontier that are looked at, the best ones."""
 _BINS, _OWNERS = 20, 15
-_PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
+_BEFORE: Final = 0.05
+"""Share of the index by which a search begins before the expected place."""
+_LONGEST_LINE: Final = 1 << 16
 
 
 def run(*arguments: str) -> dict[str, Any]:
@@ -79,24 +81,23 @@ def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
 
 
 def _entry(index: Path, key: str, near: float) -> Entry:
-    """Return the entry of a page in an index. The index is in the order of the crawl log, so the search begins around
-    the expected place. Raises MissingRecord and InputError."""
+    """Return the entry of a page in an index. The index is in the order of the crawl log, so the search begins somewhat
+    before the expected place. Raises MissingRecord and InputError."""
     # only what is asked for, as the child starts for each question
     from crawl4llm.warc import parse_entry
 
-    file, wanted = PreadFile(index), b'"id": ' + json.dumps(key).encode()
-    last = file.size // _PIECE
-    start = int(near * last)
-    for distance in range(max(start, last - start) + 1):
-        for number in {start - distance, start + distance} & set(range(last + 1)):
-            at = file.read(_PIECE + _LONGEST_LINE, number * _PIECE).find(wanted)
-            if at >= 0:
-                at += number * _PIECE
-                reach = min(at, _LONGEST_LINE)
-                begin = at - reach + file.read(reach, at - reach).rfind(b"\n") + 1
-                line = file.read(2 * _LONGEST_LINE, begin).partition(b"\n")[0]
-                return parse_entry(line.decode(errors="replace"), str(index))
-    raise MissingRecord(f"{index} has no page {key}")
+    wanted = b'"id": ' + json.dumps(key).encode()
+    with as_input_error(f"{index} cannot be read"):
+        file = open_input(index)
+    with file, mmap(file.fileno(), 0, access=ACCESS_READ) as lines:
+        at = lines.find(wanted, int(max(near - _BEFORE, 0) * len(lines)))
+        if at < 0:
+            at = lines.find(wanted)
+        if at < 0:
+            raise MissingRecord(f"{index} has no page {key}")
+        begin = lines.rfind(b"\n", 0, at) + 1
+        line = lines[begin : begin + 2 * _LONGEST_LINE].partition(b"\n")[0]
+    return parse_entry(line.decode(errors="replace"), str(index))
 
 
 def frontier(jobdir: str) -> dict[str, Any]:
@@ -104,23 +105,20 @@ def frontier(jobdir: str) -> dict[str, Any]:
     folder is known to be a JOBDIR."""
     # only what is asked for, as the child starts for each question
     from crawl4llm.base.domains import owner_of
-    from crawl4llm.frontier import NAME, Store, StoredAside, stored_frontier
-    from crawl4llm.parts import scopes_of
+    from crawl4llm.crawl import StoredCrawl
 
-    with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
-        queued = stored_frontier(store)
+    with StoredCrawl(Path(jobdir)) as crawl:
         scores, owners = [], Counter[str]()
-        for entry in queued.best(_READ):
+        for entry in crawl.frontier.best(_READ):
             scores.append(entry.score)
             owners[owner_of(entry.url or entry.key)] += 1
-        waiting = StoredAside(store).waiting(lambda entry: scopes_of(entry.url or entry.key))
-        aside = Counter(scope for scope, _ in islice(waiting, _READ))
+        aside = Counter(scope for scope, _ in islice(crawl.set_aside(), _READ))
         low, high = min(scores, default=0.0), max(scores, default=0.0)
         bins = Counter(min(int((score - low) / (high - low or 1.0) * _BINS), _BINS - 1) for score in scores)
         width = (high - low) / _BINS
         return {
             "read": len(scores),
-            "queued": len(queued),
+            "queued": len(crawl.frontier),
             "scores": [[low + number * width, low + (number + 1) * width, bins[number]] for number in range(_BINS)],
             "owners": [[harmless(name), count] for name, count in owners.most_common(_OWNERS)],
             "aside": [[harmless(name), count] for name, count in aside.most_common(_OWNERS)],
@@ -134,6 +132,6 @@ def main() -> None:
     """Print the result of the action that the first argument names."""
     try:
         found = _ACTIONS[sys.argv[1]](*sys.argv[2:])
-    except (InputError, PageError, OSError) as error:
+    except (InputError, PageError, OSError, ValueError) as error:
         found = {"fault": harmless(str(error))}
     sys.stdout.write(json.dumps(found, allow_nan=False))

@@ -1,4 +1,5 @@
-"""The watch over a crawl's folder: reads it again and again, as seldom as its size makes that costly."""
+"""The watch over a crawl's folder: reads it again and again, as seldom as its size makes that costly, and makes the
+columns of the page's charts and the rows of its tables out of the points of its series."""
 
 from __future__ import annotations
 
@@ -8,19 +9,19 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base import crawl_log, series
+from crawl4llm.base import crawl_log, reasons, series
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import PreadFile, is_written
 from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import JOB, JobDir, find_output
-from crawl4llm.tools.dashboard import child, shown
+from crawl4llm.tools.dashboard import child
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -31,8 +32,24 @@ _REST: Final = 400
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
 _SMALLEST_PIECE: Final = 1 << 14
+_PARTS: Final = 200
+"""Parts of the crawl's time, or of its pages if times are unknown; a point of a chart covers at least one."""
+_REFUSALS: Final = {
+    *(reasons.OPT_OUT, reasons.BLOCKLIST, reasons.ROBOTS, reasons.ROBOTS_UNKNOWN, reasons.REFUSED_ADDRESS),
+    *("http_401", "http_402", "http_403", "http_451"),
+}
+"""Reasons by which a site, or whoever runs the crawl, did not want the document fetched or used."""
+_STATES: Final = {
+    "ready": "ready for a request",
+    "waiting": "waiting: politeness delay, Retry-After or back-off",
+    "busy": "with a request in flight",
+    "parked": "parked: Crawl-delay above CRAWL_DELAY_CAP",
+}
+
 _VISITED: Final = re.compile(rb'"visited": (\d{1,18})')
 _ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
+
+Point = Mapping[str, Any]
 
 
 def open_crawl(path: Path, settings: BaseSettings) -> Watch:
@@ -57,15 +74,13 @@ class Watch:
         self.output, self._jobdir = output, jobdir
         require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
         self._facts = read_json(output / SETTINGS)
-        given = self._facts.get("settings")
-        self._settings: dict[str, Any] = given if isinstance(given, dict) else {}
+        self._settings: dict[str, Any] = self._facts.get("settings", {})
         threshold = self._settings.get("QUALITY_THRESHOLD")
-        self._threshold = float(threshold) if _is_number(threshold) else None
+        self._threshold = None if threshold is None else float(threshold)
         self._log: _LogReader | None = None
         series.read_series(output)  # raises what is to be said at once
         self._lock, self._reading = threading.Lock(), threading.Lock()
         self._seen: bytes = b""
-        self._stamp: object = None
         self._next_look = 0.0
         self._over: object = None
         """The files of a crawl that does not run, as seen last. A change of them is final, and shown at once."""
@@ -85,23 +100,16 @@ class Watch:
             began = time.thread_time()
             frontier = self._waiting(None if runs else files)
             self._over = None if runs else (*files, self._next_frontier)
-            read = self._log and (self._log.share, id(self._log.points))
-            stamp = (runs, self._next_frontier, read, *files)
-            if stamp != self._stamp:
-                self._stamp = stamp
-                more = {"runs": runs, "frontier": frontier, "jobdir": self._jobdir is not None}
-                self._seen = json.dumps({**self._look(), **more}).encode()
+            more = {"runs": runs, "frontier": frontier, "jobdir": self._jobdir is not None}
+            self._seen = json.dumps({**self._look(), **more}).encode()
             self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
             return self._seen
 
-    def _stamps(self) -> Iterator[tuple[int, int] | None]:
+    def _stamps(self) -> Iterator[tuple[int, int]]:
         """Yield values that change with the shown files."""
         for name in (series.NAME, STATS):
-            try:
+            with suppress(OSError):
                 status = (self.output / name).stat()
-            except OSError:
-                yield None
-            else:
                 yield status.st_mtime_ns, status.st_size
 
     def _look(self) -> dict[str, Any]:
@@ -120,32 +128,27 @@ class Watch:
             facts["fault"] = harmless(str(error))
         return facts
 
-    def _figures(self, points: Sequence[shown.Point]) -> dict[str, Any]:
+    def _figures(self, points: Sequence[Point]) -> dict[str, Any]:
         last = points[-1]
         return {
-            "charts": shown.charts(points),
+            "charts": _charts(points),
             "now": {name: last[name] for name in ("crawled", "visited", "queued", "time", "seconds")},
             "mean": last["influence"] / last["scored"] if last["scored"] else None,
-            "waits": shown.waits(last),
-            "ended": shown.ended(last["counts"]),
+            "waits": _waits(last),
+            "ended": _ended(last["counts"]),
             "best": self._best(last["best"]),
         }
 
     def _told(self) -> dict[str, Any]:
         """Return the facts of the crawl in settings and statistics."""
-        reason, pages = read_json(self.output / STATS).get("finish_reason"), self._settings.get("CRAWL_MAX_PAGES")
+        corpus, given = self._facts.get("corpus", "unknown"), self._settings.get("CORPUS")
         return {
             "name": harmless("/".join(self.output.parts[-2:])),
             "policy": harmless(str(self._facts.get("policy", "unknown"))),
-            "corpus": harmless(str(self._corpus())),
-            "pages": pages if _is_number(pages) else None,
-            "reason": reason if isinstance(reason, str) else None,
+            "corpus": harmless(str(given if corpus != LIVE and given else corpus)),  # such as ``demo``
+            "pages": self._settings.get("CRAWL_MAX_PAGES"),
+            "reason": read_json(self.output / STATS).get("finish_reason"),
         }
-
-    def _corpus(self) -> object:
-        """Return the corpus as its user calls it, such as ``demo``, else by its kind."""
-        kind, given = self._facts.get("corpus", "unknown"), self._settings.get("CORPUS")
-        return given if kind != LIVE and given else kind
 
     def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
         """Return the best pages, as far as their lines of the log are still in place."""
@@ -155,7 +158,7 @@ class Watch:
             line = child.line_at(log, offset)
             if line.get("influence") == score:
                 page = {name: harmless(str(line.get(name) or "")) for name in ("id", "url")}
-                order = line["order"] if _is_number(line.get("order")) else None
+                order = line["order"] if isinstance(line.get("order"), int) else None
                 found.append({"influence": score, "offset": offset, "order": order, **page})
         return found
 
@@ -183,9 +186,91 @@ class Watch:
         self._next_frontier = time.monotonic() + _REST * took
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value from a file is a number that JSON has."""
-    return isinstance(value, int | float) and -1e300 < value < 1e300
+# -- what the page draws ----------------------------------------------------------------------------------------------
+
+
+def _charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
+    """Return the columns of the charts. Each row covers the time since the point before; the first row covers the time
+    since the beginning, as far as known."""
+    chosen = list(points[:1])
+    axis = "crawled" if points and points[-1]["seconds"] is None else "seconds"
+    for point in points[1:]:
+        if point is points[-1] or point[axis] - chosen[-1][axis] >= points[-1][axis] / _PARTS:
+            chosen.append(point)
+    rows = [_row(before, point) for before, point in zip([None, *chosen], chosen, strict=False)]
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    return {**columns, "busy": list(_busy(chosen))} if columns else {}
+
+
+def _row(before: Point | None, point: Point) -> dict[str, float | None]:
+    def more(name: str) -> float:
+        """Return the increase since the point before; a count that a new process began at 0 counts whole."""
+        earlier = (before or {}).get(name) or 0
+        return float(point[name] if point[name] < earlier else point[name] - earlier)
+
+    seconds = None if point["seconds"] is None else more("seconds")
+    scored = more("scored")
+    return {
+        **{name: point[name] for name in ("seconds", "crawled", "visited", "queued")},
+        "rate": _ratio(more("crawled"), seconds),
+        "influence": _ratio(point["influence"] - ((before or {}).get("influence") or 0.0), scored),
+        "good": None if point["good"] is None else _ratio(more("good"), scored),
+        "received": _ratio(more("received"), seconds) if point["received"] else None,
+        **dict(zip(("crawler", "workers"), point["memory"], strict=True)),
+    }
+
+
+def _ratio(part: float, whole: float | None) -> float | None:
+    return float(f"{part / whole:.5g}") if whole else None
+
+
+def _busy(points: Iterable[Point]) -> Iterator[float | None]:
+    """Yield the share of the time in which the worker processes were at work; CPU time is looked at now and then."""
+    last: Point | None = None
+    share: float | None = None
+    for point in points:
+        spent = point["cpu"][1]
+        if spent is None or not point["workers"]:
+            last = share = None
+        elif last is None or spent < last["cpu"][1]:
+            last, share = point, None
+        elif spent > last["cpu"][1] and point["seconds"] > last["seconds"]:
+            used = (spent - last["cpu"][1]) / (point["seconds"] - last["seconds"]) / point["workers"]
+            last, share = point, min(round(used, 4), 1.0)
+        yield share
+
+
+def _waits(point: Point) -> list[list[Any]]:
+    """Return the waiting documents: a row of reason, owners and documents."""
+    counts = point["counts"]
+    owners = point["owners"]
+    if owners is not None:
+        rows = [[f"owners {_STATES[state]}", *owners[state]] for state in _STATES]
+    else:
+        rows = [["in the frontier, behind better documents", None, point["queued"]]]
+    rows += [
+        ["set aside: no budget left (URL_BUDGET)", None, counts.get("parked/budget", 0)],
+        ["in flight", None, counts.get("frontier/leased", 0)],
+        ["fetched, waiting for a worker process or for an earlier page", None, point["behind"]],
+    ]
+    return [row for row in rows if row[1] or row[2]]
+
+
+def _ended(counts: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the reasons for documents that ended without a page, the most frequent first."""
+    rows = []
+    for key, count in counts.items():
+        outcome, _, reason = key.partition("/")
+        if outcome in reasons.TABLES and reason:
+            table = reasons.TABLES[outcome]
+            meaning = table.get(reason) or table.get(re.sub(r"_\d{3}$", "_<status>", reason), "")
+            plain = re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", meaning)
+            refusal = reason in _REFUSALS
+            rows.append({"outcome": outcome, "reason": reason, "count": count, "why": plain, "refusal": refusal})
+    return sorted(rows, key=lambda row: (-row["count"], row["outcome"], row["reason"]))
+
+
+# -- a crawl without a series ------------------------------------------------------------------------------------------
 
 
 class _LogReader:
@@ -212,15 +297,12 @@ class _LogReader:
         """Read the lines of the log and follow it, up to an invalid line."""
         with suppress(InputError):
             while True:
-                while lines := self._scores.read(self._pages, self._piece):
-                    self._crawled += lines.count(b"\n")
+                lines, failures = self._scores.read(self._pages, self._piece), self._read_failures()
+                self._crawled += lines.count(b"\n")
+                if lines or (failures and self.points):
                     self._add(lines)
-                read = self._failures_read
-                while self._read_failures():
-                    pass
-                if self._failures_read > read and self.points:
-                    self._add(b"")
-                time.sleep(1.0)
+                if not lines and not failures:
+                    time.sleep(1.0)
 
     def _read_failures(self) -> bool:
         if self._failures is None:

@@ -1,4 +1,4 @@
-"""The bound: scores by which a policy would crawl that had read a quarter of the web beforehand.
+"""``scrapy corpus bound``: scores by which a policy would crawl that had read a quarter of the web beforehand.
 
 fastText learns from a quarter of the pages whether a page belongs to the oracle set. It knows the words of the page's
 URL, the anchors of the links to it, and the scores of the pages that link to it. Four such models, each of another
@@ -7,20 +7,36 @@ quarter, score the pages; a page's score is the mean of those of the three model
 
 from __future__ import annotations
 
+import argparse
+import math
 import random
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.tables import Fact, Part
+from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.urls import host_of
-from crawl4llm.scoring import FastTextScorer
+from crawl4llm.base.whole_files import check_new_file, write_new
+from crawl4llm.options import Options, read_options
+from crawl4llm.policies import bound_text
+from crawl4llm.scoring import FastTextScorer, PageRater
+from crawl4llm.tools._action import Action
 from crawl4llm.tools._fit import NEGATIVE, POSITIVE, Recipe, fit
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth
+from crawl4llm.tools.evaluate.report import check_installed
+from crawl4llm.tools.evaluate.survey import Survey
+from simulate import open_rater
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 _FOLDS: Final = 4
 _FEWEST: Final = 100
@@ -100,3 +116,45 @@ def _path(url: str) -> str:
         return urlsplit(url).path
     except ValueError:
         return ""
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def read_web(
+    name: str, corpus: Corpus, rater: PageRater, options: Options
+) -> tuple[MemoryWeb, dict[str, float | None]]:
+    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
+    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    if opts.out is None:
+        raise InputError("give the file to write: --out FILE")
+    check_new_file(opts.out)
+    check_installed()
+    options = read_options(settings)
+    corpus, rater = open_rater(settings)
+    try:
+        corpus.check()
+        corpus.require("outlinks")
+        web, known = read_web("the corpus", corpus, rater, options)
+        scores = bound_of(web, {key: known[key] for key in web.keys()}, progress=wants_bar(options.progress_bar))
+        write_new(opts.out, bound_text(scores, corpus.identity(), rater.scorer.digest), "the scores")
+    finally:
+        corpus.close()
+    yield Fact("pages", len(scores), width=7)
+    yield Fact("scores", opts.out, width=7)
+    given = given_settings(settings) | {"URL_POLICY": "bound", "BOUND_SCORES": opts.out}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
+
+
+BOUND = Action(
+    "Write a score for each page to --out FILE (.gz: compressed), for BOUND_SCORES. It is what a policy could know "
+    "that had read a quarter of the corpus beforehand. fastText learns it from the words of URLs and anchors, and from "
+    "the influence of the pages that link to a page. No model scores a page that it has seen. The command first scores "
+    "all pages by SCORER, and holds their links in memory. It needs the extra evaluate (also takes --out).",
+    _run,
+)

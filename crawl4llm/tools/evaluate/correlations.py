@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.documents import Floats, Integers, slices
-from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
-from crawl4llm.tools.evaluate.measures import CONFIDENCE
+from crawl4llm.base.reductions import reduced
+from crawl4llm.tools.evaluate.documents import CONFIDENCE, Floats, Integers
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats
 from crawl4llm.tools.evaluate.survey import Subject
 
 
@@ -47,8 +47,6 @@ changes them. x + 0 is 0 for -0."""
 
 def rank_correlation(x: Floats, y: Floats) -> Correlation:
     """Return the correlation of the pairs in which both are numbers; they are ranked on disk."""
-    from crawl4llm.base.reductions import reduced  # an extra
-
     ((pairs, xx, yy, xy),) = reduced(_SUMS, {"x": x, "y": y})
     if pairs < 3:
         return Correlation(None, None, None, pairs, "fewer than three pages have both")
@@ -108,49 +106,46 @@ def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Fi
 def pairs_of(subject: Subject) -> list[Pair]:
     """Return the pairs of numbers to correlate, as far as they are known."""
     surveyed, graph = subject.survey.surveyed, subject.graph
-    influence = subject.scores.influence[:surveyed]
-    indegree = None if subject.backlinks is None else subject.backlinks[:surveyed]
-    pairs = []
-    if indegree is not None:
-        names, values = ("in-degree", "influence"), (indegree, influence)
-        pairs.append(Pair("influence-indegree", names, values, "Craw4LLM, figure 2a", -0.11, x_log=True))
+    if subject.backlinks is None:
+        return []
+    influence, indegree = subject.scores.influence[:surveyed], subject.backlinks[:surveyed]
+    names, values = ("in-degree", "influence"), (indegree, influence)
+    pairs = [Pair("influence-indegree", names, values, "Craw4LLM, figure 2a", -0.11, x_log=True)]
     if graph is None:
         return pairs
     rank = graph.pagerank(PAGERANK_DAMPING)
-    if indegree is not None:
-        names, values = ("in-degree", "PageRank"), (indegree, rank)
-        pairs.append(Pair("pagerank-indegree", names, values, "Craw4LLM, figure 2b", 0.88, x_log=True, y_log=True))
-    drawn = np.arange(surveyed)
-    if surveyed > _SECOND_NEIGHBOURS:
-        drawn = np.sort(np.random.default_rng(0).choice(surveyed, _SECOND_NEIGHBOURS, replace=False))
+    drawn = _drawn(surveyed, _SECOND_NEIGHBOURS)
     first = influence, graph.mean_of_neighbours(influence)
     second = influence[drawn], graph.mean_of_second_neighbours(influence, drawn)
+    names, values = ("in-degree", "PageRank"), (indegree, rank)
     hops = [("influence", f"mean influence of {n}-hop outlinks") for n in (1, 2)]
     return [
         *pairs,
+        Pair("pagerank-indegree", names, values, "Craw4LLM, figure 2b", 0.88, x_log=True, y_log=True),
         Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True),
         Pair("influence-1-hop", hops[0], first, "Craw4LLM, figure 5a", 0.61),
         Pair("influence-2-hop", hops[1], second, "Craw4LLM, figure 5b", 0.60),
     ]
 
 
+def _drawn(count: int, most: int) -> Integers:
+    """Return some places of ``count``, in order: all, or as many at random."""
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False)) if count > most else np.arange(count)
+
+
 def _table(pairs: Sequence[Pair]) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            *(f"{pair.names[1]} with {pair.names[0]}", number(pair.correlation.value)),
-            *(number(pair.correlation.low), number(pair.correlation.high), pair.correlation.pairs),
-            *(pair.published, pair.source or None, pair.correlation.undefined),
-        ]
-        for pair in pairs
-    ]
+    rows: list[list[Cell]] = []
+    for pair in pairs:
+        *numbers, why = pair.correlation
+        rows.append([f"{pair.names[1]} with {pair.names[0]}", *numbers, pair.published, pair.source or None, why])
     return Table(
         id="correlations",
         title="Correlations",
         definition="Spearman's rank correlation over the pages that have both numbers. Its 95% interval (Bonett and "
-        "Wright 2000) is that of a larger web of this kind. In-degree: links to a page that the "
-        "corpus records, else those between its documents. PageRank of the links between documents, damping "
-        f"{PAGERANK_DAMPING}. 1- and 2-hop outlinks: documents one link away, and documents exactly two links away. "
-        "Published: on ClueWeb22-B or -A.",
+        "Wright 2000) is that of a larger web of this kind. In-degree: links to a page that the corpus records, else "
+        f"those between its documents. PageRank of the links between documents, damping {PAGERANK_DAMPING}. 1- and "
+        "2-hop outlinks: documents one link away, and documents exactly two links away. Published: on ClueWeb22-B or "
+        "-A.",
         columns=["Of", "Spearman", "Low", "High", "Pages", "Published", "Where", "Undefined because"],
         rows=rows,
     )
@@ -158,10 +153,9 @@ def _table(pairs: Sequence[Pair]) -> Table:
 
 def _plot(pair: Pair) -> Figure:
     value, pairs = pair.correlation.value, pair.correlation.pairs
-    drawn = np.arange(min(pairs, _POINTS))
-    if pairs > _POINTS:
-        drawn = np.sort(np.random.default_rng(0).choice(pairs, _POINTS, replace=False))
-    x, y = _pairs_at(drawn, *pair.values)
+    drawn = _drawn(pairs, _POINTS)
+    x, y = pair.values
+    shown = np.flatnonzero(np.isfinite(x) & np.isfinite(y))[drawn]
     told = f"undefined: {pair.correlation.undefined}" if value is None else f"{value:.3f}"
     return Figure(
         id=f"correlation-{pair.id}",
@@ -170,41 +164,17 @@ def _plot(pair: Pair) -> Figure:
         f"Spearman correlation {told}.",
         x_label=pair.names[0],
         y_label=pair.names[1],
-        series=[Series("pages", floats(x), floats(y), kind="points")],
+        series=[Series("pages", floats(x[shown]), floats(y[shown]), kind="points")],
         x_log=pair.x_log,
         y_log=pair.y_log,
     )
 
 
-def _pairs_at(places: Integers, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return those at some places, which ascend, among the pairs in which both are numbers."""
-    found, before = [np.zeros((2, 0))], 0
-    for part in slices(len(x)):
-        both = np.array([x[part], y[part]])
-        known = both[:, np.isfinite(both).all(axis=0)]
-        first, last = np.searchsorted(places, [before, before + known.shape[1]])
-        found.append(known[:, places[first:last] - before])
-        before += known.shape[1]
-    x_found, y_found = np.concatenate(found, axis=1)
-    return x_found, y_found
-
-
-def _histogram(subject: Subject) -> list[Figure | Table]:
+def _histogram(subject: Subject) -> list[Figure]:
     if subject.backlinks is None:
         return []
     backlinks = subject.backlinks[: subject.survey.surveyed]
-    counts = np.zeros(_HISTOGRAM + 1, dtype=np.int64)
-    for part in slices(len(backlinks)):
-        known = backlinks[part][np.isfinite(backlinks[part])].astype(np.int64)
-        more = np.bincount(known, minlength=len(counts))
-        more[: len(counts)] += counts
-        counts = more
-    few = np.arange(_HISTOGRAM + 1)
-    rows: list[list[Cell]] = []
-    low, high = 0, 0
-    while low < len(counts):
-        rows.append([low, high, int(counts[low : high + 1].sum())])
-        low, high = high + 1, 2 * high + 1
+    counts = np.bincount(backlinks[backlinks <= _HISTOGRAM].astype(np.int64), minlength=_HISTOGRAM + 1)
     return [
         Figure(
             id="backlinks",
@@ -212,13 +182,6 @@ def _histogram(subject: Subject) -> list[Figure | Table]:
             definition=f"Number of pages by number of backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
             x_label="backlinks",
             y_label="pages",
-            series=[Series("pages", floats(few), floats(counts[: _HISTOGRAM + 1]), kind="bars")],
-        ),
-        Table(
-            id="backlinks-all",
-            title="Backlinks of pages, all",
-            definition="Number of pages by number of backlinks.",
-            columns=["From", "To", "Pages"],
-            rows=rows,
-        ),
+            series=[Series("pages", floats(np.arange(_HISTOGRAM + 1)), floats(counts), kind="bars")],
+        )
     ]

@@ -3,41 +3,31 @@ crawl-then-select: the pages needed to match a run (section 3, table 1 and figur
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Literal
+from operator import attrgetter
 
 import numpy as np
 
 from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, floats, line, number
-from crawl4llm.tools.evaluate.measures import (
-    Band,
-    CrawledPages,
-    best,
-    mean_of_best,
-    oracle_share,
-    pages_to_find,
-    points_along,
-    pool_to_match,
-)
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line
+from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, Band, CrawledPages, points_along
 from crawl4llm.tools.evaluate.survey import Group, Subject
-
-CRAWLED, FETCHED = "pages crawled", "pages fetched"
 
 
 def figures(subject: Subject) -> list[Figure]:
     """Return the figures along the crawl, in the order of the report."""
     by_fetched = [
-        replace(curve, x=floats(_mean([crawled.run.fetched[points_along(group.pages) - 1] for crawled in group.runs])))
+        replace(
+            curve, x=np.mean([one.run.fetched[points_along(group.pages) - 1] for one in group.runs], axis=0).tolist()
+        )
         for group, curve in zip(subject.groups, curves(subject, CrawledPages.recall), strict=True)
     ]
-    counts = zip(
-        curves(subject, lambda crawled, at: crawled.run.visited[at - 1], ": visited"),
-        curves(subject, lambda crawled, at: crawled.run.fetched[at - 1], ": fetched", "dashed"),
-        strict=True,
-    )
+    visited = curves(subject, lambda crawled, at: crawled.run.visited[at - 1])
+    fetched = curves(subject, lambda crawled, at: crawled.run.fetched[at - 1])
+    counts = [replace(curve, name=f"{curve.name}: visited") for curve in visited]
+    counts += [replace(curve, name=f"{curve.name}: fetched", kind="dashed", low=None, high=None) for curve in fetched]
     return [
         Figure(
             id="precision",
@@ -45,32 +35,25 @@ def figures(subject: Subject) -> list[Figure]:
             definition="The share of oracle pages among the pages crawled so far (Craw4LLM, figure 4, left). The "
             "upper bound crawls oracle pages until all are crawled. The bound from the seeds crawls those that the "
             "seeds can reach.",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="precision",
-            settles=True,
-            series=[
-                *curves(subject, CrawledPages.precision),
-                *_bounds(subject, lambda at: at),
-            ],
+            series=[*curves(subject, CrawledPages.precision), *_bounds(subject, lambda at: at)],
         ),
         Figure(
             id="recall",
             title="Recall of the oracle set",
             definition="The share of the oracle set that has been crawled (Craw4LLM, figure 4, right). Upper bounds as "
             "for precision.",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="recall",
-            series=[
-                *curves(subject, CrawledPages.recall),
-                *_bounds(subject, lambda _: subject.oracle.size.value),
-            ],
+            series=[*curves(subject, CrawledPages.recall), *_bounds(subject, lambda _: subject.oracle.size.value)],
         ),
         Figure(
             id="recall-by-fetched",
             title="Recall of the oracle set by pages fetched",
             definition="The same recall by documents fetched. A policy that looks ahead, such as influence, fetches "
             "every document that it visits; the others fetch only the pages that they crawl.",
-            x_label=FETCHED,
+            x_label="pages fetched",
             y_label="recall",
             series=by_fetched,
         ),
@@ -78,9 +61,8 @@ def figures(subject: Subject) -> list[Figure]:
             id="harvest-rate",
             title="Harvest rate",
             definition="Oracle pages crawled so far for each page fetched so far.",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="oracle pages a page fetched",
-            settles=True,
             series=curves(subject, CrawledPages.harvest_rate),
         ),
         Figure(
@@ -89,9 +71,8 @@ def figures(subject: Subject) -> list[Figure]:
             definition="New quality documents crawled so far, per 1,000 pages fetched so far. Such a page has an "
             "influence of the run's QUALITY_THRESHOLD or more; without that setting it is of the oracle set. Its text "
             "is new, as far as the run compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="documents per 1,000 fetches",
-            settles=True,
             series=curves(subject, CrawledPages.new_quality),
         ),
         Figure(
@@ -99,17 +80,16 @@ def figures(subject: Subject) -> list[Figure]:
             title="Crawled, visited and fetched",
             definition="Documents visited (V of Algorithm 1) and documents fetched, by pages crawled (P) (Craw4LLM, "
             "figure 3b).",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="documents",
-            series=list(chain.from_iterable(counts)),
+            series=sorted(counts, key=attrgetter("place")),
         ),
         Figure(
             id="mean-influence",
             title="Mean influence",
             definition="Mean influence score of the pages crawled so far; pages without a score are left out.",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="mean influence",
-            settles=True,
             series=curves(subject, CrawledPages.mean_influence),
         ),
         Figure(
@@ -117,50 +97,33 @@ def figures(subject: Subject) -> list[Figure]:
             title="Registrable domains covered",
             definition="Registrable domains of which a page has been crawled (Public Suffix List with its private "
             "part).",
-            x_label=CRAWLED,
+            x_label="pages crawled",
             y_label="domains",
             series=curves(subject, lambda crawled, at: crawled.run.domains[at - 1]),
         ),
     ]
 
 
-def curves(
-    subject: Subject,
-    of_run: Callable[[CrawledPages, Integers], Band | Floats | Integers],
-    suffix: str = "",
-    kind: Literal["line", "dashed"] = "line",
-) -> list[Series]:
-    """Return one curve a group of runs, over the pages crawled; the ``suffix`` follows its name."""
+def curves(subject: Subject, of_run: Callable[[CrawledPages, Integers], Band | Floats | Integers]) -> list[Series]:
+    """Return one curve a group of runs, over the pages crawled."""
     found = []
     for group in subject.groups:
         at = points_along(group.pages)
-        found.append(joined(subject, group, at, [of_run(crawled, at) for crawled in group.runs], suffix, kind))
+        found.append(joined(subject, group, at, [of_run(crawled, at) for crawled in group.runs]))
     return found
 
 
-def joined(
-    subject: Subject,
-    group: Group,
-    x: Floats | Integers,
-    of_runs: Sequence[Band | Floats | Integers],
-    suffix: str = "",
-    kind: Literal["line", "dashed"] = "line",
-) -> Series:
+def joined(subject: Subject, group: Group, x: Floats | Integers, of_runs: Sequence[Band | Floats | Integers]) -> Series:
     """Return the curve of a group: the mean of its runs, with a band from the least to the greatest of them."""
-    name, bands = group.name + suffix, [y for y in of_runs if isinstance(y, Band)]
+    bands = [y for y in of_runs if isinstance(y, Band)]
     values = [np.asarray(y.value if isinstance(y, Band) else y, dtype=np.float64) for y in of_runs]
     if bands and subject.survey.sampled:
         low, high = [y.low for y in bands], [y.high for y in bands]
-    elif len(of_runs) > 1 and kind == "line":
+    elif len(of_runs) > 1:
         low = high = values
     else:
-        return line(name, x, _mean(values), kind, group.place)
-    return band(name, x, Band(_mean(values), np.min(low, axis=0), np.max(high, axis=0)), group.place)
-
-
-def _mean(of_runs: Sequence[Floats | Integers]) -> Floats:
-    mean: Floats = np.mean(of_runs, axis=0)
-    return mean
+        return line(group.name, x, np.mean(values, axis=0), place=group.place)
+    return band(group.name, x, Band(np.mean(values, axis=0), np.min(low, axis=0), np.max(high, axis=0)), group.place)
 
 
 def longest(subject: Subject) -> Integers:
@@ -182,10 +145,12 @@ def _bounds(subject: Subject, share: Callable[[Integers], Integers | float]) -> 
     return bounds
 
 
-# -- crawl, then select -----------------------------------------------------------------------------------------------
+# -- crawl-then-select: what the best pages of a larger crawl are worth (Craw4LLM, section 3 and figure 3) ------------
 
 _POOLS = (1, 2, 4)
 _POINTS = 60
+_ROUNDING = 1e-12
+"""Means of the same scores, summed in another order, may differ so much."""
 _LEVELS = (0.25, 0.5, 1.0)
 """Shares of a run that others are to match: the whole of it can often not be matched by a run of the same length."""
 
@@ -231,9 +196,7 @@ def _table(subject: Subject, n: int) -> Table:
         title=f"Crawl-then-select of {n:,} pages",
         definition=f"From the first k x {n:,} pages of a run, the {n:,} with the highest influence. Tokens a page "
         "fetched: tokens of the pages selected, divided by the pages fetched up to then.",
-        columns=[
-            *("Run", "k", "Pool", "Fetched", "Mean influence", "Precision", "Recall", "Tokens", "Tokens a page fetched")
-        ],
+        columns=["Run", "k", "Pool", "Fetched", INFLUENCE, PRECISION, RECALL, "Tokens", "Tokens a page fetched"],
         rows=rows,
     )
 
@@ -243,10 +206,10 @@ def _row(crawled: CrawledPages, n: int, k: int) -> list[Cell]:
     chosen = best(crawled.influence, pool, n)
     fetched = int(crawled.run.fetched[pool - 1])
     tokens = int(crawled.tokens[chosen].sum())
-    share = oracle_share(crawled.influence, chosen, crawled.oracle)
+    share = float(np.mean(crawled.influence[chosen] >= crawled.oracle.threshold.value))
     return [
-        *(crawled.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
-        *(number(share * n / crawled.oracle.size.value), tokens, tokens / fetched),
+        *(crawled.run.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
+        *(share * n / crawled.oracle.size.value, tokens, tokens / fetched),
     ]
 
 
@@ -278,7 +241,42 @@ def _match_row(given: CrawledPages, pages: int, other: CrawledPages) -> list[Cel
     wanted = int(given.hits()[pages - 1])
     by_recall = pages_to_find(other.hits(), wanted)
     return [
-        *(given.name, pages, other.name),
+        *(given.run.name, pages, other.run.name),
         *(by_mean, by_mean and by_mean / pages, by_recall, by_recall and by_recall / pages),
         *(int(given.run.fetched[pages - 1]), by_recall and int(other.run.fetched[by_recall - 1])),
     ]
+
+
+def best(influence: Floats, pool: int, n: int) -> Integers:
+    """Return the places in the crawl of the ``n`` pages with the highest influence among the first ``pool`` pages.
+
+    Of equal ones the first crawled count; pages without a score come last.
+    """
+    scores = np.nan_to_num(influence[:pool], nan=-np.inf)
+    return np.sort(np.argsort(-scores, kind="stable")[:n]).astype(np.int64)
+
+
+def mean_of_best(influence: Floats, pool: int, n: int) -> float:
+    """Return the mean influence of the pages that :func:`best` selects; a page without a score counts as 0."""
+    return float(np.nan_to_num(influence[best(influence, pool, n)], nan=0.0).mean())
+
+
+def pool_to_match(influence: Floats, n: int, mean: float) -> int | None:
+    """Return how many pages must be crawled until the best ``n`` reach a mean influence; None if all do not.
+
+    A larger pool is never worse, so that halving finds the smallest.
+    """
+    pools = range(n, len(influence) + 1)
+    place = bisect_left(pools, mean - _ROUNDING, key=lambda pool: mean_of_best(influence, pool, n))
+    return pools[place] if place < len(pools) else None
+
+
+def pages_to_find(hits: Integers, wanted: int) -> int | None:
+    """Return how many pages must be crawled until ``wanted`` oracle pages are found; None if all do not.
+
+    ``hits`` are the oracle pages found so far, after each page.
+    """
+    if not wanted:
+        return 0
+    place = int(np.searchsorted(hits, wanted))
+    return None if place == len(hits) else place + 1

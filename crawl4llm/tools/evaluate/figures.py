@@ -20,7 +20,7 @@ from crawl4llm.base.terminal import harmless
 
 if TYPE_CHECKING:
     from crawl4llm.tools.evaluate.documents import Floats, Integers
-    from crawl4llm.tools.evaluate.measures import Band
+    from crawl4llm.tools.evaluate.runs import Band
 
 Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
 Cell: TypeAlias = str | float | int | None
@@ -50,6 +50,12 @@ class Series:
     """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
     no policy's. By default its place in the figure."""
 
+    def plain(self) -> Series:
+        """Return it with Python's own numbers."""
+        given = {name: getattr(self, name) for name in ("x", "y", "low", "high")}
+        numbers: dict[str, Any] = {name: _plain(some) for name, some in given.items() if some is not None}
+        return replace(self, **numbers)
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -66,10 +72,21 @@ class Figure:
     series: Sequence[Series]
     x_log: bool = False
     y_log: bool = False
-    settles: bool = False
-    """True to leave the first points out of the scale of the y axis, because means of few pages vary widely."""
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
+
+    def plain(self) -> Figure:
+        """Return it with Python's own numbers."""
+        return replace(self, series=[series.plain() for series in self.series])
+
+    def csv(self) -> str:
+        """Return it as CSV, one line for each point of each series."""
+        rows: list[Sequence[Cell]] = []
+        for series in self.series:
+            undefined = [None] * len(series.x)
+            bounds = (series.low or undefined, series.high or undefined)
+            rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
+        return _csv(("series", "x", "y", "low", "high"), rows)
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,14 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     part: str = ""
 
+    def plain(self) -> Table:
+        """Return it with Python's own numbers."""
+        return replace(self, rows=list(map(_plain, self.rows)))
+
+    def csv(self) -> str:
+        """Return it as CSV."""
+        return _csv(self.columns, self.rows)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -95,10 +120,22 @@ class Report:
     verdict: Sequence[str] = ()
     """Which policy is best, by how much, and how sure that is; a sentence or two each."""
 
+    def plain(self) -> Report:
+        """Return it with Python's own numbers, and None for undefined values: None, NaN, infinite.
 
-def number(value: float | np.floating | None) -> float | None:
-    """Return a number for a table; None if it is undefined."""
-    return None if value is None or not np.isfinite(value) else float(value)
+        Raises ValueError if an id is no file name or is there twice.
+        """
+        ids = [section.id for section in self.sections]
+        if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
+            raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
+        return replace(self, sections=[section.plain() for section in self.sections])
+
+    def json(self) -> str:
+        """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
+        content = asdict(self)
+        for section, described in zip(self.sections, content["sections"], strict=True):
+            described["type"] = type(section).__name__.lower()
+        return json.dumps(content, sort_keys=True, default=str) + "\n"
 
 
 def floats(values: Floats | Integers) -> list[float]:
@@ -119,65 +156,15 @@ def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> 
     return replace(line(name, x, y.value, place=place), low=low, high=high)
 
 
-# -- as CSV and JSON ---------------------------------------------------------------------------------------------------
-
-
-def plain_report(report: Report) -> Report:
-    """Return a report of Python's own numbers, with None for undefined values: None, NaN, infinite.
-
-    Raises ValueError if an id is no file name or is there twice, or if sequences differ in length.
-    """
-    ids = [section.id for section in report.sections]
-    for section_id in ids:
-        if not _ID.fullmatch(section_id):
-            raise ValueError(f"{section_id!r} cannot be the id of a figure or table: it names files")
-    if len({section_id.casefold() for section_id in ids}) < len(ids):
-        raise ValueError(f"the ids of figures and tables are not unique: {', '.join(ids)}")
-    return replace(report, sections=[_plain_section(section) for section in report.sections])
-
-
-def _plain_section(section: Figure | Table) -> Figure | Table:
-    if isinstance(section, Figure):
-        return replace(section, series=[_plain_series(series) for series in section.series])
-    if any(len(row) != len(section.columns) for row in section.rows):
-        raise ValueError(f"table {section.id} has a row that is not as long as its columns")
-    return replace(section, rows=[list(map(_plain_value, row)) for row in section.rows])
-
-
-def _plain_series(series: Series) -> Series:
-    if (series.low is None) != (series.high is None):
-        raise ValueError(f"series {series.name!r} has one bound of its confidence band")
-    given = {name: getattr(series, name) for name in ("x", "y", "low", "high")}
-    plain: dict[str, Any] = {name: list(map(_plain_value, some)) for name, some in given.items() if some is not None}
-    if len(set(map(len, plain.values()))) > 1:
-        raise ValueError(f"series {series.name!r} has sequences of different lengths")
-    return replace(series, **plain)
-
-
-def _plain_value(value: Any) -> Cell:
-    """Return one value; a NumPy scalar becomes the Python number it equals."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value  # type: ignore[no-any-return]  # what Series and Table hold, by their types
+def _plain(values: Iterable[Any]) -> list[Any]:
+    """Return values, of which NumPy's become the Python numbers that they equal."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]
 
 
 def printable(text: str) -> str:
     """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
     return _NOT_IN_XML.sub("\ufffd", harmless(text))
-
-
-def section_csv(section: Figure | Table) -> str:
-    """Return a figure or table as CSV; a figure has one line for each point of each series."""
-    if isinstance(section, Table):
-        return _csv(section.columns, section.rows)
-    rows: list[Sequence[Cell]] = []
-    for series in section.series:
-        undefined = [None] * len(series.x)
-        bounds = (series.low or undefined, series.high or undefined)
-        rows += [[series.name, *point] for point in zip(series.x, series.y, *bounds, strict=True)]
-    return _csv(("series", "x", "y", "low", "high"), rows)
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -193,11 +180,3 @@ def _cell(value: Cell) -> Cell:
         return value
     text = printable(value)
     return f"'{text}" if _FORMULA.match(text) else text
-
-
-def report_json(report: Report) -> str:
-    """Return a whole report as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
-    content = asdict(report)
-    for section, described in zip(report.sections, content["sections"], strict=True):
-        described["type"] = type(section).__name__.lower()
-    return json.dumps(content, sort_keys=True, default=str) + "\n"

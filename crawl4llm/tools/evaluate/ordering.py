@@ -6,7 +6,9 @@ import asyncio
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -15,18 +17,10 @@ from crawl4llm.frontier import Entry
 from crawl4llm.options import read_options
 from crawl4llm.policies import Candidate, CrawledPage, make_policy, targets_of
 from crawl4llm.scoring import PageRater, PageWorkers, has_titles
-from crawl4llm.tools.evaluate.coverage import curves, joined, longest
-from crawl4llm.tools.evaluate.documents import Floats, Integers, slices, stored
-from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, line, number
-from crawl4llm.tools.evaluate.measures import (
-    Band,
-    CrawledPages,
-    Importance,
-    crawl_and_stop,
-    crawl_and_stop_with_threshold,
-    share_of_hot,
-)
-from crawl4llm.tools.evaluate.runs import Run
+from crawl4llm.tools.evaluate.coverage import best, curves, joined, longest
+from crawl4llm.tools.evaluate.documents import Floats, Integers, Population, stored_values
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table, line
+from crawl4llm.tools.evaluate.runs import Band, CrawledPages, Run
 from crawl4llm.tools.evaluate.survey import Subject
 
 if TYPE_CHECKING:
@@ -51,15 +45,52 @@ _PAGES_AT_ONCE = 256
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
     """Return the importance metrics, then the three models for each of them."""
     metrics = _metrics(subject, topic)
-    buffers = {crawled.name: _buffers(subject, crawled) for crawled in subject.runs}
+    buffers = {crawled.run.name: _buffers(subject, crawled) for crawled in subject.runs}
     found: list[Figure | Table] = [_goals(metrics)]
     for metric in metrics:
-        found += [
-            _crawl_and_stop(subject, metric),
-            _threshold(subject, metric),
-            _limited_buffer(subject, metric, buffers),
-        ]
+        models = _crawl_and_stop(subject, metric), _threshold(subject, metric)
+        found += [*models, _limited_buffer(subject, metric, buffers)]
     return found
+
+
+@dataclass(frozen=True)
+class Importance:
+    """I(P): a number for each page, the higher the more important."""
+
+    id: str
+    name: str
+    definition: str
+    of_document: Floats
+    """By the document's number."""
+    web: Population
+    """The values of all pages of the web that counts."""
+    goal: float
+    """G: a page is hot, under Crawl & Stop with Threshold, from this value on."""
+
+
+def shares_of_hot(crawls: Iterable[Floats], web: Population) -> Band:
+    """Return P_CS of the first K pages crawled, or P_BC of a buffer of K pages; ``crawls`` have the importance of such
+    pages.
+
+    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) if that page has
+    the lowest importance there is, since every page has that.
+    """
+    shares = []
+    for pages in crawls:
+        least = web.value_at(min(len(pages), web.size))
+        known = least.value > web.lowest
+        hot = [np.count_nonzero(pages >= bound) for bound in (least.value, least.high, least.low)]
+        shares.append([count / len(pages) if known else np.nan for count in hot])
+    return Band(*np.array(shares, dtype=np.float64).reshape(-1, 3).T)
+
+
+def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float, at: Integers) -> Band:
+    """Return P_ST: the share of all hot pages that are among the first K pages crawled."""
+    found = np.cumsum(crawled >= goal)[at - 1]
+    hot = web.count_from(goal)
+    if not hot.low:
+        return Band(*(np.full(len(at), np.nan),) * 3)
+    return Band(*(np.minimum(found / count, 1.0) for count in (hot.value, hot.high, hot.low)))
 
 
 # -- the metrics ------------------------------------------------------------------------------------------------------
@@ -79,21 +110,15 @@ def _metrics(subject: Subject, topic: Sequence[str]) -> list[Importance]:
 
 
 def _topic_metrics(subject: Subject, topic: Sequence[str]) -> list[Importance]:
-    pages = subject.survey.topic(subject.rater, topic)
+    on_topic, if_linked = subject.survey.topic(subject.rater, topic)
     words = " or ".join(topic)
-    title = (
-        "title"
-        if has_titles(subject.survey.corpus)
-        else "first line (the corpus has no HTML that would tell the title)"
-    )
+    title = "title"
+    if not has_titles(subject.survey.corpus):
+        title = "first line (the corpus has no HTML that would tell the title)"
     meaning = f"1 for pages on the topic: with {words} in their {title}, or more than 10 times in their text."
-    parts = list(slices(len(pages.hot)))
-    (hot,) = stored(((pages.hot[part],) for part in parts), np.float64)
-    metrics = [_metric(subject, "is", f"IS ({words})", meaning, hot, 1.0)]
-    linked = subject.backlinks
-    if linked is not None:
-        both = ((pages.hot_if_linked[part] & (linked[part] >= _LEAST_BACKLINKS),) for part in parts)
-        (hot,) = stored(both, np.float64)
+    metrics = [_metric(subject, "is", f"IS ({words})", meaning, stored_values(on_topic), 1.0)]
+    if subject.backlinks is not None:
+        hot = stored_values(if_linked & (subject.backlinks >= _LEAST_BACKLINKS))
         meaning = (
             f"1 for pages on the topic, with {words} in their {title} or 10 times or more in their text, that have "
             f"{_LEAST_BACKLINKS} or more backlinks too."
@@ -112,9 +137,6 @@ def _metric(
 
 
 def _goals(metrics: Sequence[Importance]) -> Table:
-    rows: list[list[Cell]] = [
-        [metric.name, metric.definition, number(metric.goal), metric.goal_share, metric.web.size] for metric in metrics
-    ]
     return Table(
         id="importance",
         title="Importance metrics",
@@ -123,7 +145,7 @@ def _goals(metrics: Sequence[Importance]) -> Table:
         "IR it is that of the best hundredth of all pages. The web consists of the pages that the runs' seeds can "
         "reach, as in the paper; of the whole corpus, if only a sample of it was surveyed.",
         columns=["Metric", "Meaning", "Goal", "Share of hot pages", "Pages of the web"],
-        rows=rows,
+        rows=[[m.name, m.definition, m.goal, m.web.count_from(m.goal).value / m.web.size, m.web.size] for m in metrics],
     )
 
 
@@ -131,20 +153,20 @@ def _goals(metrics: Sequence[Importance]) -> Table:
 
 
 def _crawl_and_stop(subject: Subject, metric: Importance) -> Figure:
+    def achieved(crawled: CrawledPages, at: Integers) -> Band:
+        importance = metric.of_document[crawled.numbers]
+        return shares_of_hot((importance[:pages] for pages in at), metric.web)
+
     return Figure(
         id=f"crawl-and-stop-{metric.id}",
         title=f"Crawl & Stop: {metric.name}",
         definition="Of the first K pages crawled, the share that are at least as important as the K-th most important "
         "page of the web (Cho et al. 1998, section 3). An ideal crawler has 1; a crawler in random order has K/T, "
         "with T the pages of the web. The curve ends at the K whose page has the least importance of all. "
-        "" + metric.definition,
+        + metric.definition,
         x_label="K, pages crawled",
         y_label="P_CS",
-        settles=True,
-        series=[
-            *curves(subject, lambda crawled, at: crawl_and_stop(metric.of_document[crawled.numbers], metric.web, at)),
-            _random(subject, metric),
-        ],
+        series=[*curves(subject, achieved), _random(subject, metric)],
     )
 
 
@@ -177,21 +199,19 @@ def _buffers(subject: Subject, crawled: CrawledPages) -> list[Integers]:
 def _limited_buffer(subject: Subject, metric: Importance, buffers: Mapping[str, Sequence[Integers]]) -> Figure:
     series = []
     for group in subject.groups:
-        hot = []
-        for crawled in group.runs:
-            importance = metric.of_document[crawled.numbers]
-            shares = [share_of_hot(importance[left], metric.web) for left in buffers[crawled.name]]
-            hot.append(Band(*np.array(shares, dtype=np.float64).T))
-        sizes = np.array([len(left) for left in buffers[group.runs[0].name]])
+        hot = [
+            shares_of_hot((metric.of_document[crawled.numbers[left]] for left in buffers[crawled.run.name]), metric.web)
+            for crawled in group.runs
+        ]
+        sizes = np.array([len(left) for left in buffers[group.runs[0].run.name]])
         series.append(joined(subject, group, sizes, hot))
     return Figure(
         id=f"limited-buffer-{metric.id}",
         title=f"Limited Buffer Crawl: {metric.name}",
         definition="The crawler keeps B pages. When the buffer is full it loses the page with the lowest URL score at "
         "that moment, including later changes of the score by the policy (backlink, pagerank, parent_min, "
-        "parent_mean). Of the pages kept at the end of the run, the share that are at "
-        "least as important as the B-th most important page of the web (Cho et al. 1998, section 3). "
-        + metric.definition,
+        "parent_mean). Of the pages kept at the end of the run, the share that are at least as important as the B-th "
+        "most important page of the web (Cho et al. 1998, section 3). " + metric.definition,
         x_label="B, pages kept",
         y_label="P_BC",
         series=[*series, _random(subject, metric)],
@@ -227,9 +247,9 @@ def later_estimates(run: Run, rater: PageRater) -> Iterator[Change]:
     if options.url_policy not in _REPLAYED or options.hot_queue_topic:
         return
     policy = make_policy(PageWorkers(rater, 0), options)
-    keys = list(run.keys)
+    keys = list(run.pages.keys())
     places = {key: place for place, key in enumerate(keys)}
-    parents = dict(zip(keys, run.parents, strict=True))
+    parents = dict(zip(keys, run.parents(), strict=True))
     found = [Candidate(key, "", 0, None) for key in run.seeds]
     with closing(asyncio.new_event_loop()) as loop:
         for begin, end in _slices(run, options.crawl_batch_size):
@@ -267,20 +287,14 @@ def kept(estimates: Floats, sizes: Sequence[int], changes: Iterable[Change] = ()
     with the lowest estimate at that moment is lost; of equal ones, the last crawled.
     """
     pending = iter(changes)
-    change = next(pending, None)
-    if change is None:
-        order = np.lexsort((np.arange(len(estimates)), -estimates))
-        return [np.sort(order[:size]).astype(np.int64) for size in sizes]
+    first = next(pending, None)
+    if first is None:
+        return [best(estimates, len(estimates), size) for size in sizes]
     buffers = [_Buffer(size) for size in sizes]
-    for place, estimate in enumerate(estimates.tolist()):
-        while change is not None and change.crawled <= place:
-            for buffer in buffers:
-                if change.place in buffer.pages:
-                    buffer.put(change.place, change.estimate)
-            change = next(pending, None)
+    arrivals = (Change(place, place, estimate) for place, estimate in enumerate(estimates.tolist()))
+    for change in heapq.merge(chain([first], pending), arrivals, key=attrgetter("crawled")):
         for buffer in buffers:
-            buffer.put(place, estimate)
-            buffer.fit()
+            buffer.put(*change)
     return [np.array(sorted(buffer.pages), dtype=np.int64) for buffer in buffers]
 
 
@@ -293,16 +307,15 @@ class _Buffer:
         self._heap: list[tuple[float, int]] = []
         """Lowest estimate first, with the negative place; of those that have changed since, the old ones too."""
 
-    def put(self, place: int, estimate: float) -> None:
-        """Add a page, or give it another estimate."""
+    def put(self, crawled: int, place: int, estimate: float) -> None:
+        """Add a page, or give one that is kept another estimate. If there is one too many, lose the lowest."""
+        if place < crawled and place not in self.pages:
+            return
         self.pages[place] = estimate
         heapq.heappush(self._heap, (estimate, -place))
         if len(self._heap) > 2 * len(self.pages) + _PAGES_AT_ONCE:
             self._heap = [(known, -page) for page, known in self.pages.items()]
             heapq.heapify(self._heap)
-
-    def fit(self) -> None:
-        """Lose the lowest page if there is one too many."""
         while len(self.pages) > self._size:
             estimate, negative = heapq.heappop(self._heap)
             if self.pages.get(-negative) == estimate:

@@ -36,8 +36,10 @@ NOT_DISTINGUISHED: Final = (
     "give less, for any runs."
 )
 
-Values: TypeAlias = Mapping[str, Sequence[Sequence[float]]]
-"""A policy's values by measure: for each web those of its sets of seeds."""
+OfWebs: TypeAlias = Sequence[Sequence[float]]
+"""Values by web, then by set of seeds."""
+Values: TypeAlias = Mapping[str, OfWebs]
+"""A policy's values by measure."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,12 @@ class Standing:
     """Policies that may be as good, by area."""
 
 
-def mean_of(of_webs: Sequence[Sequence[float]]) -> float:
+def mean_of(of_webs: OfWebs) -> float:
     """Return the mean over webs of the mean over sets of seeds."""
     return fmean(map(fmean, of_webs))
 
 
-def error_of(of_webs: Sequence[Sequence[float]]) -> float | None:
+def error_of(of_webs: OfWebs) -> float | None:
     """Return the standard error of :func:`mean_of`: the root of the mean of the webs' s²/n, over the root of their
     number; None if a web has one value."""
     if min(map(len, of_webs)) < 2:
@@ -231,13 +233,7 @@ def ranking_of(policies: Mapping[str, Values], bounds: Collection[str], sets: in
             alike[pair.policy].append(pair.other)
             alike[pair.other].append(pair.policy)
     standings = [
-        Standing(
-            None if policy in bounds else place,
-            policy,
-            means[policy],
-            errors[policy],
-            sorted(alike[policy], key=order.index),
-        )
+        Standing(None if policy in bounds else place, policy, means[policy], errors[policy], alike[policy])
         for place, policy in enumerate(order, 1)
     ]
     return Ranking(standings, differences, sets)

@@ -1,34 +1,35 @@
-"""Finished runs read from their output directories, and whether they can be compared."""
+"""Finished runs: read from their output directories, whether they can be compared, and measured along the crawl."""
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.domains import domain_of
+from crawl4llm.base.domains import domain_of_url
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.output_dir import STORED_CRAWL
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
-from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import is_done
+from crawl4llm.scoring import Pages
 from crawl4llm.tools.evaluate.documents import (
     AT_ONCE,
     Fingerprints,
     Flags,
     Floats,
     Integers,
-    as_array,
+    Oracle,
     fingerprints,
     stored,
 )
@@ -38,25 +39,6 @@ _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor"
 _OF_ONE_RUN = ("format", "crawl_id", STORED_CRAWL, "random_seed", "seeds_digest", "versions", "settings")
 """Facts of a run that do not decide how pages are chosen, and the seeds. Runs that agree in all other facts, those of
 parts included, make one series."""
-
-
-@dataclass(frozen=True)
-class Logged(Collection[str]):
-    """Texts in the first ``count`` lines of a crawl log, such as the keys; they are read there again and again."""
-
-    path: Path
-    field: str
-    count: int
-
-    def __iter__(self) -> Iterator[str]:
-        lines = crawl_log.read_log(self.path / crawl_log.NAME)
-        return (str(line.get(self.field) or "") for line in islice(lines, self.count))
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __contains__(self, text: object) -> bool:
-        return any(one == text for one in self)
 
 
 @dataclass(frozen=True)
@@ -70,28 +52,34 @@ class Run:
     """The name that it shares with runs that differ from it in their seeds only."""
     facts: Mapping[str, Any]
     """``settings.json``."""
-    keys: Collection[str]
-    parents: Collection[str]
-    """Keys of the pages on which they were first seen; empty for seeds."""
+    seeds: Sequence[str]
+    """Keys of the seeds, as far as they are known."""
+    unfinished: str | None
+    """Why there may be fewer pages than the run was to crawl; None if it came to its end."""
     documents: Fingerprints
     priority: Floats
     influence: Floats
     """NaN if the log has null."""
+    iterations: Floats
+    """NaN in continuous order."""
     visited: Integers
     fetched: Integers
     domains: Integers
     """Registrable domains seen so far, with this page's."""
-    iterations: Floats
-    """NaN in continuous order."""
-    seeds: Sequence[str]
-    """Keys of the seeds, as far as they are known."""
     is_new: Flags
     """True if the text is new: neither known nor like an earlier page's, as far as the log says."""
-    unfinished: str | None
-    """Why there may be fewer pages than the run was to crawl; None if it came to its end."""
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.documents)
+
+    @property
+    def pages(self) -> Pages:
+        """The pages that were crawled; their keys are in the crawl log."""
+        return Pages(self.name, len(self), partial(_texts, self.path, "id", len(self)))
+
+    def parents(self) -> Iterator[str]:
+        """Yield the keys of the pages on which they were first seen; empty for seeds."""
+        return _texts(self.path, "parent", len(self))
 
     @property
     def wanted(self) -> int:
@@ -126,13 +114,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the name of each run's group: the policy; if it has several groups, their first run too."""
     alike = [
-        json.dumps(
-            [
-                {name: value for name, value in theirs.items() if name not in _OF_ONE_RUN},
-                theirs["settings"]["CRAWL_MAX_PAGES"],
-            ],
-            sort_keys=True,
-        )
+        json.dumps([{**theirs, **dict.fromkeys(_OF_ONE_RUN)}, theirs["settings"]["CRAWL_MAX_PAGES"]], sort_keys=True)
         for theirs in facts
     ]
     policies = {key: str(theirs["policy"]) for key, theirs in zip(alike, facts, strict=True)}
@@ -171,29 +153,19 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, facts: Mapping[str, Any], name: str, group: str) -> Run:
-    found = stored(_blocks(path), np.uint64, *[np.float64] * 3, *[np.int64] * 3, np.bool_)
-    documents, priority, influence, iterations, visited, fetched, domains, is_new = found
-    if not len(documents):
+    columns = stored(_blocks(path), np.uint64, *[np.float64] * 3, *[np.int64] * 3, np.bool_)
+    pages = len(columns[0])
+    if not pages:
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
-    keys, parents = (Logged(path, field, len(documents)) for field in ("id", "parent"))
-    return Run(
-        path=path,
-        name=name,
-        group=group,
-        facts=facts,
-        keys=keys,
-        parents=parents,
-        documents=documents,
-        priority=priority,
-        influence=influence,
-        visited=visited,
-        fetched=fetched,
-        domains=domains,
-        iterations=iterations,
-        is_new=is_new,
-        seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if not parent],
-        unfinished=_why_unfinished(path),
-    )
+    found = zip(_texts(path, "id", pages), _texts(path, "parent", pages), strict=True)
+    seeds = _seeds(path) or [key for key, parent in found if not parent]
+    return Run(path, name, group, facts, seeds, _why_unfinished(path), *columns)
+
+
+def _texts(path: Path, field: str, count: int) -> Iterator[str]:
+    """Return the texts of a field in the first lines of a crawl log, which are read there again and again."""
+    lines = crawl_log.read_log(path / crawl_log.NAME)
+    return (str(line.get(field) or "") for line in islice(lines, count))
 
 
 def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
@@ -203,31 +175,16 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
     while True:
         keys, is_new, numbers = list[str](), list[bool](), array("d")
         for place, line in islice(lines, AT_ONCE):
-            try:
-                domains.add(domain_of(host_of(line["url"])))
-                keys.append(_text(line["id"]))
-                _text(line["parent"] or "")
-                is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
-                known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
-                numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
-            except (LookupError, TypeError, ValueError):
-                raise InputError(
-                    f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log"
-                ) from None
+            if not crawl_log.is_whole(line, crawl_log.CrawlLine):
+                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log")
+            domains.add(domain_of_url(line["url"]))
+            keys.append(line["id"])
+            is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
+            known = (np.nan if line[name] is None else line[name] for name in ("priority", "influence", "iteration"))
+            numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
         if not keys:
             return
-        known_as = as_array(fingerprints(keys))
-        yield [known_as, *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
+        yield [fingerprints(keys), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
 
 
 def _seeds(path: Path) -> list[str]:
@@ -245,3 +202,86 @@ def _why_unfinished(path: Path) -> str | None:
         return f"it is running or was killed: there is no {STATS} that can be read"
     reason = str(stats.get("finish_reason"))
     return None if is_done(reason) else f"it ended by {reason}"
+
+
+# -- along the crawl ---------------------------------------------------------------------------------------------------
+
+
+PRECISION, RECALL, INFLUENCE = "Precision", "Recall", "Mean influence"
+
+
+class Band(NamedTuple):
+    """A curve with its confidence band, one value for each point along a crawl."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def points_along(pages: int, most: int = 400) -> Integers:
+    """Return at most ``most`` numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
+    return np.unique(np.linspace(1, pages, min(pages, most)).round().astype(np.int64))
+
+
+@dataclass(frozen=True)
+class CrawledPages:
+    """The pages of a run as documents of the survey; arrays are in crawl order.
+
+    Its measures are values at each of some numbers of pages crawled.
+    """
+
+    run: Run
+    numbers: Integers
+    influence: Floats
+    tokens: Integers
+    oracle: Oracle
+    """Of the corpus."""
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def hits(self) -> Integers:
+        """Return the number of oracle pages after each page."""
+        return _hits(self.influence, self.oracle.threshold.value)
+
+    def precision(self, at: Integers) -> Band:
+        """Return the share of oracle pages among the pages crawled (Craw4LLM, figure 4, left)."""
+        return self._found_by(at, at)
+
+    def recall(self, at: Integers) -> Band:
+        """Return the share of the oracle set that is crawled (Craw4LLM, figure 4, right)."""
+        return Band(*(np.minimum(share, 1.0) for share in self._found_by(at, self.oracle.size.value)))
+
+    def harvest_rate(self, at: Integers) -> Band:
+        """Return oracle pages crawled per page fetched."""
+        return self._found_by(at, self.run.fetched[at - 1])
+
+    def new_quality(self, at: Integers) -> Floats:
+        """Return crawled pages of an influence of QUALITY_THRESHOLD or more, or of the oracle set without that setting,
+        and with new texts, per 1,000 pages fetched."""
+        given = self.run.quality_threshold
+        threshold = self.oracle.threshold.value if given is None else given
+        found = _hits(np.where(self.run.is_new, self.influence, np.nan), threshold)
+        return 1000 * found[at - 1] / self.run.fetched[at - 1]
+
+    def mean_influence(self, at: Integers) -> Floats:
+        """Return the mean influence of the pages that have one; NaN if none has."""
+        known = np.isfinite(self.influence)
+        sums, counts = np.cumsum(np.where(known, self.influence, 0.0))[at - 1], np.cumsum(known)[at - 1]
+        means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
+        return means
+
+    def measured(self, pages: int) -> dict[str, float]:
+        """Return precision and recall of the oracle set, and the mean influence, after some number of pages."""
+        at = np.array([pages])
+        found = {PRECISION: self.precision(at).value, RECALL: self.recall(at).value, INFLUENCE: self.mean_influence(at)}
+        return {name: float(values[0]) for name, values in found.items()}
+
+    def _found_by(self, at: Integers, of: Integers | float) -> Band:
+        """Return oracle pages found, as shares; the band is by the thresholds at which fewest and most belong to it."""
+        value, low, high = self.oracle.threshold
+        return Band(*(_hits(self.influence, threshold)[at - 1] / of for threshold in (value, high, low)))
+
+
+def _hits(influence: Floats, threshold: float) -> Integers:
+    return np.cumsum(influence >= threshold).astype(np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.tools.evaluate.figures import Cell
+from crawl4llm.tools.evaluate.ranking import OfWebs
 
 BASE, BOUND = "parent_mean", "bound"
 """The policies between which the gap is."""
@@ -27,8 +28,6 @@ _RESAMPLED: Final = 1000
 _ENDS: Final = 0.025, 0.975
 
 Floats = NDArray[np.float64]
-OfWebs = Sequence[Sequence[float]]
-"""Values by web, then by set of seeds."""
 
 
 class Closed(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -39,16 +39,18 @@ from crawl4llm.scoring import (
 from crawl4llm.tools.evaluate.documents import (
     ABSENT,
     Documents,
+    Fingerprints,
     Flags,
     Floats,
     Integers,
-    as_array,
+    LinkGraph,
+    Oracle,
+    Population,
     fingerprints,
+    oracle_of,
     stored,
 )
-from crawl4llm.tools.evaluate.graph import LinkGraph
-from crawl4llm.tools.evaluate.measures import CrawledPages, Oracle, Population, oracle_of
-from crawl4llm.tools.evaluate.runs import Run
+from crawl4llm.tools.evaluate.runs import CrawledPages, Run
 from simulate import data_dir, open_scores
 
 
@@ -61,19 +63,15 @@ class ScoredPage(NamedTuple):
     tokens: int
 
 
-def scored_page(rater: PageRater, key: str) -> ScoredPage:
-    """Return score and tokens from one look at the text."""
+def scored_page(rater: PageRater, page: str | tuple[str, Rating | None]) -> ScoredPage:
+    """Return score and tokens from one look at the text of a page, given by its key, or with the score that is known,
+    if any."""
+    key, known = (page, None) if isinstance(page, str) else page
     text = rater.text(key)
-    return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
+    return ScoredPage(*(known or rate_text(rater.scorer, text, key)), count_tokens(text))
 
 
-def counted_page(rater: PageRater, page: tuple[str, Rating | None]) -> ScoredPage:
-    """Return the same of a page that is given by its key with the score that is known, if any."""
-    key, known = page
-    return scored_page(rater, key) if known is None else ScoredPage(*known, count_tokens(rater.text(key)))
-
-
-def targets(rater: PageRater, key: str) -> bytes:
+def targets(rater: PageRater, key: str) -> Fingerprints:
     """Return the fingerprints of the documents that a page links to, each once, itself not among them."""
     linked = dict.fromkeys(link.key for link in rater.corpus.outlinks(key) if link.key is not None)
     linked.pop(key, None)
@@ -93,16 +91,6 @@ class Scores:
     """Why documents of the corpus, or of the sample, have no score or no text: how many of them, by reason."""
 
 
-@dataclass(frozen=True)
-class TopicPages:
-    """The documents on a topic, by the rules of Cho et al. 1998, section 7."""
-
-    hot: Flags
-    """A word of the topic in the title, or more than 10 times in the body."""
-    hot_if_linked: Flags
-    """In the title, or 10 times or more in the body; hot if it has five or more backlinks too."""
-
-
 class Survey:
     """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
 
@@ -117,7 +105,7 @@ class Survey:
         options: Options,
         *,
         sample: int | None = None,
-        crawled: Sequence[Collection[str]] = (),
+        crawled: Sequence[Pages] = (),
         cache: Path | None = None,
         executor: Executor = UNDIVIDED,
     ) -> None:
@@ -132,7 +120,8 @@ class Survey:
         if sample is not None and self.sampled:
             seed = options.crawl_seed
             drawn = sorted(corpus.sample(sample, seed))
-            self._parts = [_listed(f"sample {sample} {seed}", drawn), *map(_of_crawl, crawled)]
+            listed = Pages(f"sample {sample} {seed}", len(drawn), partial(iter, drawn))
+            self._parts = [listed, *map(_of_crawl, crawled)]
         self.surveyed = self._parts[0].count
 
     @cached_property
@@ -164,17 +153,18 @@ class Survey:
         }
         known = open_scores(rater, self.options) if self._shares_scores else None
         with closing(known) if known else nullcontext():
-            of_page: Callable[..., ScoredPage] = counted_page if known else scored_page
-            yield from self._run(Question("scores", depends_on, of_page, _pack_scores, known), rater)
+            yield from self._run(Question("scores", depends_on, scored_page, _pack_scores, known), rater)
 
-    def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
-        """Return the pages on the topic of some words."""
+    def topic(self, rater: PageRater, words: Sequence[str]) -> list[Flags]:
+        """Return which pages are on the topic of some words (Cho et al. 1998, section 7).
+
+        First those with a word in the title, or more than 10 times in the body. Then those with a word in the title, or
+        10 times or more in the body; they are hot if they have five or more backlinks too.
+        """
         depends_on = {**self._text(rater), "topic": list(words)}
         blocks = self._run(Question("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         found = ((block["in_title"], block["in_body"]) for block in blocks)
-        return TopicPages(
-            *stored(((title | (body > 10), title | (body >= 10)) for title, body in found), np.bool_, np.bool_)
-        )
+        return stored(((title | (body > 10), title | (body >= 10)) for title, body in found), np.bool_, np.bool_)
 
     def indegree(self, rater: PageRater) -> Floats | None:
         """Return links to each document that the corpus records; None if it records none."""
@@ -183,8 +173,7 @@ class Survey:
         except InputError:
             return None
         blocks = self._run(Question("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
-        (found,) = stored(((block["value"],) for block in blocks), np.float64)
-        return found
+        return stored(((block["value"],) for block in blocks), np.float64)[0]
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
         """Return the links between all documents; None if only a sample is surveyed."""
@@ -204,11 +193,7 @@ class Survey:
 
     def _text(self, rater: PageRater) -> dict[str, Any]:
         """Return all that decides the text of a page."""
-        return {
-            "corpus": self.corpus.identity(),
-            "text": self.options.simulation_text,
-            "extractor": rater.extractor,
-        }
+        return {"corpus": self.corpus.identity(), "text": self.options.simulation_text, "extractor": rater.extractor}
 
     def _run(self, task: Question[Any], rater: PageRater) -> Iterator[Arrays]:
         show = wants_bar(self.options.progress_bar)
@@ -216,17 +201,14 @@ class Survey:
             yield from run_pass(task, part, rater, self.options.workers, self._cache, self._executor, show=show)
 
 
-def _listed(name: str, keys: Collection[str]) -> Pages:
-    return Pages(name, len(keys), partial(iter, keys))
-
-
-def _of_crawl(keys: Collection[str]) -> Pages:
+def _of_crawl(pages: Pages) -> Pages:
+    """Return the pages of a crawl under a name that tells which they are."""
     digest, before = hashlib.sha256(b"["), ""
-    for key in keys:
+    for key in pages.keys():
         digest.update(f"{before}{json.dumps(key)}".encode())
         before = ", "
     digest.update(b"]")
-    return _listed(f"crawled {digest.hexdigest()}", keys)
+    return replace(pages, name=f"crawled {digest.hexdigest()}")
 
 
 def _pack_scores(pages: Sequence[ScoredPage | Rating]) -> Arrays:
@@ -251,12 +233,11 @@ def _pack_ratings(pages: Sequence[Rating]) -> Arrays:
     return {"value": np.array([np.nan if page.score is None else page.score for page in pages], dtype=np.float64)}
 
 
-def _pack_targets(pages: Sequence[bytes | Rating]) -> Arrays:
-    linked = [page if isinstance(page, bytes) else b"" for page in pages]
-    return {
-        "counts": np.array([len(data) // 8 for data in linked], dtype=np.int64),
-        "fingerprints": as_array(b"".join(linked)),
-    }
+def _pack_targets(pages: Sequence[Fingerprints | Rating]) -> Arrays:
+    none = fingerprints(())
+    linked = [none if isinstance(page, Rating) else page for page in pages]
+    counts = np.array(list(map(len, linked)), dtype=np.int64)
+    return {"counts": counts, "fingerprints": np.concatenate([none, *linked])}
 
 
 class Group(NamedTuple):
@@ -325,20 +306,16 @@ class Subject:
     @cached_property
     def web(self) -> Flags | None:
         """The documents that can be reached from any run's seeds; None if that is not known."""
+        return self.reachable(*self.runs)
+
+    def reachable(self, *runs: CrawledPages) -> Flags | None:
+        """Return the documents that can be reached from the seeds of some runs; None if that is not known."""
         if self.graph is None:
             return None
-        return self.graph.reachable({seed for run in self.runs for seed in self.seeds_of(run)})
-
-    def reachable(self, run: CrawledPages) -> Flags | None:
-        """Return the documents that can be reached from a run's seeds; None if that is not known."""
-        return None if self.graph is None else self.graph.reachable(self.seeds_of(run))
-
-    def seeds_of(self, run: CrawledPages) -> Iterable[int]:
-        """Return the numbers of a run's seeds."""
-        numbers = self.survey.documents.numbers_of(run.run.seeds)
-        return [int(number) for number in numbers if number != ABSENT]
+        seeds = self.survey.documents.numbers_of(key for run in runs for key in run.run.seeds)
+        return self.graph.reachable(seeds[seeds != ABSENT])
 
 
 def _key(run: Run, marked: Flags) -> str:
     """Return the key of the first page that is marked."""
-    return next(islice(run.keys, int(np.argmax(marked)), None))
+    return next(islice(run.pages.keys(), int(np.argmax(marked)), None))

@@ -8,17 +8,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.figures import Cell, Table, number
-from crawl4llm.tools.evaluate.measures import CrawledPages, Estimate
+from crawl4llm.tools.evaluate.documents import Estimate
+from crawl4llm.tools.evaluate.figures import Cell, Table
 from crawl4llm.tools.evaluate.ranking import AREA, NOT_DISTINGUISHED, Ranking, Values, ranking_of
+from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, CrawledPages
 from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, closed
 from crawl4llm.tools.evaluate.survey import Group, Subject
 
-_RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
-_LOOKS_AHEAD = 1.5
-"""Documents fetched per page crawled, from which the verdict says so."""
-_AHEAD: Final = "influence"
-"""The policy that looks ahead by the influence score."""
+_FETCHED = "Fetched a page"
 _MARK: Final = 0.25
 """The share of the pages in reach at which the report states recall first."""
 
@@ -45,11 +42,10 @@ class Standpoint(NamedTuple):
 def marks(subject: Subject) -> dict[str, Mark]:
     """Return the mark of each run by name: 25% of the pages in reach or, if a run is shorter, the shortest run's length
     for all."""
-    found = _marks_at(subject, _MARK)
-    at = min(map(len, subject.runs))
+    found, shortest = _marks_at(subject, _MARK), min(map(len, subject.runs))
     if _are_reached(subject, found):
         return found
-    return {name: mark._replace(pages=at) for name, mark in found.items()}
+    return {name: mark._replace(pages=shortest) for name, mark in found.items()}
 
 
 def _marks_at(subject: Subject, share: float) -> dict[str, Mark]:
@@ -58,12 +54,12 @@ def _marks_at(subject: Subject, share: float) -> dict[str, Mark]:
     for one in subject.runs:
         reachable = subject.reachable(one)
         reach = subject.survey.size if reachable is None else int(np.count_nonzero(reachable))
-        found[one.name] = Mark(max(1, round(share * reach)), reach)
+        found[one.run.name] = Mark(max(1, round(share * reach)), reach)
     return found
 
 
 def _are_reached(subject: Subject, at: Mapping[str, Mark]) -> bool:
-    return all(at[one.name].pages <= len(one) for one in subject.runs)
+    return all(at[one.run.name].pages <= len(one) for one in subject.runs)
 
 
 def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
@@ -74,7 +70,7 @@ def standpoints(subject: Subject, at: Mapping[str, Mark]) -> list[Standpoint]:
 
     found = []
     for group in subject.groups:
-        pages = [(one, at[one.name].pages) for one in group.runs]
+        pages = [(one, at[one.run.name].pages) for one in group.runs]
         crawled = [_recall_by_crawled(one, n) for one, n in pages]
         fetched = [_recall_by_fetched(one, n) for one, n in pages]
         found.append(Standpoint(group.name, len(pages), spread(crawled), spread(fetched)))
@@ -138,7 +134,7 @@ def ranking(subject: Subject) -> Table:
     runs = {group.name: len(group.runs) for group in subject.groups}
     rows: list[list[Cell]] = []
     for standing in found.standings:
-        means = [number(standing.means[name]) for name in (_RECALL, _PRECISION, _INFLUENCE, _FETCHED)]
+        means = [standing.means[name] for name in (RECALL, PRECISION, INFLUENCE, _FETCHED)]
         area = [standing.means[AREA], standing.errors[AREA]]
         rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, found.alike(standing)])
     return Table(
@@ -162,32 +158,28 @@ def gap(subject: Subject) -> Iterator[Table]:
     The bound is BOUND or, without it, the policy that looks ahead by influence. Marks that a run does not reach are
     left out.
     """
-    base, bound = _only(subject, BASE), _only(subject, BOUND) or _only(subject, _AHEAD)
-    all_at = {mark: _marks_at(subject, mark / 100) for mark in CLOSED_AT}
-    reached = {mark: at for mark, at in all_at.items() if _are_reached(subject, at)}
+    base, bound = _only(subject, BASE), _only(subject, BOUND) or _only(subject, "influence")
+    reached = {mark: at for mark in CLOSED_AT if _are_reached(subject, at := _marks_at(subject, mark / 100))}
     others = [group for group in subject.groups if group not in (base, bound)]
     if base is None or bound is None or not others or not reached:
         return
     sets = _common_seeds(subject)
 
     def recalls(group: Group, at: Mapping[str, Mark]) -> list[float]:
-        found = {one.name: _recall_by_crawled(one, at[one.name].pages) for one in group.runs}
+        found = {one.run.name: _recall_by_crawled(one, at[one.run.name].pages) for one in group.runs}
         return [fmean(map(found.__getitem__, runs)) for runs in _runs_of(group, sets) or [list(found)]]
 
+    rows: list[list[Cell]] = []
+    for group in others:
+        shares = (closed(*([recalls(one, at)] for one in (group, base, bound))).told() for at in reached.values())
+        rows.append([group.name, len(group.runs), *shares])
     yield Table(
         id="gap",
         title=f"The gap from {BASE} to {bound.name}",
         definition=f"{CLOSED}. At 10 and 25% of the pages in reach of a run's seeds, by pages crawled; recall of the "
         "whole oracle set. The interval is known if all policies have runs from the same two or more sets of seeds.",
         columns=["Policy", "Runs", *(f"Closed at {mark}%" for mark in reached)],
-        rows=[
-            [
-                group.name,
-                len(group.runs),
-                *(closed(*([recalls(one, at)] for one in (group, base, bound))).told() for at in reached.values()),
-            ]
-            for group in others
-        ],
+        rows=rows,
     )
 
 
@@ -198,24 +190,13 @@ def _only(subject: Subject, policy: str) -> Group | None:
 
 
 def verdict(subject: Subject) -> Iterator[str]:
-    """Yield the verdict on the runs: recall at 25%, the best policy, how sure that is, and its cost."""
+    """Yield the verdict on the runs: recall at 25%, the best policy, and how sure that is."""
     yield from headline(subject)
     at = min(map(len, subject.runs))
-    found = _ranking(subject, at)
     if len(subject.groups) < 2:
         yield f"One policy, {subject.groups[0].name}: give runs of others, from the same seeds, to compare it with."
         return
-    yield from found.verdict(f"the first {at:,} pages crawled")
-    fetched = {standing.policy: standing.means[_FETCHED] for standing in found.standings}
-    if max(fetched.values()) >= _LOOKS_AHEAD * min(fetched.values()):
-        most = max(fetched, key=fetched.__getitem__)
-        pages = min(int(crawled.run.fetched[-1]) for crawled in subject.runs)
-        recalls = {group.name: fmean(_recall_by_fetched(one, pages) for one in group.runs) for group in subject.groups}
-        best = max(recalls, key=recalls.__getitem__)
-        yield (
-            f"{most} fetched {fetched[most]:,.1f} documents for each page that it crawled. By documents fetched, "
-            f"{best} is ahead: with {pages:,} it had found {recalls[best]:.1%} of the oracle set."
-        )
+    yield from _ranking(subject, at).verdict(f"the first {at:,} pages crawled")
 
 
 def _ranking(subject: Subject, at: int) -> Ranking:
@@ -232,26 +213,20 @@ def _common_seeds(subject: Subject) -> list[tuple[str, ...]]:
 
 def _runs_of(group: Group, sets: Sequence[tuple[str, ...]]) -> list[list[str]]:
     """Return the names of a group's runs by the sets of seeds."""
-    return [[one.name for one in group.runs if tuple(one.run.seeds) == seeds] for seeds in sets]
+    return [[one.run.name for one in group.runs if tuple(one.run.seeds) == seeds] for seeds in sets]
 
 
 def _values(group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:
     """Return a group's values by measure: of each set of seeds that all policies have, or else of each run."""
-    measured = {one.name: _measures(one, at) for one in group.runs}
+    measured = {one.run.name: _measures(one, at) for one in group.runs}
     together: Sequence[Sequence[str]] = _runs_of(group, sets) or [[name] for name in measured]
     names = next(iter(measured.values()))
     return {name: [[fmean(measured[one][name] for one in runs) for runs in together]] for name in names}
 
 
 def _measures(crawled: CrawledPages, at: int) -> Mapping[str, float]:
-    end = np.array([at])
-    return {
-        AREA: float(crawled.recall(np.arange(1, at + 1)).value.mean()),
-        _RECALL: _recall_by_crawled(crawled, at),
-        _PRECISION: float(crawled.precision(end).value[0]),
-        _INFLUENCE: float(crawled.mean_influence(end)[0]),
-        _FETCHED: float(crawled.run.fetched[at - 1] / at),
-    }
+    area = float(crawled.recall(np.arange(1, at + 1)).value.mean())
+    return {AREA: area, **crawled.measured(at), _FETCHED: float(crawled.run.fetched[at - 1] / at)}
 
 
 def _recall_by_crawled(crawled: CrawledPages, pages: int) -> float:

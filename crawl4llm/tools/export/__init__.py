@@ -7,6 +7,6 @@ The steps of a document, each of which leaves the input of the next one in the w
 - ``selecting`` compares it with the others, chooses and orders;
 - ``shards`` writes it, in one of the ``formats`` that pipelines read.
 
-``documents`` has its row in the work folder, and reads its page and text. ``folder`` is the output directory, ``card``
-its dataset card, ``export`` the pipeline.
+``documents`` has its row in the work folder, and reads its page and text. ``folder`` is the output directory with its
+dataset card, ``export`` the pipeline.
 """

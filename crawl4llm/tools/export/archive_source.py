@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
@@ -21,30 +21,15 @@ from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.shapes import If, Maybe, fits
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
 from crawl4llm.parts import Blocklists, published
-from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
-from crawl4llm.tools.export.filters import judged
-from crawl4llm.tools.export.sources import Source, WarcSource, run_settings, source_file, warcinfo_of
-from crawl4llm.tools.opened_run import Alongside
-from crawl4llm.warc import (
-    INDEX_NAME,
-    OPEN_SUFFIX,
-    PURPOSE,
-    SIGNALS,
-    SITE,
-    TEXT_INDEX_NAME,
-    Frame,
-    Record,
-    RecordReader,
-    UnreadableFile,
-    field_name,
-    parse_many,
-    scan,
-)
+from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
+from crawl4llm.tools.opened_run import Alongside, run_folder
+from crawl4llm.warc import OPEN_SUFFIX, Frame, Record, RecordReader, UnreadableFile, cdxj, field_name, scan
 from simulate import read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
@@ -54,7 +39,6 @@ _CONTENT_KINDS = {"response", "resource", "conversion", "revisit"}
 _REFERS_TO = field_name("WARC-Refers-To")
 _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 """Digest of the empty text."""
-_NO_TEXT = (0, 0, 0, None, None)
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
@@ -62,12 +46,29 @@ _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 
 V = TypeVar("V")
 Fault = Callable[[Exception], str]
-_Text = tuple[int, int, int, str, str | None]
-"""A line of the index of texts: file, offset, length, digest; language, empty if its source names none."""
-_Entry = tuple[bytes, str, str, str, str, str | None, str | None, int, int, int]
-"""A line of the index of pages: time stamp, document key, URL, digest, type, status, signals; file, offset, length."""
 _LINES_AT_ONCE = 256
-_PURPOSE, _SIGNALS = (f'"{name}": '.encode() for name in (PURPOSE, SIGNALS))
+_MARKS: Final = tuple(f'"{name}": '.encode() for name in (cdxj.PURPOSE, cdxj.SIGNALS))
+"""Parts of the lines of exchanges that are no page's, and of pages with signals."""
+_PAGE: Final = {
+    **{name: {str} for name in ("id", "url", "digest", "mime")},
+    **{name: If(Maybe({str})) for name in ("status", *cdxj.ABOUT)},
+}
+_TEXT: Final = {"id": {str}, "digest": {str}, "language": If(Maybe({str}))}
+"""The fields of the lines of both indexes, besides the place."""
+
+
+class _Entry(NamedTuple):
+    """A line of an index."""
+
+    date: str
+    fields: Mapping[str, Any]
+    file: int
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
 
 
 class ArchiveSource(Source):
@@ -82,15 +83,14 @@ class ArchiveSource(Source):
         self.run = run
         self.settings = run_settings(run)
         self.left_out = Counter()
-        self._folder = folder
         self._log = None if run is None else run / crawl_log.NAME
-        self._texts = folder / TEXT_INDEX_NAME
+        self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
         self._blocked = frozenset(() if run is None else read_blocked(run))
         self._lists = Blocklists(()) if run is None else published(run)
         paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
-        read = [path for path in (folder / INDEX_NAME, self._texts, self._log) if path is not None and path.exists()]
+        read = [path for path in (self._index, self._texts, self._log) if path is not None and path.exists()]
         require_within(run or folder, folder, *paths, *read)
         self.facts = {
             "given": given,
@@ -102,51 +102,49 @@ class ArchiveSource(Source):
             **({"blocked": sorted(self._blocked)} if self._blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
-        told = warcinfo_of(self)
-        self._crawler = product_token(told.get("http-header-user-agent", ""))
+        self.warcinfo = first_warcinfo(self.files[0]) if self.files else {}
+        self._crawler = product_token(self.warcinfo.get("http-header-user-agent", ""))
 
     def rows(self, first_file: int) -> Iterator[Row]:
         influences = Alongside(self._influences())
-        texts = Alongside(self._entries(self._texts, self._parse_texts))
+        texts = Alongside((text.fields["id"], text) for text in self._entries(self._texts, _TEXT))
         ends = [0] * len(self.files)
-        entries = self._entries(self._folder / INDEX_NAME, self._parse_entries)
+        entries = self._entries(self._index, _PAGE)
         for entry, following in pairwise(chain(entries, [None])):
             assert entry is not None
-            stamp, key, url, digest, mime, status, signals, file, offset, length = entry
-            end = offset + length
-            ends[file] = max(ends[file], end)
-            next_file, next_at, _ = following[-3:] if following else (None, 0, 0)
-            if next_file != file or next_at < end:  # in the storage of a cluster they are not in crawl order
-                next_at = self.files[file].size
-            reason = self._blocked_as(url) or _reason(mime, status)
+            key, url, mime = (entry.fields[name] for name in ("id", "url", "mime"))
+            ends[entry.file] = max(ends[entry.file], entry.end)
+            next_at = self.files[entry.file].size
+            if following and following.file == entry.file and following.offset >= entry.end:
+                next_at = following.offset  # in the storage of a cluster they are not in crawl order
+            reason = self._blocked_as(url) or _reason(mime, entry.fields.get("status"))
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
+            language = text and text.fields.get("language")
             if text is not None:
                 reason = None
-                ends[text[0]] = text[1] + text[2]
+                ends[text.file] = text.end
             elif mime == "text/plain":
-                text = file, offset, length, digest, None
-            text_file, text_offset, text_length, text_digest, language = text or _NO_TEXT
-            if text_digest == _NO_TEXT_DIGEST:
+                text = entry
+            if text is not None and text.fields["digest"] == _NO_TEXT_DIGEST:
                 reason = NO_TEXT
             score = influences.take(key) if reason is None else None
             if key:  # a redirect on the way to a page has none
-                row = Row(
+                yield Row(
                     id=key,
                     url=url,
-                    date=_date(stamp),
-                    digest=digest,
-                    file=first_file + file,
-                    offset=offset,
-                    length=length,
-                    after=max(next_at - end, 0),
-                    text=(first_file + text_file, text_offset, text_length) if text else None,
+                    date=entry.date,
+                    digest=entry.fields["digest"],
+                    file=first_file + entry.file,
+                    offset=entry.offset,
+                    length=entry.length,
+                    after=max(next_at - entry.end, 0),
+                    text=(first_file + text.file, text.offset, text.length) if text else None,
                     influence=score[0] if score else None,
                     language=language or None,
                     scored=score is not None,
                     reason=reason,
-                    signals=signals or "",
+                    signals=entry.fields.get(cdxj.SIGNALS) or "",
                 )
-                yield judged(row) if row.reason is None else row
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
 
@@ -159,28 +157,26 @@ class ArchiveSource(Source):
     def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""
         records = RecordReader(partial(locate, self.files), LARGEST_FILE)
-        for page, purpose, site, place in self._entries(self._folder / INDEX_NAME, self._parse_about):
+        for entry in self._entries(self._index, _PAGE, _MARKS):
+            url, purpose, site, signals = (entry.fields.get(name) or "" for name in ("url", *cdxj.ABOUT))
             if purpose in FILES:
                 with suppress(PageError, OSError):  # a damaged one says nothing
-                    stored = records.read(*place)
-                    if found := read_site_file(stored, purpose, site, page.date, self._crawler):
+                    stored = records.read(entry.file, entry.offset, entry.length)
+                    if found := read_site_file(stored, purpose, site, entry.date, self._crawler):
                         yield found
-            elif page.signals:
-                yield page
+            elif signals:
+                yield OfPage(url, entry.date, signals)
 
-    def _parse_about(self, lines: Sequence[bytes]) -> list[tuple[OfPage, str, str, tuple[int, int, int]]]:
-        """Return the lines of exchanges that are no page's, and of pages with signals: purpose, site and place."""
-        parsed = []
-        for stamp, fields in parse_many([line for line in lines if _PURPOSE in line or _SIGNALS in line]):
-            signals, purpose, site = (str(fields.get(name, "")) for name in (SIGNALS, PURPOSE, SITE))
-            parsed.append((OfPage(str(fields["url"]), _date(stamp), signals), purpose, site, self._place(fields)))
-        return parsed
+    def _entries(self, path: Path, shape: Mapping[str, Any], marks: Sequence[bytes] = ()) -> Iterator[_Entry]:
+        """Return the entries of an index, parsed many at once to save time; none if there is no such file. With
+        ``marks``: only those of lines with one. Raises InputError."""
 
-    def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
-        """Return the entries of an index, parsed many at once to save time; none if there is no such file.
-
-        Raises InputError.
-        """
+        def parse(lines: Sequence[bytes]) -> list[_Entry]:
+            wanted = [line for line in lines if any(mark in line for mark in marks)] if marks else lines
+            parsed = list(cdxj.parse_many(wanted))
+            if not fits([fields for _, fields in parsed], shape):
+                raise ValueError("no entry of this index")
+            return [self._entry(stamp, fields) for stamp, fields in parsed]
 
         def fault(error: Exception) -> str:
             if isinstance(error, KeyError) and error.args[0] not in _FIELDS:
@@ -189,41 +185,12 @@ class ArchiveSource(Source):
 
         return read_values(path, parse, fault)
 
-    def _place(self, fields: Mapping[str, Any]) -> tuple[int, int, int]:
-        """Return the place that a line of an index names: file, offset, length."""
-        return self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"])
-
-    def _parse_entries(self, lines: Sequence[bytes]) -> list[_Entry]:
-        entries: list[_Entry] = [
-            (
-                stamp,
-                fields["id"],
-                fields["url"],
-                fields["digest"],
-                fields["mime"],
-                fields.get("status"),
-                fields.get(SIGNALS),
-                *self._place(fields),
-            )
-            for stamp, fields in parse_many(lines)
-        ]
-        stamps, ids, urls, digests, types, states, signals, _, offsets, lengths = zip(*entries, strict=True)
-        if not b"".join(stamps).isdigit():
-            raise ValueError("no time stamp")
-        given = [text for texts in (states, signals) for text in texts if text is not None]
-        _check_strings(ids, urls, digests, types, given)
-        _check_places(offsets, lengths)
-        return entries
-
-    def _parse_texts(self, lines: Sequence[bytes]) -> list[tuple[str, _Text]]:
-        texts: list[tuple[str, _Text]] = [
-            (fields["id"], (*self._place(fields), fields["digest"], fields.get("language")))
-            for _, fields in parse_many(lines)
-        ]
-        _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
-        _check_strings([key for key, _ in texts], digests, [language for language in languages if language is not None])
-        _check_places(offsets, lengths)
-        return texts
+    def _entry(self, stamp: bytes, fields: Mapping[str, Any]) -> _Entry:
+        """Return an entry. Raises ValueError if it has no time stamp, or names no place in a file."""
+        file, offset, length = self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"])
+        if not (stamp.isdigit() and 0 <= offset <= _LARGEST_FILE and 0 <= length <= _LARGEST_FILE):
+            raise ValueError("no time stamp or place")
+        return _Entry(_date(stamp), fields, file, offset, length)
 
     def _influences(self) -> Iterator[tuple[str, tuple[float | None]]]:
         if self._log is None:
@@ -231,23 +198,11 @@ class ArchiveSource(Source):
         return read_values(self._log, _id_and_influence, lambda _: "is not one of a crawl log; is the file damaged?")
 
 
-def _check_strings(*columns: Iterable[str]) -> None:
-    """Raise TypeError if a value is no string, ten times as fast as by looking at each; so is the next function."""
-    for column in columns:
-        "".join(column)
-
-
-def _check_places(offsets: Sequence[int], lengths: Sequence[int]) -> None:
-    """Raise ValueError if a place cannot be in a file."""
-    if min(offsets) < 0 or min(lengths) < 0 or max(*offsets, *lengths) > _LARGEST_FILE:
-        raise ValueError("no place in a file")
-
-
 def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | None]]]:
-    found = [(fields["id"], (fields["influence"],)) for fields in load_all(lines)]
-    _check_strings([key for key, _ in found])
-    sum(influence for _, (influence,) in found if influence is not None)  # a TypeError where one is no number
-    return found
+    found = load_all(lines)
+    if not fits(found, {"id": {str}, "influence": Maybe({int, float})}):
+        raise ValueError("no line of a log")
+    return [(fields["id"], (fields["influence"],)) for fields in found]
 
 
 @lru_cache(maxsize=1024)
@@ -335,10 +290,10 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
     """
     path = run_folder(given, settings)
     if (path / crawl_log.NAME).is_file():
-        if not (path / WARC / INDEX_NAME).is_file():
+        if not (path / WARC / cdxj.INDEX_NAME).is_file():
             raise InputError(f"{given}: {_without_index(path)}")
         return ArchiveSource(given, path / WARC, path)
-    if _is_ours(path / INDEX_NAME):
+    if _is_ours(path / cdxj.INDEX_NAME):
         is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
         return ArchiveSource(given, path, path.parent if is_of_run else None)
     return WarcSource(given, processes, executor)
@@ -349,16 +304,13 @@ def _is_ours(index: Path) -> bool:
     try:
         with open_input(index) as lines:
             line = lines.readline(LONGEST_LINE)
-    except OSError:
-        return False
-    try:
         return not line or "id" in parse_json(line.split(b" ", 2)[2])
-    except (LookupError, TypeError, ValueError):
+    except (OSError, LookupError, TypeError, ValueError):
         return False
 
 
 def _without_index(run: Path) -> str:
     folder = run / WARC
     if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
-        return f"{WARC}/{INDEX_NAME} is missing; make it again: {command('archive', 'repair', run)}"
-    return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
+        return f"{WARC}/{cdxj.INDEX_NAME} is missing; make it again: {command('archive', 'repair', run)}"
+    return f"this crawl has no archive ({WARC}/{cdxj.INDEX_NAME}); WARC_ENABLED was off"

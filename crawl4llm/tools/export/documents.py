@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 import math
-import os
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
-from itertools import accumulate, count, groupby, takewhile
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from crawl4llm.base.compression import InflateError, inflate, plausible
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, as_input_error, reading
-from crawl4llm.base.files import AppendFile, PreadFile, keep_open
-from crawl4llm.warc import (
-    CONTENT_TYPE,
-    SIGNALS,
-    RecordReader,
-    StoredRecord,
-    html_of_record,
-    may_be_html,
-    parse_stored,
-)
+from crawl4llm.base.files import PreadFile, keep_open
+from crawl4llm.base.whole_files import replacing
+from crawl4llm.warc import CONTENT_TYPE, SIGNALS, RecordReader, StoredRecord, html_of_record, may_be_html, parse_stored
 
-LISTED_ROWS: Final = "listed.jsonl"
-"""File of a work folder with the rows of the documents that no reason has left out yet, as they are listed."""
-_END: Final = np.dtype("<u8")
-_TOGETHER: Final = 256
-"""Rows that are read at once."""
+LISTED, PREPARED = "listed", "prepared"
+"""Names of the files of rows that no reason has left out yet: as they are listed, and when they are prepared."""
+BLOCK = 1024
+"""Most documents whose rows stand in one file, and which are prepared, and saved, at once."""
 _ABOUT_WITHIN = 1 << 16
 """Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""
-_OPEN_TEXTS = 16
+_OPEN_FILES = 256
 
 
-def rows_path(work: Path, share: int) -> Path:
-    """Return the path of the prepared rows of a share, in a work folder."""
-    return work / f"prepared.{share}.jsonl"
+def rows_path(work: Path, what: str, block: int) -> Path:
+    """Return the path of a block's rows in a work folder; ``what`` is LISTED or PREPARED."""
+    return work / f"{what}.{block}.jsonl"
 
 
-def texts_path(work: Path, share: int) -> Path:
-    """Return the path of the texts that were extracted for a share, in a work folder."""
-    return work / f"texts.{share}"
+def texts_path(work: Path, block: int) -> Path:
+    """Return the path of the texts that were extracted for a block, in a work folder."""
+    return work / f"texts.{block}"
 
 
 def load_all(lines: Sequence[bytes]) -> list[Any]:
@@ -94,110 +81,47 @@ class Row(NamedTuple):
     """The opt-out signals about the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
 
 
-class RowWriter:
-    """A writer that appends rows. Those before a :meth:`sync` survive a kill or a power cut, and none in part."""
-
-    def __init__(self, path: Path, at: int = 0) -> None:
-        """Open the file behind row ``at``. Raises InputError."""
-        ends = _read_ends(path)[:at]
-        self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
-        self._ends = AppendFile(_ends_path(path), at=ends.nbytes)
-        self._waiting = bytearray()
-
-    def append(self, rows: Iterable[Row]) -> None:
-        """Write rows. Raises InputError if that fails (disk full)."""
-        lines = [orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE) for row in rows]
-        ends = list(accumulate(map(len, lines), initial=self._rows.size))[1:]
-        self._rows.append(b"".join(lines))
-        self._waiting += np.array(ends, _END).tobytes()
-
-    def sync(self) -> None:
-        """Wait until all rows are on the disk, then their ends: a row without one does not count."""
-        self._rows.sync()
-        self._ends.append(bytes(self._waiting))
-        self._ends.sync()
-        self._waiting.clear()
-
-    def close(self) -> None:
-        """Close the files."""
-        self._rows.close()
-        self._ends.close()
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write a file of rows, whole or not at all. Raises InputError if that fails (disk full)."""
+    with as_input_error(f"{path} cannot be written"), replacing(path, fsync=True) as file:
+        file.writelines(orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
-class RowFile:
-    """A file of rows, read by number or all. Raises InputError if it cannot be read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._ends = _read_ends(path)
-        with as_input_error(f"{path} cannot be read"):
-            self._file = path.open("rb")
-            self._size = os.fstat(self._file.fileno()).st_size
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __getitem__(self, number: int) -> Row:
-        return next(self.several([number]))
-
-    def __iter__(self) -> Iterator[Row]:
-        return self.several(range(len(self)))
-
-    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Yield rows by their numbers, in that order; those that lie together are read together."""
-        start = 0
-        for stop in range(1, len(numbers) + 1):
-            if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
-                first, last = numbers[start], numbers[stop - 1]
-                begin, end = int(self._ends[first - 1]) if first else 0, int(self._ends[last])
-                if not begin <= end <= self._size:
-                    raise InputError(f"{_ends_path(self._path)} is damaged; remove the export and make it again")
-                lines = os.pread(self._file.fileno(), end - begin, begin)
-                yield from self._parse(lines.splitlines())
-                start = stop
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _parse(self, lines: Sequence[bytes]) -> list[Row]:
-        try:
-            return [Row(*values) for values in load_all(lines)]
-        except (TypeError, ValueError):
-            raise InputError(f"{self._path} is damaged; remove the output directory and export again") from None
+def write_listed(work: Path, rows: Iterable[Row]) -> int:
+    """Write the listed rows, divided in blocks; return how many there are."""
+    left, documents = iter(rows), 0
+    while some := list(islice(left, BLOCK)):
+        write_rows(rows_path(work, LISTED, documents // BLOCK), some)
+        documents += len(some)
+    return documents
 
 
-class Rows:
-    """The prepared rows of all shares in a work folder, by number. Raises InputError if they cannot be read."""
-
-    def __init__(self, work: Path) -> None:
-        self.paths = list(takewhile(Path.exists, (rows_path(work, share) for share in count())))
-        self._files = list(map(RowFile, self.paths))
-        self.starts = [0, *accumulate(map(len, self._files))]
-        """The numbers of the first row of each file, and of all rows."""
-
-    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Yield rows by their numbers, in that order."""
-        for file, some in groupby(numbers, lambda number: bisect_right(self.starts, number) - 1):
-            yield from self._files[file].several([number - self.starts[file] for number in some])
-
-    def close(self) -> None:
-        """Close the files."""
-        for file in self._files:
-            file.close()
+def _parsed(path: Path, lines: Sequence[bytes]) -> list[Row]:
+    try:
+        return [Row(*values) for values in load_all(lines)]
+    except (TypeError, ValueError):
+        raise InputError(f"{path} is damaged; remove the output directory and export again") from None
 
 
-def _ends_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.ends")
+class Block(NamedTuple):
+    """Documents whose rows stand in one file."""
+
+    number: int
+    start: int
+    size: int
+    """Documents."""
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the documents."""
+        return range(self.start, self.start + self.size)
 
 
-def _read_ends(path: Path) -> NDArray[np.uint64]:
-    """Read the ends of a file's rows, if there is such a file. A piece that was cut off does not count."""
-    ends = _ends_path(path)
-    with as_input_error(f"{ends} cannot be read"), suppress(FileNotFoundError):
-        if whole := ends.stat().st_size // _END.itemsize:
-            return np.memmap(ends, _END, "r", shape=(whole,))
-    return np.zeros(0, _END)
+def blocks_of(documents: int, shares: int) -> list[Block]:
+    """Divide documents in blocks for this many tasks: if there are few, into as many."""
+    size = max(min(BLOCK, -(-documents // shares)), 1)
+    starts = range(0, documents, size)
+    return [Block(number, start, min(size, documents - start)) for number, start in enumerate(starts)]
 
 
 class SourceFile(NamedTuple):
@@ -226,16 +150,34 @@ _NOTHING = About(None, None)
 
 
 class Reader:
-    """A reader of source files; ``work`` is the work folder with the texts that were extracted.
+    """A reader of rows and extracted texts in the work folder ``work``, and of source files.
 
     Of a record, no more than ``largest`` bytes and its heads are read; one that has more raises TooLarge.
     """
 
     def __init__(self, files: Sequence[SourceFile], work: Path, largest: int | None = None) -> None:
-        self._files = files
-        self._largest = largest
+        self.files, self.work, self.largest = files, work, largest
         self._records = RecordReader(partial(locate, files), largest)
-        self._texts = lru_cache(maxsize=keep_open(_OPEN_TEXTS))(lambda share: PreadFile(texts_path(work, share)))
+        self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
+        self._block = lru_cache(maxsize=1)(self._listed)
+
+    def __reduce__(self) -> tuple[type[Reader], tuple[Any, ...]]:
+        return Reader, (self.files, self.work, self.largest)
+
+    def listed(self, number: int) -> Row:
+        """Return the row of a document as it was listed. Raises InputError."""
+        return self._block(number // BLOCK)[number % BLOCK]
+
+    def _listed(self, block: int) -> list[Row]:
+        path = rows_path(self.work, LISTED, block)
+        with as_input_error(f"{path} cannot be read"):
+            return _parsed(path, path.read_bytes().splitlines())
+
+    def prepared(self, block: int, place: int, length: int) -> Row:
+        """Return the prepared row of a document, by its place in the file of its block. Raises InputError."""
+        path = rows_path(self.work, PREPARED, block)
+        with as_input_error(f"{path} cannot be read"):
+            return _parsed(path, [self._opened(path).read(length, place)])[0]
 
     def text(self, row: Row) -> bytes:
         """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
@@ -244,11 +186,11 @@ class Reader:
         if file < 0:
             return self._extracted(-1 - file, offset, length)
         data = self._read(file, offset, length)
-        block = _block_of_ours(data, row.url) if self._files[file].named else None
+        block = _block_of_ours(data, row.url) if self.files[file].named else None
         return self._parse(file, offset, data, row.url).record.block(data) if block is None else block
 
-    def _extracted(self, share: int, offset: int, length: int) -> bytes:
-        texts = self._texts(share)
+    def _extracted(self, block: int, offset: int, length: int) -> bytes:
+        texts = self._opened(texts_path(self.work, block))
         try:
             return inflate(texts.read(length, offset), "gzip", plausible(length))
         except InflateError as error:
@@ -266,7 +208,7 @@ class Reader:
             return b""
         with reading(stored.at):
             try:
-                return html_of_record(stored, self._largest).data
+                return html_of_record(stored, self.largest).data
             except ValueError as error:
                 raise CorruptRecord(f"{stored.at}: {error}") from error
 
@@ -297,7 +239,7 @@ class Reader:
 
     def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
         """Parse a record; CorruptRecord if an index of ours says that it is of another URL."""
-        file = self._files[number]
+        file = self.files[number]
         stored = parse_stored(data, f"{file.path}: record at {offset}")
         if stored.record.size is None or len(data) < stored.record.size:
             raise CorruptRecord(f"{stored.at}: is cut short")
@@ -306,7 +248,7 @@ class Reader:
         return stored
 
     def _read(self, number: int, offset: int, length: int) -> bytes:
-        file = self._files[number]
+        file = self.files[number]
         if file.named and offset + length > file.size:
             raise CorruptRecord(f"{file.path}: record at {offset}: is cut short, or its entry in the index is damaged")
         try:
@@ -315,13 +257,9 @@ class Reader:
             raise CorruptRecord(f"{file.path}: cannot be read: {error.strerror}") from error
 
 
-def as_text(data: bytes) -> tuple[str, bytes]:
-    """Return a text as it is exported, and the same in UTF-8; bytes that are not UTF-8 become U+FFFD."""
-    try:
-        return data.decode(), data
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace")
-        return text, text.encode()
+def as_text(data: bytes) -> str:
+    """Return a text as it is exported; bytes that are not UTF-8 become U+FFFD."""
+    return data.decode("utf-8", "replace")
 
 
 def locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:

@@ -6,7 +6,7 @@ Each step leaves the input of the next one in the work folder, so that a killed 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -14,45 +14,25 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import given_path
-from crawl4llm.base.jobs import Executor, J, Jobs, R, run_missing
+from crawl4llm.base.jobs import Executor, J, Jobs, R, Told, run_missing
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
-from crawl4llm.base.whole_files import replacing
 from crawl4llm.engine import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import Heard
-from crawl4llm.scoring import (
-    SCHEME,
-    BundledLanguages,
-    FastTextLanguages,
-    Scorer,
-    load_extractor,
-    load_scorer,
-    require_library,
-)
+from crawl4llm.scoring import SCHEME, BundledLanguages, FastTextLanguages, load_extractor, load_scorer, require_library
 from crawl4llm.tools.export.archive_source import ArchiveSource, open_source
-from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
-from crawl4llm.tools.export.documents import LISTED_ROWS, Row, RowFile, Rows, RowWriter
-from crawl4llm.tools.export.filters import (
-    INFLUENCE,
-    Preparer,
-    Preparing,
-    Wanted,
-    judged_later,
-    scores_pages,
-    shares_of,
-)
-from crawl4llm.tools.export.folder import LISTED, ExportFolder, counted, plan_digest, report
-from crawl4llm.tools.export.formats import PARQUET, require_package
+from crawl4llm.tools.export.documents import LISTED, Reader, Row, blocks_of, write_listed
+from crawl4llm.tools.export.filters import INFLUENCE, Preparer, Preparing, Wanted, judged_all, scores_pages
+from crawl4llm.tools.export.folder import OPT_OUTS_KNOWN, ExportFolder, counted, report
+from crawl4llm.tools.export.formats import PARQUET, ShardFacts, require_package
 from crawl4llm.tools.export.selecting import Table, oracle_threshold, unknown_language
-from crawl4llm.tools.export.shards import NUMBER, PLAN, ShardFacts, ShardJob, Tokenizer, Written, write_shard
+from crawl4llm.tools.export.shards import ShardJob, Tokenizer, plan_digest, write_plan, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, opt_out_notes
 from simulate import largest_page
 
@@ -104,11 +84,6 @@ def export(
             yield from work.run()
 
 
-def _is_written(_job: ShardJob) -> bool:
-    """Return False: files that were written are no jobs any more."""
-    return False
-
-
 def _archives(sources: Sequence[Source]) -> list[str]:
     """Return the archives of crawls among sources. A storage's is merged before it can be repaired."""
     return [source.given for source in sources if isinstance(source, ArchiveSource) and not is_storage(source.given)]
@@ -141,8 +116,8 @@ class _Export:
     def __post_init__(self) -> None:
         tokenizer, model = self.wanted.tokenizer, self.wanted.language_model
         self.options: Options = read_options(self.settings)
-        self.largest = largest_page(self.settings)
-        self.files = tuple(file for source in self.sources for file in source.files)
+        files = tuple(file for source in self.sources for file in source.files)
+        self.reader = Reader(files, self.folder.work, largest_page(self.settings))
         self.tokenizer = None if tokenizer is None else Tokenizer.of(tokenizer)
         self.languages = BundledLanguages() if model is None else FastTextLanguages(given_path(model))
 
@@ -160,20 +135,25 @@ class _Export:
                 "scorer": options.scorer,
                 "scorer_model": options.scorer_model,
                 "scorer_label": options.scorer_label,
-                "download_maxsize": self.largest,
+                "download_maxsize": self.reader.largest,
             },
             **({"known_texts": f"sha256:{self.known.identity}"} if self.known else {}),
             "sources": [source.facts for source in self.sources],
         }
 
     def run(self) -> Iterator[Part]:
-        """Run all steps but those that an earlier process has finished."""
-        self._check_sources()
+        """Run all steps but those that an earlier process has finished.
+
+        Raises InputError, before any work if the selection does not fit the sources.
+        """
+        self._check_one_model()
+        if self.wanted.oracle and not all(source.run for source in self.sources):
+            raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
         listed = self._list()
         self._prepare(listed)
         oracle = self._oracle() if self.wanted.oracle else None
         shards, left_out = self._select_and_write(oracle, listed)
-        if changed := changed_file(self.files):
+        if changed := changed_file(self.reader.files):
             raise InputError(
                 f"{changed} changed while it was exported; remove {self.folder.path} and export again, once nothing "
                 "writes to it"
@@ -189,28 +169,33 @@ class _Export:
         if noted := self.folder.facts(LISTED):
             return noted
         first_files = [0, *accumulate(len(source.files) for source in self.sources)]
-        left_out: Counter[str] = Counter()
-        found, languages = set[str](), set[str]()
         heard = Heard(one for source in self.sources for one in source.heard())
-        with closing(RowWriter(self.folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
-            for source, first_file in zip(self.sources, first_files, strict=False):
-                rows = map(self._refused, judged_later(source.rows(first_file), heard))
+        sources = zip(self.sources, first_files, strict=False)
+        found = chain.from_iterable(source.rows(first_file) for source, first_file in sources)
+        rows = map(self._refused, judged_all(found, heard))
+        left_out: Counter[str] = Counter()
+        flags, languages = set[str](), set[str]()
+
+        def staying() -> Iterator[Row]:
+            with Progress[int](None, "listing", unit=" documents", bar=wants_bar(self.options.progress_bar)) as bar:
                 while some := list(islice(rows, _ROWS_AT_ONCE)):
-                    writer.append(row for row in some if row.reason is None)
                     refused = [row for row in some if row.reason is not None]
-                    left_out.update(row.reason for row in refused if row.reason is not None)
+                    left_out.update(str(row.reason) for row in refused)
                     if self.wanted.languages:
                         languages.update(row.language or "" for row in refused)
-                    found.update(what for what, holds in _NOTED.items() if what not in found and any(map(holds, some)))
+                    flags.update(what for what, holds in _NOTED.items() if what not in flags and any(map(holds, some)))
+                    yield from (row for row in some if row.reason is None)
                     bar.update(len(some))
-                left_out.update(source.left_out)
-            writer.sync()
-        flags = {what: what in found for what in _NOTED}
+
+        documents = write_listed(self.folder.work, staying())
+        for source in self.sources:
+            left_out.update(source.left_out)
         noted = {
             "left_out": left_out,
             "left_out_languages": sorted(languages),
+            "documents": documents,
             "shares": self.executor.tasks or 1,
-            **flags,
+            **{what: what in flags for what in _NOTED},
         }
         self.folder.note(LISTED, noted)
         return noted
@@ -222,35 +207,23 @@ class _Export:
         reason = self.wanted.refuses(row.influence)
         return row if reason is None else row._replace(reason=reason)
 
-    @property
-    def _by_influence(self) -> bool:
-        return self.wanted.selects_by_influence or self.wanted.order == INFLUENCE
-
     def _prepare(self, listed: Mapping[str, Any]) -> None:
-        """Prepare the listed documents, in as many shares as there were tasks when they were listed."""
-        options, work = self.options, self.folder.work
-        documents = len(RowFile(work / LISTED_ROWS))
-        if not documents:
+        """Prepare the listed documents."""
+        options, blocks = self.options, blocks_of(listed["documents"], listed["shares"])
+        if not blocks:
             return
         scorer = load_scorer(options) if listed["scores"] and scores_pages(options) else None
         self.scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
-        if self._by_influence and scorer is not None:
-            self._check_one_model(scorer)
+        self._check_one_model()
         if listed["texts"]:
             load_extractor(options.text_extractor)
         if listed["languages"]:
             self.languages.load()  # processes that are forked share it
-        extractor, languages = options.text_extractor, self.languages
-        preparer = Preparer(work, self.files, extractor, scorer, self.wanted, self.largest, languages, self.known)
+        preparer = Preparer(self.reader, options.text_extractor, scorer, self.wanted, self.languages, self.known)
         preparing = Preparing(preparer, self.executor.processes(options.workers))
-        shares = shares_of(documents, listed["shares"])
-        if self.executor.tasks is not None:
-            for _ in self._run(Jobs(preparing.do, shares, work / "tasks", preparing.is_done), "preparing"):
-                pass
-            return
-        with self._bar("preparing", documents) as bar:
-            for done in chain.from_iterable(map(preparing.documents, shares)):
-                bar.update(done)
+        jobs = Jobs(preparing.do, blocks, self.folder.work / "tasks", preparing.is_done)
+        for _ in self._run(jobs, "preparing", 1 if self.executor.tasks is None else options.workers):
+            pass
 
     def _select_and_write(
         self, oracle: float | None, listed: Mapping[str, Any]
@@ -259,42 +232,34 @@ class _Export:
 
         A damaged page makes room for another: its duplicate, or the next best.
         """
-        work, wanted = self.folder.work, self.wanted
+        wanted, blocks = self.wanted, blocks_of(listed["documents"], listed["shares"])
         unfit: dict[int, str] = {int(number): reason for number, reason in self.folder.facts("unfit").items()}
         while True:
-            with closing(Rows(work)) as rows, closing(Table(rows, work)) as table:
+            with closing(Table(self.folder.work, blocks)) as table:
                 selection = table.select(wanted, oracle, unfit)
                 if fault := unknown_language([*table.languages, *listed["left_out_languages"]], wanted.languages):
                     raise InputError(fault)
                 scored = listed["influence"] or table.has_influence
                 if wanted.selects_by_influence and not selection.documents and not scored:
                     raise InputError("no page has an influence score to select by; set SCORER_MODEL to score them")
-                plans = self._plan(selection.parts)
+                plans = write_plan(self.folder.work, selection.parts, wanted.format)
             shards, found = self._write(plans)
             if not found:
                 return shards, selection.left_out + Counter(listed["left_out"])
             unfit.update(found)
             self.folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
 
-    def _run(self, jobs: Jobs[J, R], label: str) -> Iterator[tuple[J, R]]:
-        options = self.options
-        show = wants_bar(options.progress_bar)
-        return run_missing(jobs, self.executor, options.workers, " documents", _KILLED, label, show)
+    def _run(self, jobs: Jobs[J, R], label: str, processes: int) -> Iterator[tuple[J, R]]:
+        told = Told(" documents", _KILLED, label, wants_bar(self.options.progress_bar))
+        return run_missing(jobs, self.executor, processes, told)
 
-    def _check_sources(self) -> None:
-        """Raise InputError before any work if the selection does not fit the sources."""
-        if self._by_influence:
-            self._check_one_model(None)
-        if self.wanted.oracle and not all(source.run for source in self.sources):
-            raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
-
-    def _check_one_model(self, scorer: Scorer | None) -> None:
-        """Raise InputError if scores come from several models: they do not compare."""
+    def _check_one_model(self) -> None:
+        """Raise InputError if scores of several models decide: they do not compare."""
         noted = ((source.facts.get("model_digest"), source.given) for source in self.sources)
         models = {str(digest): given for digest, given in noted if digest}
-        if scorer is not None:
-            models[f"sha256:{scorer.digest}"] = "SCORER_MODEL"
-        if len(models) > 1:
+        if self.scored_by is not None:
+            models[self.scored_by] = "SCORER_MODEL"
+        if len(models) > 1 and (self.wanted.selects_by_influence or self.wanted.order == INFLUENCE):
             first, second = [f"{given} ({digest})" for digest, given in models.items()][:2]
             raise InputError(
                 f"influence scores of {first} and {second} are of different models and cannot be compared; export "
@@ -309,47 +274,19 @@ class _Export:
             self.folder.note("oracle", {"threshold": noted})
         return noted
 
-    def _plan(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, int, str]]:
-        """Write the numbers of the documents of all files; return the place, size and digest of each file's."""
-        plans, start = [], 0
-        with replacing(self.folder.work / PLAN) as plan:
-            for part in parts:
-                numbers = np.array(part, NUMBER).tobytes()
-                plan.write(numbers)
-                plans.append((start, len(part), plan_digest(numbers, self.wanted.format)))
-                start += len(part)
-        return plans
-
     def _write(self, plans: Sequence[tuple[int, int, str]]) -> tuple[list[ShardFacts], dict[int, str]]:
         """Write the missing files; returns all files, and the unreadable documents."""
-        suffix = self.wanted.format
+        form, documents = self.wanted.format, self.folder.documents
         width = max(5, len(str(len(plans))))
-        named = {f"{number:0{width}d}.{suffix}": plan for number, plan in enumerate(plans)}
-        digests = {name: digest for name, (_, _, digest) in named.items()}
-        shards = {name: self.folder.written(name, digest) for name, digest in digests.items()}
         jobs = [
-            ShardJob(
-                self.folder.documents / name,
-                suffix,
-                start,
-                size,
-                self.folder.work,
-                self.files,
-                self.largest,
-                self.tokenizer,
-            )
-            for name, (start, size, _) in named.items()
-            if shards[name] is None
+            ShardJob(documents / f"{number:0{width}d}.{form}", form, *plan, self.reader, self.tokenizer)
+            for number, plan in enumerate(plans)
         ]
         unfit: dict[int, str] = {}
-        folder = self.folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
-        for job, result in self._run(Jobs(partial(map, write_shard), jobs, folder, _is_written), "writing"):
-            written = Written.of(result)
-            unfit.update(written.unfit)
-            if written.facts is not None:
-                shards[job.path.name] = written.facts
-                self.folder.note_written(digests[job.path.name], written.facts)
-        return [shard for shard in shards.values() if shard is not None], unfit
+        folder = self.folder.work / "tasks" / plan_digest("".join(job.digest for job in jobs).encode(), form)[:16]
+        for _, found in self._run(Jobs(partial(map, write_shard), jobs, folder), "writing", self.options.workers):
+            unfit.update((int(number), reason) for number, reason in found.items())  # results of tasks come as JSON
+        return [] if unfit else [job.facts() for job in jobs], unfit
 
     # -- manifest -----------------------------------------------------------------------------------------------------
 
@@ -365,6 +302,3 @@ class _Export:
             OPT_OUTS_KNOWN: [source.knows_opt_outs for source in self.sources],
             "shards": entries,
         }
-
-    def _bar(self, what: str, total: int | None) -> Progress[int]:
-        return Progress(None, what, total, unit=" documents", bar=wants_bar(self.options.progress_bar))

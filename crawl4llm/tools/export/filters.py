@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, fields
-from itertools import pairwise
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile
 from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.reasons import NO_TEXT
+from crawl4llm.base.whole_files import write_whole
 from crawl4llm.options import Options
 from crawl4llm.optouts import Heard, Said, as_text as as_field, from_text, reason_against_training, said_in_tree
 from crawl4llm.scoring import (
@@ -34,17 +31,7 @@ from crawl4llm.scoring import (
     rate_text,
     signature_of,
 )
-from crawl4llm.tools.export.documents import (
-    LISTED_ROWS,
-    Reader,
-    Row,
-    RowFile,
-    RowWriter,
-    SourceFile,
-    as_text,
-    rows_path,
-    texts_path,
-)
+from crawl4llm.tools.export.documents import PREPARED, Block, Reader, Row, as_text, rows_path, texts_path, write_rows
 from crawl4llm.warc import Record, StoredRecord, field_name, utf8
 
 if TYPE_CHECKING:
@@ -53,8 +40,6 @@ if TYPE_CHECKING:
 CRAWL, INFLUENCE = "crawl", "influence"
 DUPLICATE_ID, KNOWN_TEXT, NO_INFLUENCE, BELOW = "duplicate_id", "known_text", "no_influence", "below_min_influence"
 _FILES = ("tokenizer", "language_model")
-BLOCK = 1024
-"""Documents that are prepared, and saved, at once."""
 
 _PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
@@ -124,16 +109,14 @@ def judged(row: Row, more: Iterable[Said] = ()) -> Row:
     return row._replace(signals=as_field(said), reason=reason_against_training(said)) if said else row
 
 
-def judged_later(rows: Iterable[Row], heard: Heard) -> Iterator[Row]:
-    """Yield rows; those that the sources have heard opt-outs of get the reason."""
-    if not heard:
-        yield from rows
-        return
+def judged_all(rows: Iterable[Row], heard: Heard) -> Iterator[Row]:
+    """Yield rows; those that opt out get the reason, by the signals that their archive noted with them, and by those
+    that the sources have heard later."""
     for row in rows:
-        reason = row.reason
-        if reason is None:
-            reason = reason_against_training(heard.said(row.id, row.url, row.date or ""))
-        yield row._replace(reason=reason)
+        found = row if row.reason is not None else judged(row)
+        if heard and found.reason is None:
+            found = found._replace(reason=reason_against_training(heard.said(row.id, row.url, row.date or "")))
+        yield found
 
 
 def scores_pages(options: Options) -> bool:
@@ -153,22 +136,15 @@ class Prepared(NamedTuple):
 class Preparer:
     """A worker's settings: pickled if processes are spawned, inherited if they are forked."""
 
-    work: Path
-    files: Sequence[SourceFile]
+    reader: Reader
     extractor: str
     scorer: Scorer | None
     """Scores pages that have no influence; without one they stay so."""
     wanted: Wanted
-    largest: int | None
-    """As for Reader."""
     languages: Languages
     """Tells the languages of pages whose archive does not."""
     known: KnownTexts | None = None
     """Texts that are left out."""
-
-    def __post_init__(self) -> None:
-        self.rows = RowFile(self.work / LISTED_ROWS)
-        self.reader = Reader(self.files, self.work, self.largest)
 
     def load(self) -> None:
         """Load the data that processes forked later share."""
@@ -186,13 +162,10 @@ class Preparer:
         """True if signatures of texts are needed."""
         return self.wanted.compares_texts or (self.known is not None and self.known.near)
 
-    def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
-        return Preparer, tuple(getattr(self, field.name) for field in fields(self))
-
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
     """Compute all of a document that selecting and writing need: the task of a worker. Raises PageError."""
-    row, stored = _from_heads(preparer, preparer.rows[number])
+    row, stored = _from_heads(preparer, preparer.reader.listed(number))
     about = preparer.reader.about(row)
     row = judged(row, from_text(about.signals))
     row = row._replace(
@@ -218,7 +191,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
 def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
     """Return the row with the measures of its text, with its score if there is a ``scorer``, or with the reason for
     leaving it out. ``data``: the text as it is stored."""
-    text, encoded = as_text(data)
+    text = as_text(data)
     signature = signature_of(text) if preparer.signs else b""
     reason = preparer.refuses(text, signature)
     if reason is None and scorer is not None:
@@ -229,7 +202,7 @@ def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, 
     return row._replace(
         language=row.language or preparer.languages.language(text),
         text_digest=hashlib.sha1(data, usedforsecurity=False).hexdigest(),
-        text_bytes=len(encoded),
+        text_bytes=len(text.encode()),
         words=count_tokens(text),
         link_share=None if page is None else linked_share(page, text),
         signature=signature.hex() if preparer.wanted.compares_texts else None,
@@ -280,86 +253,38 @@ def _text_record(row: Row) -> Row:
     return row._replace(file=file, offset=offset, length=length)
 
 
-class Share(NamedTuple):
-    """Some of the listed documents, which are prepared one after the other."""
-
-    number: int
-    start: int
-    stop: int
-
-    @property
-    def size(self) -> int:
-        """Documents."""
-        return self.stop - self.start
-
-
-def shares_of(documents: int, most: int) -> list[Share]:
-    """Divide documents into at most ``most`` shares, of which none is empty."""
-    parts = min(documents, most)
-    ends = (documents * part // parts for part in range(parts + 1))
-    return [Share(number, *place) for number, place in enumerate(pairwise(ends))]
-
-
 @dataclass(frozen=True)
 class Preparing:
-    """The preparing of shares. Pickled for tasks."""
+    """The preparing of blocks. Pickled for tasks."""
 
     preparer: Preparer
     processes: int
 
-    def is_done(self, share: Share) -> bool:
-        """Return whether the rows of a share are all there."""
-        return self._done(share) == share.size
+    def is_done(self, block: Block) -> bool:
+        """Return whether a block is prepared."""
+        return rows_path(self.preparer.reader.work, PREPARED, block.number).exists()
 
-    def do(self, shares: Sequence[Share]) -> Iterator[None]:
-        """Prepare shares."""
-        for share in shares:
-            for _ in self.documents(share):
-                pass
-            yield
-
-    def documents(self, share: Share) -> Iterator[int]:
-        """Write the rows of a share; texts that had to be extracted go to a file of their own.
-
-        The work of an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
-        """
-        preparer, work = self.preparer, self.preparer.work
-        done = self._done(share)
-        yield done
-        if done == share.size:
-            return
-        rows = rows_path(work, share.number)
-        texts = AppendFile(texts_path(work, share.number), at=_size_of_texts(rows) if done else 0)
-        with (
-            closing(texts),
-            PageWorkers(preparer, self.processes) as workers,
-            closing(RowWriter(rows, at=done)) as writer,
-        ):
+    def do(self, blocks: Sequence[Block]) -> Iterator[None]:
+        """Write the rows of blocks; texts that had to be extracted go to files of their own. Raises InputError."""
+        work = self.preparer.reader.work
+        with PageWorkers(self.preparer, self.processes) as workers:
             workers.start()
-            for start in range(share.start + done, share.stop, BLOCK):
-                numbers = range(start, min(start + BLOCK, share.stop))
-                answers = zip(numbers, workers.run_all(prepare, numbers), strict=True)
-                saved = [_saved(preparer, *answer, texts, share) for answer in answers]
-                texts.sync()
-                writer.append(saved)
-                writer.sync()
-                yield len(numbers)
-
-    def _done(self, share: Share) -> int:
-        rows = rows_path(self.preparer.work, share.number)
-        return len(RowFile(rows)) if rows.exists() else 0
+            for block in blocks:
+                answers = zip(block.numbers, workers.run_all(prepare, block.numbers), strict=True)
+                texts = bytearray()
+                rows = [_saved(self.preparer, block, *answer, texts) for answer in answers]
+                if texts:
+                    write_whole(texts_path(work, block.number), bytes(texts), "the extracted texts")
+                write_rows(rows_path(work, PREPARED, block.number), rows)
+                yield
 
 
-def _size_of_texts(rows: Path) -> int:
-    """Return the size of a file with the texts that were extracted for some rows, which may have some more."""
-    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] < 0)
-    return max(ends, default=0)
-
-
-def _saved(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, share: Share) -> Row:
-    """Return the row of a document, whose text goes to a file if it was extracted."""
+def _saved(preparer: Preparer, block: Block, number: int, answer: Prepared | Rating, texts: bytearray) -> Row:
+    """Return the row of a document, whose text is added to the others if it was extracted."""
     if isinstance(answer, Rating):
-        return preparer.rows[number]._replace(reason=answer.reason)
+        return preparer.reader.listed(number)._replace(reason=answer.reason)
     if answer.text is None:
         return answer.row
-    return answer.row._replace(text=[-1 - share.number, texts.append(answer.text), len(answer.text)])
+    start = len(texts)
+    texts += answer.text
+    return answer.row._replace(text=[-1 - block.number, start, len(answer.text)])

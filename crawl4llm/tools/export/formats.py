@@ -11,16 +11,14 @@ after the first frame. Nothing in it depends on time or place. gzip is zlib's le
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import zlib
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timezone
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 import orjson
 
@@ -37,6 +35,9 @@ _CHUNK = 1 << 20
 DATE_TYPE: Final = "timestamp[us, tz=UTC]"
 """The type of dates in Parquet, as pyarrow and Hugging Face write it."""
 _DATE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})\d{0,3})?Z", re.ASCII)
+OTHER_LANGUAGES = "..."
+_MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
+"""Bounds to the languages that foreign archives can put into a manifest."""
 _ROW_GROUP = 1000
 """Documents in a row group of Parquet; they are held in memory until it is full."""
 
@@ -60,14 +61,14 @@ class Plain:
 
 
 class HashedFile:
-    """A new file that is only written, with the SHA-256 of its content.
+    """The content of a new file, which is only written, with its SHA-256.
 
     Compressing, hashing and writing need no Python: a thread of its own does them on another core. An error of it, an
     OSError, is raised by a later call, at the latest by :meth:`close`, after which ``size`` and ``digest`` are valid.
     """
 
-    def __init__(self, path: Path, compressor: Compressor) -> None:
-        self._file = path.open("wb", buffering=0)
+    def __init__(self, file: BinaryIO, compressor: Compressor) -> None:
+        self._file = file
         self._compressor = compressor
         self._sha256 = hashlib.sha256()
         self._taken = 0
@@ -75,10 +76,7 @@ class HashedFile:
         self._pending: deque[Future[None]] = deque()
         self.size = 0
         """Bytes in the file."""
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
+        self.closed = False
 
     @property
     def digest(self) -> str:
@@ -101,27 +99,21 @@ class HashedFile:
         """Do nothing: the thread writes all that is queued."""
 
     def close(self) -> None:
-        """Close the file once all of it is on the disk."""
-        if self._file.closed:
+        """Write the rest; the caller closes the file itself."""
+        if self.closed:
             return
-        try:
+        self.closed = True
+        with self._thread:
             for piece in self._pending:
                 piece.result()
             self._write(self._compressor.flush())
-            os.fsync(self._file.fileno())
-        finally:
-            self._thread.shutdown(cancel_futures=True)
-            self._file.close()
 
     def _compress(self, data: bytes) -> None:
         self._write(self._compressor.compress(data))
 
     def _write(self, data: bytes) -> None:
         self._sha256.update(data)
-        self.size += len(data)
-        rest = memoryview(data)
-        while rest:  # a full disk first shortens a write and fails the next
-            rest = rest[self._file.write(rest) :]
+        self.size += self._file.write(data)
 
 
 class Document(NamedTuple):
@@ -142,6 +134,15 @@ class Document(NamedTuple):
     opt_out_signals: str | None = None
     tokens: int | None = None
     """By the tokenizer that was given; without one there is no such field."""
+
+
+NUMBERS: Final = {
+    **dict.fromkeys(("influence", "link_share"), "float64"),
+    **dict.fromkeys(("words", "warc_offset", "warc_length", "tokens"), "int64"),
+}
+"""Types of fields that are not text."""
+REPEATED: Final = ("influence", "language", "words", "link_share")
+"""Fields that JSON repeats in ``metadata``, behind URL and date."""
 
 
 def _gzip() -> Compressor:
@@ -172,42 +173,24 @@ class JsonLines:
 
     def __init__(self, file: HashedFile) -> None:
         self._file = file
-        self._lines: list[bytes] = []
-        self._size = 0
+        self._lines = bytearray()
 
     def add(self, document: Document) -> None:
         """Write a document."""
         fields = document._asdict()
         if document.tokens is None:
             del fields["tokens"]
-        line = orjson.dumps(
-            {
-                "id": document.id,
-                "text": document.text,
-                "source": SOURCE,
-                "created": document.date or "",
-                **fields,  # the fields that are new go behind those above
-                "metadata": {
-                    "WARC-Target-URI": document.url,
-                    "WARC-Date": document.date,
-                    "influence": document.influence,
-                    "language": document.language,
-                    "words": document.words,
-                    "link_share": document.link_share,
-                },
-            },
-            option=orjson.OPT_APPEND_NEWLINE,
-        )
-        self._lines.append(line)
-        self._size += len(line)
-        if self._size >= _CHUNK:
+        first = {"id": document.id, "text": document.text, "source": SOURCE, "created": document.date or ""}
+        repeated = {name: fields[name] for name in REPEATED}
+        metadata = {"WARC-Target-URI": document.url, "WARC-Date": document.date, **repeated}
+        self._lines += orjson.dumps({**first, **fields, "metadata": metadata}, option=orjson.OPT_APPEND_NEWLINE)
+        if len(self._lines) >= _CHUNK:
             self.finish()
 
     def finish(self) -> None:
         """Write what is left; the file itself is closed by who opened it."""
-        self._file.write(b"".join(self._lines))
+        self._file.write(bytes(self._lines))
         self._lines.clear()
-        self._size = 0
 
 
 def moment(date: str | None) -> datetime | None:
@@ -235,9 +218,7 @@ class Parquet:
         import pyarrow as pa
         from pyarrow import parquet
 
-        types = dict.fromkeys(("influence", "link_share"), pa.float64())
-        types |= dict.fromkeys(("words", "warc_offset", "warc_length", "tokens"), pa.int64())
-        types["date"] = pa.timestamp("us", "UTC")
+        types = {name: getattr(pa, kind)() for name, kind in NUMBERS.items()} | {"date": pa.timestamp("us", "UTC")}
         names = [name for name in Document._fields if tokens or name != "tokens"]
         self._schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
         self._table = pa.Table
@@ -261,11 +242,56 @@ class Parquet:
         self._writer.close()
 
 
-def open_file(path: Path, name: str) -> HashedFile:
-    """Open a new file for documents in one of FORMATS. Raises OSError."""
-    return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
+class ShardFacts(NamedTuple):
+    """A file's entry of the manifest."""
+
+    name: str
+    documents: int
+    words: int
+    text_bytes: int
+    bytes: int
+    sha256: str
+    languages: Mapping[str, int]
+    """Documents by language, sorted by name. Those without one count as the empty string. Invalid language tags, and
+    all languages beyond a thousand, count as OTHER_LANGUAGES."""
+    tokens: int | None = None
+    """By the tokenizer that was given."""
+
+    def entry(self) -> dict[str, Any]:
+        """Return all of it, but tokens that were not counted."""
+        return {name: value for name, value in self._asdict().items() if name != "tokens" or value is not None}
 
 
-def open_shard(file: HashedFile, name: str, *, tokens: bool = False) -> JsonLines | Parquet:
-    """Return the writer of documents in one of FORMATS to a file; ``tokens``: whether they have token counts."""
-    return Parquet(file, tokens=tokens) if name == PARQUET else JsonLines(file)
+class ShardWriter:
+    """A writer of documents to a file of an export, in one of FORMATS, which counts for the manifest."""
+
+    def __init__(self, file: BinaryIO, form: str, *, tokens: bool = False) -> None:
+        """``tokens``: whether documents have token counts."""
+        self._file = HashedFile(file, COMPRESSORS.get(form, Plain)())  # Parquet is compressed within
+        self._shard = Parquet(self._file, tokens=tokens) if form == PARQUET else JsonLines(self._file)
+        self._tokens = 0 if tokens else None
+        self._languages: Counter[str] = Counter()
+        self._documents = self._words = self._text_bytes = 0
+
+    def add(self, document: Document) -> None:
+        """Write a document."""
+        self._words += document.words
+        self._documents += 1
+        self._text_bytes += len(document.text.encode())
+        if self._tokens is not None:
+            self._tokens += document.tokens or 0
+        language = document.language or ""
+        known = language in self._languages or len(self._languages) < _MOST_LANGUAGES
+        self._languages[language if known and len(language) <= _LONGEST_LANGUAGE else OTHER_LANGUAGES] += 1
+        self._shard.add(document)
+
+    def finish(self, name: str) -> ShardFacts:
+        """Write the rest; returns the file's entry of the manifest."""
+        self._shard.finish()
+        self.close()
+        size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
+        return ShardFacts(name, self._documents, self._words, self._text_bytes, size, digest, languages, self._tokens)
+
+    def close(self) -> None:
+        """End the thread that writes; the caller closes the file itself."""
+        self._file.close()

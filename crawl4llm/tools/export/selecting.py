@@ -9,6 +9,7 @@ import glob
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,7 +23,7 @@ from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.reductions import Database
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine import take_over
-from crawl4llm.tools.export.documents import Row, Rows
+from crawl4llm.tools.export.documents import PREPARED, Block, Row, rows_path
 from crawl4llm.tools.export.filters import DUPLICATE_ID, INFLUENCE, Wanted
 
 if TYPE_CHECKING:
@@ -53,36 +54,44 @@ _FIELDS: Final = {
 _PATHS: Final = [f"$[{Row._fields.index(name)}]" for name in _FIELDS]
 _VALUES: Final = ", ".join(made.format(f"fields[{place}]") for place, made in enumerate(_FIELDS.values(), 1))
 _TABLE: Final = """
-CREATE TABLE documents(number BIGINT, file BIGINT, start BIGINT, words BIGINT, text_bytes BIGINT, influence DOUBLE,
+CREATE TABLE documents(number BIGINT, block BIGINT, place BIGINT, length BIGINT,
+    file BIGINT, start BIGINT, words BIGINT, text_bytes BIGINT, influence DOUBLE,
     id BLOB, digest BLOB, signature BLOB, language VARCHAR, reason VARCHAR)
 """
 _LOAD: Final = f"""
-INSERT INTO documents SELECT ? + row_number() OVER () - 1, {_VALUES}
-FROM (SELECT json_extract_string(json, {_PATHS}) AS fields FROM read_ndjson_objects(?))
+INSERT INTO documents
+SELECT ? + row_number() OVER () - 1, ?, sum(length + 1) OVER (ROWS UNBOUNDED PRECEDING) - length - 1, length, {_VALUES}
+FROM (SELECT strlen(json) AS length, json_extract_string(json, {_PATHS}) AS fields FROM read_ndjson_objects(?))
 """
+"""Beside its number stand the block of a row, and its place and length in the file of that."""
 _CRAWLED: Final = "file, start, number"
 _BEST: Final = f"influence DESC NULLS LAST, {_CRAWLED}"
 _NOT_DROPPED: Final = "number NOT IN (SELECT number FROM dropped)"
+
+
+Place = tuple[int, int, int, int]
+"""The number of a document; the block of its row, and place and length there."""
 
 
 class Selection(NamedTuple):
     """The documents that are exported."""
 
     documents: int
-    parts: Iterable[Sequence[int]]
-    """Numbers of the documents of each file; can be gone through once, while the table is open."""
+    parts: Iterable[Sequence[Place]]
+    """The documents of each file; can be gone through once, while the table is open."""
     left_out: Counter[str]
     """Counts of the others, by the first reason that holds."""
 
 
 class Table:
-    """The prepared documents of an export, to choose from. ``folder`` is for what memory cannot hold."""
+    """The prepared documents of an export, to choose from. Rows beyond its memory go to files in the work folder."""
 
-    def __init__(self, rows: Rows, folder: Path) -> None:
-        self._db = Database(folder)
+    def __init__(self, work: Path, blocks: Iterable[Block]) -> None:
+        self._db = Database(work)
         self._db.change(_TABLE)
-        for first, path in zip(rows.starts, rows.paths, strict=False):
-            self._db.change(_LOAD, first, glob.escape(str(path.absolute())))
+        for block in blocks:
+            path = rows_path(work, PREPARED, block.number).absolute()
+            self._db.change(_LOAD, block.start, block.number, glob.escape(str(path)))
 
     @property
     def languages(self) -> list[str | None]:
@@ -150,16 +159,17 @@ class Table:
     def _keep_best(self, most: int) -> None:
         self._keep(f"ORDER BY {_BEST} LIMIT ?", NOT_TOP, most)
 
-    def _parts(self, wanted: Wanted) -> Iterator[Sequence[int]]:
+    def _parts(self, wanted: Wanted) -> Iterator[Sequence[Place]]:
         """Divide the documents among files, in their order."""
         order = _BEST if wanted.order == INFLUENCE else _CRAWLED
-        part: list[int] = []
+        part: list[Place] = []
         size, most = 0, math.inf if wanted.shard_bytes is None else wanted.shard_bytes
-        for number, text_bytes in self._db.rows(f"SELECT number, text_bytes FROM kept ORDER BY {order}"):
+        found = self._db.rows(f"SELECT number, block, place, length, text_bytes FROM kept ORDER BY {order}")
+        for number, block, place, length, text_bytes in found:
             if part and (len(part) == wanted.shard_documents or size + text_bytes > most):
                 yield part
                 part, size = [], 0
-            part.append(number)
+            part.append((number, block, place, length))
             size += text_bytes
         if part:
             yield part
@@ -216,8 +226,8 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     """
     try:
         # few exports ask for the oracle's threshold
+        from crawl4llm.tools.evaluate.documents import Population, oracle_of
         from crawl4llm.tools.evaluate.evaluate import check_same
-        from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
@@ -229,12 +239,10 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     settings = settings.copy()
     take_over(settings, first.facts, first.path)
     corpus, rater = open_rater(settings)
-    try:
+    with closing(corpus):
         corpus.check()
         check_same(first, corpus, rater)
         options = read_options(settings)
         survey = Survey(corpus, options, executor=executor)
         scores = survey.scores(rater, options.scorer)
         return oracle_of(Population(scores.influence, len(corpus))).threshold.value
-    finally:
-        corpus.close()

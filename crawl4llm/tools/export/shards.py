@@ -4,53 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
 from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge, as_input_error
-from crawl4llm.base.files import sync_path
-from crawl4llm.base.input_files import given_path, open_input
+from crawl4llm.base.input_files import given_path, read_input
 from crawl4llm.base.reasons import NO_TEXT
-from crawl4llm.tools.export.documents import Reader, Row, Rows, SourceFile, as_text
-from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard, require_package
+from crawl4llm.base.received import WRITTEN
+from crawl4llm.base.run_folder import read_json, write_json
+from crawl4llm.base.shapes import fits
+from crawl4llm.base.whole_files import replacing
+from crawl4llm.tools.export.documents import Reader, Row, as_text
+from crawl4llm.tools.export.formats import Document, ShardFacts, ShardWriter, require_package
+from crawl4llm.tools.export.selecting import Place
 from crawl4llm.warc import OPEN_SUFFIX
 
-OTHER_LANGUAGES = "..."
+SHARDS: Final = "shards"
+"""Name of the folder in the work folder with the notes of files that were written."""
 PLAN: Final = "plan"
-"""Name of the file in the work folder with the numbers of all documents, in the order of the export."""
-NUMBER: Final = np.dtype("<i8")
-"""The form of a document's number in that file."""
+"""Name of the file in the work folder with all documents, in the order of the export."""
+PLACE: Final = np.dtype([(name, "<i8") for name in ("number", "block", "place", "length")])
+"""The form of a document in that file: its number; the block of its row, and place and length there."""
 _LARGEST_TOKENIZER: Final = 1 << 28
 """Bytes of a tokenizer's file."""
-_MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
-"""Bounds to the languages that foreign archives can put into a manifest."""
-
-
-class ShardFacts(NamedTuple):
-    """A file's entry of the manifest."""
-
-    name: str
-    documents: int
-    words: int
-    text_bytes: int
-    bytes: int
-    sha256: str
-    languages: Mapping[str, int]
-    """Documents by language, sorted by name. Those without one count as the empty string. Invalid language tags, and
-    all languages beyond a thousand, count as OTHER_LANGUAGES."""
-    tokens: int | None = None
-    """By the tokenizer that was given."""
-
-    def entry(self) -> dict[str, Any]:
-        """Return all of it, but tokens that were not counted."""
-        return {name: value for name, value in self._asdict().items() if name != "tokens" or value is not None}
+_OF_ROW: Final = ("id", "url", "date", "language", "influence", "words", "link_share", "digest")
+"""Fields that documents have of their rows."""
 
 
 class Tokenizer(NamedTuple):
@@ -65,10 +49,8 @@ class Tokenizer(NamedTuple):
         """Return the tokenizer in a file. Raises InputError if it has none, or if the library is missing."""
         require_package("tokenizers", "--tokenizer")
         path = given_path(given)
-        with as_input_error(f"--tokenizer {given} cannot be read"), open_input(path) as file:
-            data = file.read(_LARGEST_TOKENIZER + 1)
-        if len(data) > _LARGEST_TOKENIZER:
-            raise InputError(f"--tokenizer {given} has more than {_LARGEST_TOKENIZER:,} bytes; give a tokenizer.json")
+        with as_input_error(f"--tokenizer {given} cannot be read"):
+            data = read_input(path, _LARGEST_TOKENIZER)
         tokenizer = cls(str(path), hashlib.sha256(data).hexdigest())
         try:
             tokenizer.count("text")
@@ -93,49 +75,11 @@ def _load(tokenizer: Tokenizer) -> Any:
     return loaded
 
 
-class ShardWriter:
-    """A writer of documents to a file of an export, which counts for the manifest."""
+class _Unfit(Exception):
+    """Some documents of a file are unreadable: ``documents``, by number with the reason."""
 
-    def __init__(self, file: HashedFile, form: str, *, tokens: bool = False) -> None:
-        self._file = file
-        self._shard = open_shard(file, form, tokens=tokens)
-        self._tokens = 0 if tokens else None
-        self._languages: Counter[str] = Counter()
-        self._documents = self._words = self._text_bytes = 0
-
-    def add(self, document: Document, text: bytes) -> None:
-        """Write a document; ``text`` is its text in UTF-8."""
-        self._words += document.words
-        self._documents += 1
-        self._text_bytes += len(text)
-        if self._tokens is not None:
-            self._tokens += document.tokens or 0
-        language = document.language or ""
-        known = language in self._languages or len(self._languages) < _MOST_LANGUAGES
-        self._languages[language if known and len(language) <= _LONGEST_LANGUAGE else OTHER_LANGUAGES] += 1
-        self._shard.add(document)
-
-    def finish(self, name: str) -> ShardFacts:
-        """Write the rest and close the file; returns its entry of the manifest."""
-        self._shard.finish()
-        self._file.close()
-        size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
-        return ShardFacts(name, self._documents, self._words, self._text_bytes, size, digest, languages, self._tokens)
-
-
-class Written(NamedTuple):
-    """The result of a job."""
-
-    facts: ShardFacts | None
-    """None if there is no file because some documents are unreadable."""
-    unfit: dict[int, str]
-    """Unreadable documents, with the reason."""
-
-    @classmethod
-    def of(cls, result: Sequence[Any]) -> Written:
-        """Return a result, which may come from JSON."""
-        facts, unfit = result
-        return cls(facts and ShardFacts(*facts), {int(number): reason for number, reason in unfit.items()})
+    def __init__(self, documents: dict[int, str]) -> None:
+        self.documents = documents
 
 
 @dataclass(frozen=True)
@@ -148,78 +92,102 @@ class ShardJob:
     """Place of its first document in the plan."""
     size: int
     """Documents."""
-    work: Path
-    """The work folder."""
-    files: tuple[SourceFile, ...]
-    largest: int | None
-    """Bytes that a text may have."""
+    digest: str
+    """Distinguishes the file from another one of that name."""
+    reader: Reader
     tokenizer: Tokenizer | None = None
 
+    @property
+    def _note(self) -> Path:
+        return self.reader.work / SHARDS / f"{self.path.name}.json"
 
-def write_shard(job: ShardJob) -> Written:
+    def written(self) -> ShardFacts | None:
+        """Return the file's entry of the manifest if it was written as planned; None if it is to be written."""
+        noted = read_json(self._note)
+        if not fits([noted], WRITTEN) or noted["plan"] != self.digest or not self.path.exists():
+            return None
+        facts = ShardFacts(*noted["facts"])
+        return facts if (facts.name, facts.bytes) == (self.path.name, self.path.stat().st_size) else None
+
+    def is_done(self) -> bool:
+        """Return whether the file is written."""
+        return self.written() is not None
+
+    def facts(self) -> ShardFacts:
+        """Return the entry of a file that was just written. Raises InputError if somebody has removed it."""
+        if (facts := self.written()) is None:
+            raise InputError(f"{self.path}, or the note {self._note}, was changed; run the export again")
+        return facts
+
+    def note(self, facts: ShardFacts) -> None:
+        """Note that the file was written."""
+        write_json(self._note, {"plan": self.digest, "facts": facts})
+
+
+def write_plan(work: Path, parts: Iterable[Sequence[Place]], form: str) -> list[tuple[int, int, str]]:
+    """Write the documents of all files; return the place, size and digest of each file's."""
+    plans, start = [], 0
+    with replacing(work / PLAN) as plan:
+        for part in parts:
+            places = np.array(part, PLACE).tobytes()
+            plan.write(places)
+            plans.append((start, len(part), plan_digest(places, form)))
+            start += len(part)
+    return plans
+
+
+def plan_digest(places: bytes, form: str) -> str:
+    """Return a digest that distinguishes a file from another one of that name."""
+    return hashlib.sha256(form.encode() + b"\0" + places).hexdigest()
+
+
+def write_shard(job: ShardJob) -> dict[int, str]:
     """Write a file under its name once all of it is on the disk.
 
-    If a document turns out to be damaged or empty, no file is written, but all others are read, to find all such
-    documents. Raises InputError if it cannot be written.
+    If a document turns out to be damaged or empty, no file is written. All others are read then, to find all such
+    documents. They are returned by number, with the reason. Raises InputError if it cannot be written.
     """
-    temporary = job.path.with_name(job.path.name + OPEN_SUFFIX)
+    failing = as_input_error(f"{job.path} cannot be written")
     try:
-        written = _write(job, temporary)
-        if written.facts is not None:
-            temporary.replace(job.path)
-            sync_path(job.path.parent)
-        else:
-            temporary.unlink()
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        why = os.strerror(error.errno) if error.errno else error
-        raise InputError(f"{job.path} cannot be written: {why}") from None
-    return written
+        with failing, replacing(job.path, fsync=True) as file:
+            facts = _write(job, file)
+    except _Unfit as unfit:
+        return unfit.documents
+    job.note(facts)
+    return {}
 
 
-def _write(job: ShardJob, path: Path) -> Written:
-    rows, reader = Rows(job.work), Reader(job.files, job.work, job.largest)
-    names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
-    file = open_file(path, job.format)
+def _write(job: ShardJob, file: BinaryIO) -> ShardFacts:
+    """Write all documents of a file. Raises _Unfit."""
+    names = [Path(source.path).name.removesuffix(OPEN_SUFFIX) for source in job.reader.files]
+    places = np.fromfile(job.reader.work / PLAN, PLACE, job.size, offset=job.start * PLACE.itemsize).tolist()
     unfit: dict[int, str] = {}
-    try:
-        shard = ShardWriter(file, job.format, tokens=job.tokenizer is not None)
-        numbers = np.fromfile(job.work / PLAN, NUMBER, job.size, offset=job.start * NUMBER.itemsize).tolist()
-        for number, row in zip(numbers, rows.several(numbers), strict=True):
+    with closing(ShardWriter(file, job.format, tokens=job.tokenizer is not None)) as shard:
+        for number, *place in places:
+            row = job.reader.prepared(*place)
             try:
-                text, encoded = as_text(reader.text(row))
+                text = as_text(job.reader.text(row))
             except PageError as error:
                 unfit[number] = TooLarge.reason if isinstance(error, TooLarge) else CorruptRecord.reason
                 continue
             if not text.strip():
                 unfit[number] = NO_TEXT
-            if unfit:
-                continue
-            document = _document(row, text, names)
-            if job.tokenizer is not None:
-                document = document._replace(tokens=job.tokenizer.count(text))
-            shard.add(document, encoded)
-        facts = shard.finish(job.path.name)
-    finally:
-        rows.close()
-        file.close()
-    return Written(None if unfit else facts, unfit)
+            if not unfit:
+                tokens = None if job.tokenizer is None else job.tokenizer.count(text)
+                shard.add(_document(row, text, names, tokens))
+        if unfit:
+            raise _Unfit(unfit)
+        return shard.finish(job.path.name)
 
 
-def _document(row: Row, text: str, names: Sequence[str]) -> Document:
+def _document(row: Row, text: str, names: Sequence[str], tokens: int | None) -> Document:
+    given = row._asdict()
     return Document(
-        id=row.id,
         text=text,
-        url=row.url,
-        date=row.date,
-        language=row.language,
-        influence=row.influence,
-        words=row.words,
-        link_share=row.link_share,
         warc_file=names[row.file],
         warc_offset=row.offset,
         warc_length=row.length,
-        digest=row.digest,
         opt_out_signals=row.signals or None,
+        tokens=tokens,
+        **{name: given[name] for name in _OF_ROW},
     )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.optouts import OfPage, OfSite, is_known
-from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.documents import Row, SourceFile
-from crawl4llm.tools.export.filters import DUPLICATE_ID, judged
-from crawl4llm.warc import Frame, UnreadableFile, scan
+from crawl4llm.tools.export.filters import DUPLICATE_ID
+from crawl4llm.tools.export.folder import OPT_OUT_FIELDS
+from crawl4llm.warc import UnreadableFile, WarcReader
 from simulate import (
     DAMAGED,
-    DEFAULTS,
     FAILED,
     HTML,
     NO_LENGTH,
@@ -30,7 +28,7 @@ from simulate import (
     REVISIT,
     REVISITED,
     UNTYPED,
-    Place,
+    Document,
     WarcIndex,
     build_warc_index,
     index_folder,
@@ -56,6 +54,8 @@ class Source(Protocol):
     """Its entry of the manifest: equal for equal sources."""
     settings: Mapping[str, Any]
     """``settings.json`` of the run it is from; empty without one."""
+    warcinfo: Mapping[str, str]
+    """Fields of the first warcinfo record of an archive of ours; empty for those of others."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -78,39 +78,28 @@ def opt_out_notes(source: Source) -> dict[str, str]:
 
     Empty if there are none: other archives name them differently, or say nothing.
     """
-    return {name: value for name, value in warcinfo_of(source).items() if name in OPT_OUT_FIELDS}
+    return {name: value for name, value in source.warcinfo.items() if name in OPT_OUT_FIELDS}
 
 
-def warcinfo_of(source: Source) -> dict[str, str]:
-    """Return the fields of the first warcinfo record of an archive of ours; empty for those of others."""
-    if not source.files or not source.files[0].named:
-        return {}
-    path = Path(source.files[0].path)
-    with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
-        return scan(path, Path(folder) / "points", _first_warcinfo)
+def first_warcinfo(file: SourceFile) -> dict[str, str]:
+    """Return the fields of the first warcinfo record of a file; empty if it begins otherwise, or cannot be read."""
+    with suppress(OSError, PageError, StopIteration, UnreadableFile):
+        reader = WarcReader(Path(file.path))
+        offset, length, frame = next(reader.stretches())
+        if frame is not None and frame.record is not None and frame.record.kind == "warcinfo":
+            block = frame.record.block(reader.read(offset, length, _LARGEST_WARCINFO))
+            fields = (line.partition(":") for line in block.decode("utf-8", "replace").splitlines())
+            return {name: value.strip() for name, _, value in fields}
     return {}
-
-
-def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
-    frame = next(iter(frames), None)
-    if frame is None or frame.record is None or frame.record.kind != "warcinfo":
-        return {}
-    while len(frame.opening.data) < min(frame.record.size or 0, _LARGEST_WARCINFO) and frame.opening.grow():
-        pass
-    block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
-    fields = (line.partition(":") for line in block.splitlines())
-    return {name: value.strip() for name, _, value in fields}
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
     """Return the first of some files that has changed; None if none has."""
     for file in files:
-        try:
-            stat = Path(file.path).stat()
-        except OSError:
-            return file.path
-        if (stat.st_size, stat.st_mtime_ns) != (file.size, file.changed):
-            return file.path
+        with suppress(InputError):
+            if source_file(Path(file.path), Path(file.points), named=file.named) == file:
+                continue
+        return file.path
     return None
 
 
@@ -138,12 +127,12 @@ class WarcSource(Source):
     def __init__(self, given: str, processes: int, executor: Executor = UNDIVIDED) -> None:
         self.given = given
         self.run = None
-        self.settings = {}
+        self.settings = self.warcinfo = {}
         folder = index_folder(given_path(given))
         try:
             collection = list_files(given)
-            if not is_current(collection, folder, DEFAULTS):
-                build_warc_index(collection, folder, DEFAULTS, processes, executor)
+            if not is_current(collection, folder):
+                build_warc_index(collection, folder, processes=processes, executor=executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
         self._index = WarcIndex(folder)
@@ -168,35 +157,33 @@ class WarcSource(Source):
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index
         documents = (index.document(position) for position in range(len(index)))
-        numbers = (number for number in documents if index.kind(number) != FAILED)
-        for number, following in pairwise(chain(numbers, [None])):
-            assert number is not None
-            place = index.place(number)
-            file = self._file(place, wet=False)
-            next_place = None if following is None else index.place(following)
-            next_at = next_place.offset if next_place and next_place.file == place.file else self.files[file].size
-            text = index.text_place(number)
+        pages = (document for document in documents if document.kind != FAILED)
+        for document, following in pairwise(chain(pages, [None])):
+            assert document is not None
+            offset, length = document.offset, document.length
+            file = self._file(document, wet=False)
+            next_at = following.offset if following and following.file == document.file else self.files[file].size
             text_at = None
-            if index.kind(number) not in {HTML, REVISITED}:
-                text_at = [first_file + file, place.offset, place.length]
-            elif text.length:
-                text_at = [first_file + self._file(text, wet=True), text.offset, text.length]
-            key = index.key(number).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            row = Row(
+            if document.kind not in {HTML, REVISITED}:
+                text_at = [first_file + file, offset, length]
+            elif document.text_length:
+                text_file = first_file + self._file(document, wet=True)
+                text_at = [text_file, document.text_offset, document.text_length]
+            key = document.key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield Row(
                 id=key,
                 url=key,
                 date=None,
                 digest=None,
                 file=first_file + file,
-                offset=place.offset,
-                length=place.length,
-                after=max(next_at - place.offset - place.length, 0),
+                offset=offset,
+                length=length,
+                after=max(next_at - offset - length, 0),
                 text=text_at,
-                reason=REVISIT if index.kind(number) == REVISITED and text_at is None else None,
-                signals=index.signals(number),
+                reason=REVISIT if document.kind == REVISITED and text_at is None else None,
+                signals=document.signals,
             )
-            yield judged(row) if row.reason is None else row
 
-    def _file(self, place: Place, *, wet: bool) -> int:
-        """Return the number of the file, or of its WET file, among those of this source."""
-        return self._numbers[self._index.manifest["files"][place.file][1 if wet else 0]]
+    def _file(self, document: Document, *, wet: bool) -> int:
+        """Return the number of its file, or of the WET file of that, among those of this source."""
+        return self._numbers[self._index.manifest["files"][document.file][1 if wet else 0]]

@@ -1,46 +1,60 @@
 """``scrapy frontier JOBDIR``: ``--inject FILE`` adds seeds, ``--compact`` makes the store smaller and faster.
 
-``--block DOMAIN`` and ``--unblock DOMAIN`` work also while the crawl runs, and on a storage.
+``--purge DOMAIN`` removes a domain that opted out from the frontier. ``--block DOMAIN`` and ``--unblock DOMAIN`` work
+also while the crawl runs, and on a storage.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.domains import domain_to_purge
-from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.crawl_log import FAILURES, failure_line
+from crawl4llm.base.domains import Domain, domain_to_purge
+from crawl4llm.base.errors import InputError, PageError, as_input_error
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
+from crawl4llm.base.reasons import OPT_OUT
+from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC, read_json
 from crawl4llm.base.tables import Fact, Part, facts
+from crawl4llm.base.terminal import add_question_options, can_ask, confirm
+from crawl4llm.base.urls import host_of
+from crawl4llm.base.whole_files import replacing
 from crawl4llm.crawl import (
     Control,
     JobDir,
     LiveCorpus,
     StoredCrawl,
+    add_purged,
     add_seeds,
     find_output,
+    move_output,
     publish_blocked,
     read_seeds,
     set_blocked,
+    set_seeds,
 )
 from crawl4llm.engine import take_over
-from crawl4llm.frontier import put_in_place
+from crawl4llm.frontier import Entry, Outcome, put_in_place
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
+from crawl4llm.warc import INDEX_NAME, cdxj
 from simulate import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
+def _corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     """Open the crawled corpus, or the live web. Raises InputError, also if the corpus has changed.
 
     Settings on the command line count, then those of the crawl's last run, then the project's.
@@ -63,7 +77,7 @@ def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Store the seeds that were not visited; yield counts by kind."""
     jobdir, given = map(Path, opts.arguments)
     with StoredCrawl(jobdir, change=True) as crawl:
-        with closing(corpus_of(crawl, settings)) as corpus:
+        with closing(_corpus_of(crawl, settings)) as corpus:
             seeds = read_seeds(given, corpus)
         crawl.require_begun()
         waiting = set(crawl.state.seeds)
@@ -146,6 +160,126 @@ def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> It
     yield f"{name} is {what}{f': {when}' if when else ', as before'}; in all {len(control.blocked):,} domains"
 
 
+# -- purge -------------------------------------------------------------------------------------------------------------
+
+
+def _purge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    """Drop the domain's documents as ``opt_out``; yield their number, and the list of its archived pages."""
+    jobdir, given = opts.arguments
+    domain = domain_to_purge(given.strip(), whole_suffix=opts.whole_suffix)
+    with StoredCrawl(Path(jobdir), change=True) as crawl:
+        crawl.require_begun()
+        output = crawl.output(settings)
+        purge = _Purge(crawl, domain, settings, output)
+        with purge.opened:
+            if can_ask() and not opts.yes:
+                confirm(f"drop {domain.name} and all below it from JOBDIR {crawl.path}: {purge.going()}")
+            add_purged(crawl.store, domain.name)
+            leased, queued, injected = purge.leases(), purge.queued(), purge.injected_seeds()
+        listed = output / f"purge-{domain.name}.jsonl"
+        archived = _list_archived(crawl, domain, output / WARC / INDEX_NAME, listed)
+    yield Fact("queued", queued, f"{queued:,} dropped")
+    yield Fact("leased", leased, f"{leased:,} dropped")
+    yield Fact("injected", injected, f"{injected:,} seeds taken back")
+    yield Fact("archived", archived, f"{archived:,}{f', listed for removal in {listed}' if archived else ''}")
+    yield Fact("listing", listed if archived else None, "")
+
+
+@dataclass
+class _Purge:
+    """The purge of a domain from a crawl's frontier; each step is committed with its lines in the log."""
+
+    crawl: StoredCrawl
+    domain: Domain
+    settings: BaseSettings
+    output: Path
+    opened: ExitStack = field(default_factory=ExitStack)
+    """Closes the log and the corpus."""
+
+    @cached_property
+    def _log(self) -> AppendFile:
+        """The log of failures; lines that were not committed are dropped when it is first asked for."""
+        return self.opened.enter_context(closing(AppendFile(self.output / FAILURES, self.crawl.state.log.failures)))
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        return self.opened.enter_context(closing(_corpus_of(self.crawl, self.settings)))
+
+    def going(self) -> str:
+        """Return a text with the counts."""
+        frontier, aside = self.crawl.frontier, self.crawl.aside
+        number = len(frontier) + len(aside)
+        reading = Progress(chain(frontier, aside), "Reading the frontier", number, unit=" documents")
+        queued = sum(map(self._is_unwanted, reading))
+        leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
+        injected = sum(self.domain.holds(self._url(key)) for key in self.crawl.state.seeds)
+        return f"{queued:,} queued, {leased:,} leased, {injected:,} injected seeds"
+
+    def leases(self) -> int:
+        """Drop the documents on lease; returns how many there were."""
+        frontier = self.crawl.frontier
+        leases = [lease for lease in frontier.leases() if self._is_unwanted(lease.entry)]
+        for lease in leases:
+            frontier.settle(lease, Outcome.DROPPED, OPT_OUT)
+        self._commit([lease.entry for lease in leases])
+        return len(leases)
+
+    def queued(self) -> int:
+        """Drop the queued documents; returns how many there were."""
+        dropped = 0
+        frontier, aside = self.crawl.frontier.rewrite(self._is_unwanted), self.crawl.aside.purge(self._is_unwanted)
+        for gone in Progress(chain(frontier, aside), "Purging", unit=" pieces"):
+            self.crawl.frontier.count_dropped(OPT_OUT, len(gone))
+            self._commit(gone)
+            dropped += len(gone)
+        return dropped
+
+    def injected_seeds(self) -> int:
+        """Take back seeds that the crawl has not taken up; returns how many there were."""
+        seeds = self.crawl.state.seeds
+        left = [key for key in seeds if not self.domain.holds(self._url(key))]
+        if len(left) < len(seeds):
+            set_seeds(self.crawl.store, left)
+            self.crawl.store.commit()
+        return len(seeds) - len(left)
+
+    def _is_unwanted(self, entry: Entry) -> bool:
+        return self.domain.holds(entry.url or self._url(entry.key))
+
+    def _url(self, key: str) -> str:
+        """Return the URL of a seed: its key, or the URL in the corpus; empty if it is unknown."""
+        if host_of(key):
+            return key
+        try:
+            return self._corpus.page(key).url
+        except PageError:
+            return ""
+
+    def _commit(self, dropped: Iterable[Entry]) -> None:
+        failures = (failure_line(Outcome.DROPPED.value, OPT_OUT, entry) for entry in dropped)
+        self._log.append("".join(f"{json.dumps(failure)}\n" for failure in failures).encode())
+        self._log.sync()
+        self.crawl.frontier.save()
+        move_output(self.crawl.store, log=self.crawl.state.log._replace(failures=self._log.size))
+        self.crawl.store.commit()
+
+
+def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path) -> int:
+    """Write the places of the domain's pages, if there are any; returns their number."""
+    if not crawl.state.archive.index_offset:
+        return 0
+    found = (entry for entry in islice(cdxj.read(index), crawl.archived) if domain.holds(entry.url))
+    archived = 0
+    if (first := next(found, None)) is None:
+        return archived
+    with as_input_error(f"{listed} cannot be written"), replacing(listed) as file:
+        for entry in chain([first], found):
+            place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+            file.write(f"{json.dumps(place)}\n".encode("ascii"))
+            archived += 1
+    return archived
+
+
 INJECT = Action("add the seeds in a file to a paused crawl, which takes them up when resumed", _inject, "FILE")
 COMPACT = Action("rewrite a paused crawl's store without free space", _compact)
 BLOCK = Action(
@@ -155,3 +289,9 @@ BLOCK = Action(
     "DOMAIN",
 )
 UNBLOCK = Action("undo --block for a domain", partial(_block, blocked=False), "DOMAIN")
+PURGE = Action(
+    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list its archived pages",
+    _purge,
+    "DOMAIN",
+    add_question_options,
+)

@@ -1,36 +1,163 @@
-"""Writes a plan: all that the trainer reads, made of the texts of runs and targets."""
+"""Plans: all that the trainer reads, made of the texts of runs and targets.
+
+A plan has a tokenizer, which is byte-level BPE or given as a file, and one model of a ladder.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.input_files import read_input
+from crawl4llm.base.installed import to_install
+from crawl4llm.base.processes import interruptible
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.spread import Spread
 from crawl4llm.parts import KnownTexts, record_of
 from crawl4llm.scoring import signature_of
 from crawl4llm.tools._known_files import TEXT, write_texts
-from crawl4llm.tools.trainlm.models import NAME, Size, Tokenizer, Tokens
-from crawl4llm.tools.trainlm.texts import Arm, PageText
-from crawl4llm.tools.trainlm.trainer.files import FORMAT, PLAN, STARTS, TOKENS
+from crawl4llm.tools.trainlm.trainer import FORMAT, PLAN, STARTS, TOKENS, Shape
 
 IN_TARGET: Final = "in a target"
 BLANK: Final = "without text"
 KNOWN: Final = "targets.known"
+LARGEST_VOCABULARY: Final = 1 << 16
+"""Tokens are stored as 16-bit numbers."""
+_TOKENIZER: Final = "tokenizer.json"
+_LARGEST: Final = 1 << 26
+"""Bytes of a tokenizer's file."""
+_ROUNDED: Final = 64
+"""Vocabularies are multiples of this, as matrix units like them."""
 _FEWEST: Final = 10
 """Texts of a target, at least, of each half."""
 _MOST_HELD_OUT: Final = 250_000
 """Tokens of a target on which models are measured, at most; a fixed choice of texts, so that measuring stays cheap."""
 _AT_ONCE: Final = 256
+
+Tokens = NDArray[np.uint16]
+
+
+class Size(NamedTuple):
+    """A model with the way in which it is trained."""
+
+    shape: Shape
+    batch: int
+    """Sequences a step."""
+    rate: float
+    """The highest learning rate."""
+
+    def with_vocabulary(self, tokens: int) -> Size:
+        """Return the model for a tokenizer with this many tokens, the end token included."""
+        rounded = -(-tokens // _ROUNDED) * _ROUNDED
+        return self._replace(shape=self.shape._replace(vocabulary=rounded))
+
+    def training(self) -> dict[str, float]:
+        """Return the trainer's parameters."""
+        return {"batch": self.batch, "rate": self.rate, "weight_decay": 0.1, "checkpoint_seconds": 20.0}
+
+
+SIZES: Final = {
+    "50k": Size(Shape(vocabulary=512, width=32, layers=2, heads=2, hidden=128, context=64), batch=16, rate=1e-2),
+    "1m": Size(Shape(vocabulary=2048, width=160, layers=2, heads=5, hidden=480, context=256), batch=16, rate=3e-3),
+    "5m": Size(Shape(vocabulary=4096, width=384, layers=2, heads=6, hidden=1024, context=256), batch=32, rate=3e-3),
+    "25m": Size(Shape(vocabulary=4096, width=768, layers=3, heads=6, hidden=2048, context=512), batch=128, rate=2e-3),
+    "120m": Size(Shape(vocabulary=4096, width=1536, layers=4, heads=12, hidden=4096, context=512), 128, rate=1e-3),
+}
+"""By name. They are wide and shallow, so that few large matrix products do the work; ``50k`` is for tests."""
+
+
+class Tokenizer:
+    """Turns texts into tokens. ``end``, one more than the tokens of the file, stands behind each text."""
+
+    def __init__(self, data: bytes, named: str) -> None:
+        """Read a ``tokenizer.json`` of the library tokenizers. Raises InputError."""
+        try:
+            self._loaded = _library().Tokenizer.from_str(data.decode())
+            self._loaded.no_truncation()
+            self._loaded.no_padding()
+            self.end: int = self._loaded.get_vocab_size()
+        except Exception as error:  # noqa: BLE001 - the library raises nothing more special
+            raise InputError(f"{named} is no tokenizer.json: {' '.join(str(error).split())}") from None
+        if self.end >= LARGEST_VOCABULARY:
+            raise InputError(f"{named} has {self.end:,} tokens; give one of less than {LARGEST_VOCABULARY:,}")
+        self.data = data
+        self.digest = hashlib.sha256(data).hexdigest()
+
+    @classmethod
+    def of(cls, path: Path) -> Tokenizer:
+        """Return the tokenizer in a file. Raises InputError."""
+        with as_input_error(f"--tokenizer {path} cannot be read"):
+            return cls(read_input(path, _LARGEST), f"--tokenizer {path}")
+
+    @classmethod
+    def trained(cls, texts: Iterable[str], vocabulary: int) -> Tokenizer:
+        """Return a tokenizer that is trained on texts: the same texts in the same order give the same bytes.
+
+        ``vocabulary`` counts the end token.
+        """
+        library = _library()
+        made = library.Tokenizer(library.models.BPE())
+        made.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = library.decoders.ByteLevel()
+        alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+        trainer = library.trainers.BpeTrainer(
+            vocab_size=vocabulary - 1, initial_alphabet=sorted(alphabet), show_progress=False
+        )
+        interruptible(lambda: made.train_from_iterator(map(_encodable, texts), trainer))
+        return cls(made.to_str().encode(), _TOKENIZER)
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text, the end token last."""
+        encoded = self._loaded.encode_batch_fast([*map(_encodable, texts)], add_special_tokens=False)
+        return [np.array([*one.ids, self.end], np.uint16) for one in encoded]
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _library() -> Any:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
+    try:
+        # an extra, which reads the variable when it is imported
+        import tokenizers
+    except ImportError:
+        raise InputError(f"scrapy trainlm needs tokenizers; {to_install('trainlm')}") from None
+    return tokenizers
+
+
+class PageText(NamedTuple):
+    """A crawled page."""
+
+    text: str | None
+    """None if it has no text that may be used."""
+    fetched: int
+    """Documents that the crawl had fetched with this page."""
+    reason: str = ""
+    """Why there is no text."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A run, as training data for a model."""
+
+    name: str
+    pages: Iterable[PageText]
+    """In crawl order."""
+    facts: Mapping[str, Any]
+    """Facts of the run that the results repeat."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +200,20 @@ class Taken:
     """The documents that were taken of a run."""
 
     documents: list[int] = field(default_factory=list)
-    tokens: int = 0
     crawled: int = 0
     """Pages that were looked at."""
     left_out: Counter[str] = field(default_factory=Counter)
-    ends: list[tuple[int, int, int]] = field(default_factory=list)
-    """After each document: tokens, pages crawled, documents fetched."""
+    ends: list[tuple[int, int, int]] = field(default_factory=lambda: [(0, 0, 0)])
+    """Before the first document, and after each: tokens, pages crawled, documents fetched."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the documents."""
+        return self.ends[-1][0]
 
     def at(self, tokens: int) -> tuple[int, int]:
         """Return the pages and fetches at which the run reaches a number of tokens."""
-        place = next(place for place, end in enumerate(self.ends) if end[0] >= tokens)
-        return self.ends[place][1:]
+        return next(end[1:] for end in self.ends if end[0] >= tokens)
 
 
 def write_plan(folder: Path, arms: Sequence[Arm], targets: Sequence[Target], asked: Asked, request: Any) -> None:
@@ -95,7 +225,7 @@ def write_plan(folder: Path, arms: Sequence[Arm], targets: Sequence[Target], ask
         (text for target in targets for text in target.others), asked.size.shape.vocabulary
     )
     size = asked.size.with_vocabulary(tokenizer.end + 1)
-    (folder / NAME).write_bytes(tokenizer.data)
+    (folder / _TOKENIZER).write_bytes(tokenizer.data)
     known = _known(folder, targets)
     described = [_write_target(folder, place, target, tokenizer) for place, target in enumerate(targets)]
     with (folder / TOKENS).open("wb") as file:
@@ -145,15 +275,11 @@ def _order(place: int) -> str:
 
 def _known(folder: Path, targets: Sequence[Target]) -> KnownTexts:
     """Write the sketch of all texts of the targets, by which those of runs are known."""
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    spread = Spread(scratch / "texts", TEXT)
     texts = (text for target in targets for text in (*target.held_out, *target.others))
-    spread.add(np.frombuffer(b"".join(record_of(text, near=True) for text in texts), dtype=TEXT))
-    write_texts(spread, scratch, folder / KNOWN, near=True)
-    for path in sorted(scratch.rglob("*"), reverse=True):
-        path.rmdir()
-    scratch.rmdir()
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        spread = Spread(Path(scratch, "texts"), TEXT)
+        spread.add(np.frombuffer(b"".join(record_of(text, near=True) for text in texts), dtype=TEXT))
+        write_texts(spread, Path(scratch), folder / KNOWN, near=True)
     return KnownTexts(folder / KNOWN, named="--target")
 
 
@@ -201,33 +327,36 @@ class _Documents:
 
 def _take(arm: Arm, documents: _Documents, known: KnownTexts, wanted: int) -> Taken:
     """Take a run's documents until they have enough tokens. Raises InputError if they do not."""
-    taken, pages = Taken(), iter(arm.pages)
-    while taken.tokens < wanted and (some := list(islice(pages, _AT_ONCE))):
-        _take_some(taken, some, documents, known, wanted)
-    if taken.tokens < wanted:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(taken.left_out.items()))
-        raise InputError(
-            f"{arm.facts.get('path', arm.name)}: has {taken.tokens:,} tokens of {wanted:,} on {taken.crawled:,} pages"
-            f"{f' (left out: {why})' if why else ''}; give --tokens {max(taken.tokens, 1)} or less, or a longer run"
-        )
-    return taken
-
-
-def _take_some(taken: Taken, pages: Sequence[PageText], documents: _Documents, known: KnownTexts, wanted: int) -> None:
-    reasons = [_left_out(page, known) for page in pages]
-    texts = [page.text for page, reason in zip(pages, reasons, strict=True) if not reason and page.text]
-    numbers = iter(documents.add(texts))
-    for page, reason in zip(pages, reasons, strict=True):
-        if taken.tokens >= wanted:
-            return
+    taken = Taken()
+    for page, document in _numbered(arm.pages, documents, known):
         taken.crawled += 1
-        if reason:
-            taken.left_out[reason] += 1
+        if isinstance(document, str):
+            taken.left_out[document] += 1
             continue
-        number, tokens = next(numbers)
+        number, tokens = document
         taken.documents.append(number)
-        taken.tokens += tokens
-        taken.ends.append((taken.tokens, taken.crawled, page.fetched))
+        taken.ends.append((taken.tokens + tokens, taken.crawled, page.fetched))
+        if taken.tokens >= wanted:
+            return taken
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(taken.left_out.items()))
+    raise InputError(
+        f"{arm.facts.get('path', arm.name)}: has {taken.tokens:,} tokens of {wanted:,} on {taken.crawled:,} pages"
+        f"{f' (left out: {why})' if why else ''}; give --tokens {max(taken.tokens, 1)} or less, or a longer run"
+    )
+
+
+def _numbered(
+    pages: Iterable[PageText], documents: _Documents, known: KnownTexts
+) -> Iterator[tuple[PageText, str | tuple[int, int]]]:
+    """Yield pages, each with the number of its document and its tokens, or with why its text is not used."""
+    left = iter(pages)
+    while some := list(islice(left, _AT_ONCE)):
+        reasons = [_left_out(page, known) for page in some]
+        used = documents.add(
+            [page.text for page, reason in zip(some, reasons, strict=True) if not reason and page.text]
+        )
+        numbers = iter(used)
+        yield from ((page, reason or next(numbers)) for page, reason in zip(some, reasons, strict=True))
 
 
 def _left_out(page: PageText, known: KnownTexts) -> str:

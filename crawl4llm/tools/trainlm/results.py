@@ -21,7 +21,7 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import parse_json, read_input
 from crawl4llm.base.processes import interruptible
 from crawl4llm.tools._learnt import LARGEST, Learnt, Point, Results
-from crawl4llm.tools.trainlm.trainer.files import load_plan, missing_jobs, result_path, run_tokens
+from crawl4llm.tools.trainlm.trainer import load_plan, missing_jobs, result_path, run_tokens
 
 ORDER: Final = 3
 """Tokens of the longest n-gram. Four would still fit in 64 bits."""
@@ -46,15 +46,15 @@ def collect(folder: Path, *, trained: bool = True) -> Results:
         losses, speed = _result(result_path(folder, job["name"]), plan["tokenizer"], names)
         found.setdefault((job["run"], job["point"]), []).append(losses)
         speeds.append(speed)
-    runs = [
-        Learnt(
-            run["name"],
-            {name: value for name, value in run.items() if name not in {"name", "points", "order"}},
-            _points(run, [found.get((place, point), []) for point in range(len(run["points"]))], names),
-            _estimates(folder, plan, run),
-        )
-        for place, run in enumerate(plan["runs"])
-    ]
+    runs = []
+    for place, run in enumerate(plan["runs"]):
+        facts = {name: value for name, value in run.items() if name not in {"name", "points", "order"}}
+        points = [
+            Point(**end, losses={name: [losses[name] for losses in found[place, number]] for name in names})
+            for number, end in enumerate(run["points"])
+            if (place, number) in found
+        ]
+        runs.append(Learnt(run["name"], facts, points, _estimates(folder, plan, run)))
     about = {name: plan[name] for name in ("tokenizer", "model", "training", "tokens", "seeds", "targets")}
     return Results({**about, "speed": _speed(speeds)}, names, runs)
 
@@ -72,16 +72,6 @@ def _result(path: Path, tokenizer: str, names: Sequence[str]) -> tuple[dict[str,
     except (LookupError, TypeError, ValueError):
         raise InputError(f"{path} is damaged; remove it, and the same command trains again") from None
     return losses, speed
-
-
-def _points(
-    run: Mapping[str, Any], found: Sequence[Sequence[Mapping[str, float]]], names: Sequence[str]
-) -> list[Point]:
-    return [
-        Point(**end, losses={name: [losses[name] for losses in seeds] for name in names})
-        for end, seeds in zip(run["points"], found, strict=True)
-        if seeds
-    ]
 
 
 def _speed(speeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

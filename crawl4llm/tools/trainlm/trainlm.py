@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base import crawl_log
 from crawl4llm.base.bars import Lines
-from crawl4llm.base.command_lines import docs, quoted
-from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path
+from crawl4llm.base.command_lines import docs, merge_command, quoted
+from crawl4llm.base.errors import InputError, as_input_error
+from crawl4llm.base.input_files import digest_of, given_path
 from crawl4llm.base.installed import to_install
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.processes import python_command, sigint_blocked
-from crawl4llm.base.run_folder import write_text
+from crawl4llm.base.run_folder import WARC, write_text
 from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.whole_files import check_free, whole_folder, writing
+from crawl4llm.base.within import require_within
+from crawl4llm.options import read_options
+from crawl4llm.scoring import PageWorkers, load_extractor
 from crawl4llm.tools._learnt import NAME, Results, rank_correlation, results_json
-from crawl4llm.tools._text_sources import Sources
-from crawl4llm.tools.trainlm.models import SIZES, Tokenizer
-from crawl4llm.tools.trainlm.plan import Asked, Target, write_plan
+from crawl4llm.tools._text_sources import Sources, TextTaker, open_archives, text_to_learn
+from crawl4llm.tools.opened_run import open_run
+from crawl4llm.tools.trainlm import trainer
+from crawl4llm.tools.trainlm.plan import SIZES, Arm, Asked, PageText, Target, Tokenizer, write_plan
 from crawl4llm.tools.trainlm.results import ORDER, collect, sentences
-from crawl4llm.tools.trainlm.texts import Arm, open_arms
-from crawl4llm.tools.trainlm.trainer import files as trainer
+from crawl4llm.warc import INDEX_NAME
+from simulate import PAGE
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -35,6 +41,9 @@ if TYPE_CHECKING:
 _TRAIN: Final = f"import sys; from {trainer.__package__}.__main__ import main; sys.exit(main())"
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
+MISSING: Final = "not in the archive"
+_PAGES_AT_ONCE: Final = 256
+_FACTS: Final = ("crawl_id", "policy", "random_seed", "corpus_digest", "model_digest", "scorer")
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ def _refuse_shared(arms: Sequence[Arm], targets: Sequence[str]) -> None:
 def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -> dict[str, Any]:
     """Return what tells a plan from others, as JSON has it."""
     targets = {given: _stamp(given_path(given)) for given in wanted.targets}
-    logs = {str(arm.facts["path"]): _stamp(Path(arm.facts["path"]) / CRAWL_LOG) for arm in arms}
+    logs = {str(arm.facts["path"]): _stamp(Path(arm.facts["path"]) / crawl_log.NAME) for arm in arms}
     size = {"model": wanted.size, "tokens": wanted.tokens, "seeds": wanted.seeds, "points": wanted.points}
     given = {"text_field": wanted.text_field, "tokenizer": tokenizer and tokenizer.digest}
     return {"runs": logs, "targets": targets, **size, **given}
@@ -112,21 +121,13 @@ def _request(arms: Sequence[Arm], wanted: Wanted, tokenizer: Tokenizer | None) -
 
 def _stamp(path: Path) -> str:
     """Return a digest of a file; of a folder or a pattern that of nothing, as its texts are in the plan."""
-    if not path.is_file():
-        return ""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    return digest_of(path) if path.is_file() else ""
 
 
 def _check_same(out: Path, request: dict[str, Any], tokenizer: Tokenizer | None) -> None:
     """Raise InputError unless the plan in a folder is the one that is asked for."""
-    try:
+    with as_input_error("--out", form="{} {}", errors=trainer.PlanError):
         plan = trainer.load_plan(out)
-    except trainer.PlanError as error:
-        raise InputError(f"--out {error}") from None
     if tokenizer is not None and plan["tokenizer"] != tokenizer.digest:
         raise InputError(
             f"--out {out}: its models were trained with another tokenizer ({plan['tokenizer'][:12]}, not "
@@ -148,6 +149,87 @@ def _write(
     asked = Asked(SIZES[wanted.size], wanted.tokens, wanted.seeds, wanted.points, tokenizer)
     with writing(wanted.out, "the plan"), whole_folder(wanted.out.absolute()) as folder:
         write_plan(folder, arms, targets, asked, request)
+
+
+# -- the texts of runs ------------------------------------------------------------------------------------------------
+
+
+def open_arms(settings: BaseSettings, given: Sequence[str]) -> list[Arm]:
+    """Return the runs that are given. Raises InputError if one cannot be used, or they are of different corpora."""
+    paths = [_path(one) for one in given]
+    if len(set(paths)) < len(paths):
+        raise InputError(f"{max(paths, key=paths.count)} is given twice; give each run once")
+    facts = [_facts(path) for path in paths]
+    for path, theirs in zip(paths[1:], facts[1:], strict=True):
+        if theirs["corpus_digest"] != facts[0]["corpus_digest"]:
+            raise InputError(
+                f"{paths[0]} and {path} cannot be compared: they crawled different corpora ({facts[0]['corpus_digest']}"
+                f" and {theirs['corpus_digest']}); give runs of one corpus"
+            )
+    names = _names(paths, facts)
+    return [
+        Arm(name, _pages(path, settings), {"path": str(path), **theirs})
+        for name, path, theirs in zip(names, paths, facts, strict=True)
+    ]
+
+
+def _path(given: str) -> Path:
+    if is_storage(given):
+        raise InputError(f"{given}: is a storage; make a run folder of it first: {merge_command(given)}")
+    return open_run(given_path(given)).path
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    settings = open_run(path).settings
+    if not (path / WARC / INDEX_NAME).is_file():
+        raise InputError(
+            f"{path}: has no texts, because it has no archive ({WARC}/{INDEX_NAME}); was WARC_ENABLED off?"
+        )
+    return {name: settings.get(name) for name in _FACTS}
+
+
+def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the policies, with the folders' names if runs have the same one."""
+    policies = [str(one["policy"]) for one in facts]
+    return [
+        policy if policies.count(policy) == 1 else f"{policy} ({path.name})"
+        for policy, path in zip(policies, paths, strict=True)
+    ]
+
+
+def _pages(run: Path, settings: BaseSettings) -> Iterator[PageText]:
+    """Yield the pages of a run's archive, in the order of its crawl log. Raises InputError if log or archive cannot be
+    read."""
+    folder, log = run / WARC, run / crawl_log.NAME
+    require_within(run, folder, log)
+    options = read_options(settings)
+    corpus, found = open_archives(folder, settings)
+    taker = TextTaker(corpus, options.text_extractor, clean_text=not found.counts.get(PAGE))
+    if not taker.clean_text:
+        load_extractor(taker.extractor)
+    lines = ((str(line.get("url")), _count(line, log)) for line in crawl_log.read_log(log))
+    with closing(corpus), PageWorkers(taker, options.workers) as workers:
+        workers.start()
+        while some := list(islice(lines, _PAGES_AT_ONCE)):
+            yield from _taken(workers, [(corpus.resolve(url), fetched) for url, fetched in some])
+
+
+def _taken(workers: PageWorkers[TextTaker], pages: Sequence[tuple[str | None, int]]) -> Iterator[PageText]:
+    """Yield the texts of some pages, given by key and number of fetches."""
+    keys = [key for key, _ in pages if key is not None]
+    texts = iter(workers.run_all(text_to_learn, keys))
+    for key, fetched in pages:
+        text = None if key is None else next(texts)
+        if isinstance(text, str):
+            yield PageText(text, fetched)
+        else:
+            yield PageText(None, fetched, MISSING if text is None else str(text.reason))
+
+
+def _count(line: Mapping[str, Any], log: Path) -> int:
+    if type(fetched := line.get("fetched")) is not int:
+        raise InputError(f"{log} is damaged: a line has no number of fetched documents; get it again")
+    return fetched
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
@@ -195,7 +277,8 @@ def _told(results: Results, out: Path) -> Iterator[Part]:
         yield from _table(results, target)
     yield from sentences(results)
     if results.runs[0].points:
-        yield from _speed(results)
+        if speed := results.about["speed"]:
+            yield _speed(speed)
         yield f"Wrote {out / NAME}; scrapy evaluate and its contest show the losses with --trained {out}"
     else:
         yield "These are estimates by n-grams; no model was trained."
@@ -223,11 +306,8 @@ def _table(results: Results, target: str) -> Iterator[Part]:
             yield f"Rank correlation of the estimates with the trained models, {len(trained)} runs: {found:.2f}"
 
 
-def _speed(results: Results) -> Iterator[Part]:
-    speed = results.about["speed"]
-    if not speed:
-        return
+def _speed(speed: Mapping[str, Any]) -> Fact:
     shown = f"{speed['tokens_a_second']:,.0f} tokens a second on {speed['device']}"
     if speed["share_of_peak"] is not None:
         shown += f", {speed['share_of_peak']:.1%} of its peak (how that is counted: {docs('trainlm')})"
-    yield Fact("speed", speed, shown)
+    return Fact("speed", speed, shown)

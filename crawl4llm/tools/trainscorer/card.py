@@ -6,7 +6,7 @@ probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
@@ -84,13 +84,8 @@ def _at(threshold: float, scores: Floats, positive: Flags) -> AtThreshold:
     taken = scores >= threshold
     hits = int((taken & positive).sum())
     count, wanted = int(taken.sum()), int(positive.sum())
-    return AtThreshold(
-        threshold=threshold,
-        share=count / len(scores),
-        precision=hits / count if count else None,
-        recall=hits / wanted,
-        f1=2 * hits / (count + wanted),
-    )
+    precision = hits / count if count else None
+    return AtThreshold(threshold, count / len(scores), precision, recall=hits / wanted, f1=2 * hits / (count + wanted))
 
 
 def _average_precision(scores: Floats, positive: Flags) -> float:
@@ -104,14 +99,11 @@ def _average_precision(scores: Floats, positive: Flags) -> float:
 
 def _bins(scores: Floats, positive: Flags) -> list[Bin]:
     numbers = np.minimum((scores * _BINS).astype(np.int64), _BINS - 1)
-    found = []
-    for number in range(_BINS):
-        inside = numbers == number
-        if inside.any():
-            found.append(
-                Bin(number / _BINS, int(inside.sum()), float(scores[inside].mean()), float(positive[inside].mean()))
-            )
-    return found
+    members = {number: numbers == number for number in np.unique(numbers).tolist()}
+    return [
+        Bin(number / _BINS, int(inside.sum()), float(scores[inside].mean()), float(positive[inside].mean()))
+        for number, inside in members.items()
+    ]
 
 
 # -- the card ----------------------------------------------------------------------------------------------------------
@@ -177,9 +169,8 @@ def _use(models: Sequence[Trained], rules: ModelRules) -> Iterator[str]:
     )
     if rules.extractor is None:
         yield "No text was taken from HTML here: set `TEXT_EXTRACTOR` to their extractor, if you know it."
-    yield from ("", "| file | bytes | SHA-256 |", "|-|-|-|")
-    yield from (f"| `{model.name}` | {model.size:,} | `{model.rules.digest}` |" for model in models)
-    yield ""
+    files = ((f"`{model.name}`", f"{model.size:,}", f"`{model.rules.digest}`") for model in models)
+    yield from _table(("file", "bytes", "SHA-256"), files)
 
 
 def _data(name: str, label: str, data: Data) -> Iterator[str]:
@@ -187,19 +178,15 @@ def _data(name: str, label: str, data: Data) -> Iterator[str]:
     yield f"{name} (`{label}`): {data.counts['distinct']:,} texts, {data.trained_on:,} of them trained on" + (
         f"; left out: {', '.join(left_out)}." if left_out else "."
     )
-    yield from ("", "| source | kind | extracted by | texts | not usable | SHA-256 |", "|-|-|-|-|-|-|")
-    for source in data.sources:
-        unusable = ", ".join(f"{count} {why}" for why, count in sorted(source.counts.items()) if why != "texts")
-        cells = (
-            cell(source.given),
-            source.kind,
-            source.extractor or "-",
-            f"{source.counts['texts']:,}",
-            unusable or "-",
-            ", ".join(f"{what} `{digest}`" for what, digest in source.digests.items()),
-        )
-        yield f"| {' | '.join(cells)} |"
-    yield ""
+    columns = ("source", "kind", "extracted by", "texts", "not usable", "SHA-256")
+    yield from _table(columns, map(_source, data.sources))
+
+
+def _source(source: Source) -> Sequence[str]:
+    unusable = ", ".join(f"{count} {why}" for why, count in sorted(source.counts.items()) if why != "texts")
+    digests = ", ".join(f"{what} `{digest}`" for what, digest in source.digests.items())
+    texts = f"{source.counts['texts']:,}"
+    return cell(source.given), source.kind, source.extractor or "-", texts, unusable or "-", digests
 
 
 def _recipe(recipe: Recipe) -> Iterator[str]:
@@ -208,10 +195,9 @@ def _recipe(recipe: Recipe) -> Iterator[str]:
         "Supervised fastText as DCLM trains it (Li et al. 2024, DataComp-LM, section 4.4): text stripped, its lines "
         "joined with one space."
     )
-    yield from ("", "| | |", "|-|-|")
-    yield from (f"| {name} | {value} |" for name, value in recipe.fasttext().items())
-    yield f"| classes balanced | {'yes' if recipe.balance else 'no'} |"
-    yield from (f"| held out | {recipe.held_out:g} |", "")
+    balanced = "yes" if recipe.balance else "no"
+    rows = {**recipe.fasttext(), "classes balanced": balanced, "held out": f"{recipe.held_out:g}"}
+    yield from ("", "| | |", "|-|-|", *(f"| {name} | {value} |" for name, value in rows.items()), "")
 
 
 def _figures(model: Trained) -> Iterator[str]:
@@ -220,11 +206,17 @@ def _figures(model: Trained) -> Iterator[str]:
         f"`{model.name}`, on {found.positive:,} positive and {found.negative:,} negative texts: average precision "
         f"{found.average_precision:.4f}, expected calibration error {found.expected_calibration_error:.4f}."
     )
-    yield from ("", "| score from | texts taken | precision | recall | F1 |", "|-|-|-|-|-|")
-    for at in found.thresholds:
-        precision = "-" if at.precision is None else f"{at.precision:.4f}"
-        yield f"| {at.threshold:g} | {at.share:.1%} | {precision} | {at.recall:.4f} | {at.f1:.4f} |"
-    yield ""
+    yield from _table(("score from", "texts taken", "precision", "recall", "F1"), map(_at_threshold, found.thresholds))
+
+
+def _at_threshold(at: AtThreshold) -> Sequence[str]:
+    precision = "-" if at.precision is None else f"{at.precision:.4f}"
+    return f"{at.threshold:g}", f"{at.share:.1%}", precision, f"{at.recall:.4f}", f"{at.f1:.4f}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    lines = (f"| {' | '.join(row)} |" for row in (columns, *rows))
+    yield from ("", next(lines), f"|{'-|' * len(columns)}", *lines, "")
 
 
 def _limits(recipe: Recipe) -> Iterator[str]:
@@ -254,15 +246,12 @@ def can_plot() -> bool:
 def calibration_plot(models: Sequence[Trained]) -> str:
     """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
     # Matplotlib is an extra
-    from crawl4llm.tools.evaluate.plot import draw
+    from crawl4llm.tools.evaluate.report import draw
 
+    of_model = ((model.name, model.measures.bins) for model in models)
     series = [
-        Series(
-            model.name,
-            [found.mean_score for found in model.measures.bins],
-            [found.positive_share for found in model.measures.bins],
-        )
-        for model in models
+        Series(name, [found.mean_score for found in bins], [found.positive_share for found in bins])
+        for name, bins in of_model
     ]
     figure = Figure(
         id="calibration",

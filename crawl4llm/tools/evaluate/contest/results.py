@@ -1,26 +1,32 @@
-"""The results of a contest as one JSON file, from which its report can be made again."""
+"""The results of a contest: one JSON file, and a report and a table to paste, which follow from that file alone."""
 
 from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.base.command_lines import command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.command_lines import command, docs
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_json
-from crawl4llm.base.shapes import FLAG, If, Maybe, Where, fits, misfit, whole
-from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
+from crawl4llm.base.run_folder import write_text
+from crawl4llm.base.shapes import FLAG, If, Where, fits, misfit, whole
+from crawl4llm.base.terminal import cell
+from crawl4llm.tools import _learnt
+from crawl4llm.tools.evaluate.contest.crawling import COUNT, CRAWL, MARKS, NUMBER, POINTS, TEXT
 from crawl4llm.tools.evaluate.contest.track import NAME
-from crawl4llm.tools.evaluate.ranking import AREA, MOST_PAIRS, Ranking, ranking_of
-from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED_AT, Closed, closed
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.ranking import AREA, MOST_PAIRS, NOT_DISTINGUISHED, Ranking, Standing, ranking_of
+from crawl4llm.tools.evaluate.report import write_report
+from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, Closed, closed, closed_cells
 
 KIND: Final = "crawl4llm contest"
 FORMAT: Final = 1
@@ -28,40 +34,35 @@ LEARNT: Final = "learnt"
 """In ``about``, if it was asked for: for each target the mean loss of models by policy."""
 _LARGEST: Final = 1 << 26
 """Bytes of the file."""
-_TEXT: Final = {str}
-_COUNT: Final = whole(0, 10**15)
-_NUMBER: Final = Where({int, float}, lambda number: abs(number) < 1e15)
-_SET: Final = {"reach": _COUNT, "oracle": whole(1, 10**15)}
+_SET: Final = {"reach": COUNT, "oracle": whole(1, 10**15)}
 _WEB: Final = {
-    "name": Where(_TEXT, NAME.fullmatch),
-    "digest": _TEXT,
-    "pages": _COUNT,
-    "links": _COUNT,
+    "name": Where(TEXT, NAME.fullmatch),
+    "digest": TEXT,
+    **dict.fromkeys(("pages", "links"), COUNT),
     "sets": [_SET],
 }
-CRAWL: Final = {
-    "web": _TEXT,
-    "policy": _TEXT,
-    "set": _COUNT,
-    "area": _NUMBER,
-    "found": Where([_COUNT], lambda found: len(found) == len(POINTS)),
-    "influence": Where([Maybe(_NUMBER)], lambda means: len(means) == len(MARKS)),
-}
-"""The shape of a crawl's findings."""
 _ABOUT: Final = {
-    **dict.fromkeys(("version", "code", "track", "half"), _TEXT),
+    **dict.fromkeys(("version", "code", "track", "half"), TEXT),
     "seed_sets": whole(1, MOST_PAIRS),
-    "seeds": _COUNT,
-    "batch": _COUNT,
-    LEARNT: If({...: {...: _NUMBER}}),
+    **dict.fromkeys(("seeds", "batch"), COUNT),
+    LEARNT: If({...: {...: NUMBER}}),
 }
 _RESULTS: Final = {
     "about": _ABOUT,
     "webs": [_WEB],
-    "policies": [{"name": _TEXT, "looks_ahead": FLAG}],
+    "policies": [{"name": TEXT, "looks_ahead": FLAG}],
     "crawls": [CRAWL],
-    "failures": [{"web": _TEXT, "policy": _TEXT, "set": _COUNT, "error": _TEXT}],
+    "failures": [{"web": TEXT, "policy": TEXT, "set": COUNT, "error": TEXT}],
 }
+_RECALLS: Final = tuple(f"recall at {mark}%" for mark in MARKS)
+_QUARTER: Final = 25
+"""The mark at which the ranking shows mean influence."""
+_CLOSED_COLUMNS: Final = (*(f"Closed at {mark}%" for mark in CLOSED_AT), f"Least, at {CLOSED_AT[-1]}%")
+_AREA: Final = (
+    "Area: the mean of recall over all numbers of pages crawled up to half of those in reach. Recall: the share of "
+    "the oracle set in reach (the tenth of the web's pages with the highest influence; Craw4LLM, section 3) among the "
+    "first 5, 10, 25 and 50% of the pages in reach that were crawled. Means over webs of means over seed sets"
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ class Results:
     @property
     def sets(self) -> int:
         """The number of pairs of crawls from the same seeds that two policies have, on all webs together."""
-        number: int = len(self.webs) * self.about["seed_sets"]
-        return number
+        return len(self.webs) * int(self.about["seed_sets"])
 
     def of(self, policy: str) -> list[list[Mapping[str, Any]]]:
         """Return the crawls by a policy, for each web by the sets of seeds."""
@@ -95,10 +95,11 @@ class Results:
             for web, crawls in zip(self.webs, self.of(policy), strict=True)
         ]
 
-    def influence(self, policy: str, mark: int) -> list[list[float | None]]:
-        """Return the mean influence of the pages crawled at a mark, likewise."""
-        place = MARKS.index(mark)
-        return [[crawl["influence"][place] for crawl in crawls] for crawls in self.of(policy)]
+    def influence(self, policy: str) -> float | None:
+        """Return the mean influence of the pages crawled at _QUARTER, over all crawls by a policy."""
+        means = [crawl["influence"][MARKS.index(_QUARTER)] for crawl in self.crawls if crawl["policy"] == policy]
+        known = [value for value in means if value is not None]
+        return math.fsum(known) / len(known) if known else None
 
     @cached_property
     def measured(self) -> dict[str, dict[str, list[list[float]]]]:
@@ -135,8 +136,19 @@ class Results:
         }
 
 
-def results_json(results: Results) -> str:
-    """Return the file's text: the same results give the same bytes."""
+def write_results(results: Results, out: Path) -> dict[str, str]:
+    """Write the report and two files, whose texts are returned by name; the same results give the same bytes. Raises
+    InputError."""
+    files = {"contest.json": _json_of(results), "contest.md": _markdown_of(results)}
+    with as_input_error(f"{out} cannot be written"):
+        out.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_text(out / name, text)
+    write_report(_report_of(results), out)
+    return files
+
+
+def _json_of(results: Results) -> str:
     content = {
         "kind": KIND,
         "format": FORMAT,
@@ -185,7 +197,149 @@ def _is_whole(results: Results) -> bool:
     )
 
 
-def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the defined values, for a table."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+def _report_of(results: Results) -> Report:
+    """Return the report as figures and tables."""
+    ranking = results.ranking
+    return Report(
+        title=f"Contest of crawl policies, track {results.about['track']}",
+        notes=list(_notes(results)),
+        sections=[
+            _ranking(results),
+            *(_curves(results, place) for place in range(len(results.webs))),
+            _differences(results),
+        ],
+        verdict=list(ranking.verdict("the first half of the pages in reach")) if len(ranking.ranked) > 1 else [],
+        runs=[],
+    )
+
+
+def _notes(results: Results) -> Iterator[str]:
+    about = results.about
+    yield (
+        f"{len(results.webs)} webs ({about['half']} part), {about['seed_sets']} sets of {about['seeds']} seeds on "
+        f"each, {about['batch']} pages a batch; crawl4llm {about['version']}, code {about['code']}."
+    )
+    more = f"What they mean, and how to cite them: `{docs('contest')}`."
+    yield f"The same inputs and version give the same numbers. {more}"
+    areas = {standing.policy: standing.means[AREA] for standing in results.ranking.standings}
+    for target, losses in about.get(LEARNT, {}).items():
+        yield correlation_note(target, losses, areas)
+    for failure in results.failures:
+        where = f"{failure['web']}, seed set {failure['set']}"
+        yield f"{failure['policy']} failed on {where}, and is not ranked: {failure['error']}"
+
+
+def _ranking(results: Results) -> Table:
+    has_gap, targets = bool(results.closed), results.about.get(LEARNT, {})
+    webs = [str(web["name"]) for web in results.webs]
+    return Table(
+        id="ranking",
+        title="Ranking",
+        definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
+        f"{NOT_DISTINGUISHED} Policies without a rank are bounds. Those that look ahead know the influence of each "
+        "page that they discover, and are shown by pages crawled, as if to look had cost no fetch. The policy bound "
+        f"has read a quarter of the web beforehand.{f' {CLOSED}.' if has_gap else ''}",
+        columns=(
+            *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
+            *(_CLOSED_COLUMNS if has_gap else ()),
+            *(f"Loss on {target}" for target in targets),
+            "Not distinguished from",
+        ),
+        rows=[
+            [
+                *(standing.rank, standing.policy, standing.means[AREA], standing.errors[AREA]),
+                *(standing.means[name] for name in _RECALLS),
+                results.influence(standing.policy),
+                *(closed_cells(results.closed.get(standing.policy), webs) if has_gap else ()),
+                *(losses.get(standing.policy) for losses in targets.values()),
+                results.ranking.alike(standing),
+            ]
+            for standing in results.ranking.standings
+        ],
+    )
+
+
+def _curves(results: Results, place: int) -> Figure:
+    def series(standing: Standing) -> Series:
+        means = [statistics.fmean(results.recall(standing.policy, point)[place]) for point in POINTS]
+        return Series(standing.policy, [0, *POINTS], [0.0, *means], kind="line" if standing.rank else "dashed")
+
+    web = results.webs[place]["name"]
+    return Figure(
+        id=f"recall-{web}",
+        title=f"Recall on {web}",
+        definition="Recall of the oracle set in reach, mean over the seed sets. Dashed: bounds.",
+        x_label="pages crawled, % of those in reach",
+        y_label="recall",
+        series=[series(standing) for standing in results.ranking.standings],
+        part="Recall on each web",
+    )
+
+
+def _differences(results: Results) -> Table:
+    pairs = sorted(results.ranking.differences, key=lambda pair: (pair.measure != AREA, pair.measure))
+    return Table(
+        id="differences",
+        title="Paired differences",
+        definition="A policy minus another one of lower rank, from the same seeds: mean, its standard error, the p of "
+        "a paired randomisation test of the mean (two-sided; exact for 12 pairs or fewer), the same adjusted for all "
+        "pairs by this measure by Holm's method, and the crawls in which either is ahead. Error and test come from the "
+        "seed sets, and are about these webs alone: the mean difference on each is shown too.",
+        columns=(
+            *("Measure", "Policy", "Other", "Difference", "±", "p", "p, adjusted", "Better", "Worse"),
+            *(web["name"] for web in results.webs),
+        ),
+        rows=[
+            [
+                *(pair.measure, pair.policy, pair.other, pair.mean, pair.error, pair.p, pair.p_holm),
+                *(pair.better, pair.worse, *pair.webs),
+            ]
+            for pair in pairs
+        ],
+        part="In numbers",
+    )
+
+
+def _markdown_of(results: Results) -> str:
+    """Return the ranking as a Markdown table, with what it was measured on."""
+    about, ranking = results.about, _ranking(results)
+    lines = [_line(ranking.columns), "|" + "-|" * len(ranking.columns), *map(_line, ranking.rows), ""]
+    lines += [
+        f"- {cell(web['name'])}: {web['pages']:,} pages, {web['links']:,} links, {cell(web['digest'])}"
+        for web in results.webs
+    ]
+    lines.append(
+        f"- track {cell(about['track'])}, {about['seed_sets']} sets of {about['seeds']} seeds, batches of "
+        f"{about['batch']}; crawl4llm {cell(about['version'])}, code {cell(about['code'])}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[Cell]) -> str:
+    shown = ("" if one is None else f"{one:.3f}" if isinstance(one, float) else cell(one) for one in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+# -- losses of models, by policy ---------------------------------------------------------------------------------------
+
+
+def by_policy(results: _learnt.Results) -> dict[str, Any]:
+    """Return for each target the mean loss of the runs of each policy, as a contest keeps it."""
+    found: dict[str, dict[str, list[float]]] = {target: {} for target in results.targets}
+    for run in results.runs:
+        for target, losses in found.items():
+            losses.setdefault(str(run.facts.get("policy")), []).append(run.points[-1].mean(target))
+    return {target: {name: statistics.fmean(some) for name, some in losses.items()} for target, losses in found.items()}
+
+
+def correlation_note(target: str, losses: Mapping[str, float], areas: Mapping[str, float]) -> str:
+    """Return a sentence on the correlation of area with loss over the policies that have both."""
+    names = [name for name in areas if name in losses]
+    found = _learnt.rank_correlation([areas[name] for name in names], [losses[name] for name in names])
+    shown = "cannot be told" if found is None else f"is {found:.2f}"
+    return (
+        f"Loss on {target}, of runs elsewhere: its rank correlation with the area {shown}, over {len(names)} policies."
+    )

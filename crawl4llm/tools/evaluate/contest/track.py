@@ -1,37 +1,37 @@
-"""The webs, seeds and policies of a contest.
+"""The webs of a contest: a track names them, or a corpus takes their place, and each becomes the subject of crawls.
 
-A track names webs and numbers of seeds; it has a name itself, or is a JSON file. Policies are the project's own, by
-name, or anybody's, by file or dotted path.
+A track has a name, or is a JSON file; it also says from how many sets of seeds each web is crawled. A subject is what
+all crawls of a web share: pages in memory, scores, seeds, and the pages in reach.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.command_lines import docs
-from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.input_files import given_path, read_input, read_json
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.shapes import Where, fits, misfit, whole
-from crawl4llm.options import Options, own_settings
-from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
+from crawl4llm.base.terminal import wants_bar
+from crawl4llm.options import Options, read_options
+from crawl4llm.policies import bound_text
+from crawl4llm.scoring import PageRater
+from crawl4llm.tools.evaluate.bound import bound_of, read_web
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
 from crawl4llm.tools.evaluate.shares import BOUND
-from simulate import HOSTS, PAGES
+from simulate import HOSTS, PAGES, data_dir, ensure_demo, open_rater, page_ranks
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-REPORTING, TUNING = "reporting", "tuning"
-HALVES: Final = (REPORTING, TUNING)
+REPORTING: Final = "reporting"
+"""The half on which results are reported; the other one is for tuning."""
 _OTHER_DEMO: Final = 100
 """A demo web to tune on has the seed of the one that is reported on, plus this."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -46,10 +46,6 @@ _TRACK: Final = {"track": _NAME, "webs": Where([{"name": _NAME}], bool), **_NUMB
 _DEMO: Final = dict.fromkeys(("pages", "hosts", "seed"), _POSITIVE)
 _DEMO_WEB: Final = {"name": _NAME, "demo": Where(_DEMO, lambda demo: len(demo) == len(_DEMO))}
 _CORPUS_WEB: Final = {"name": _NAME, "corpus": _PATH, "model": _PATH}
-AHEAD: Final = "influence"
-"""The policy that looks ahead, by pages crawled: it knows the influence of all documents that it discovers."""
-_LARGEST: Final = 1 << 24
-"""Bytes of a policy's file."""
 
 
 @dataclass(frozen=True)
@@ -86,39 +82,46 @@ class Track:
     """Pages crawled between two decisions on the best documents: CRAWL_BATCH_SIZE."""
 
 
-TRACKS: Final = {
-    "small": Track(
-        "small",
-        [WebSource(f"demo-{seed}", demo={"pages": PAGES, "hosts": HOSTS, "seed": seed}) for seed in (101, 102, 103)],
-        seed_sets=6,
-        seeds=100,
-        batch=100,
-    )
-}
-SMALL: Final = "small"
+SMALL: Final = Track(
+    "small",
+    [WebSource(f"demo-{seed}", demo={"pages": PAGES, "hosts": HOSTS, "seed": seed}) for seed in (101, 102, 103)],
+    seed_sets=6,
+    seeds=100,
+    batch=100,
+)
 
 
 def read_track(named: str, corpora: Sequence[str] = ()) -> Track:
     """Return a track by its name, or from a file; with ``corpora``, with these as its webs. Raises InputError."""
-    track = TRACKS[named] if named in TRACKS else _from_file(named)
+    track = SMALL if named == SMALL.name else _from_file(named)
     return replace(track, webs=_webs_at(corpora)) if corpora else track
 
 
 def _from_file(named: str) -> Track:
-    path = given_path(named)
     try:
-        content = read_json(path)
+        content = read_json(given_path(named))
     except FileNotFoundError:
-        known = ", ".join(TRACKS)
-        raise InputError(f"--contest {named}: no such track, and no such file; known are: {known}") from None
+        known = f"known are: {SMALL.name}"
+        raise InputError(f"--contest {named}: no such track, and no such file; {known}") from None
     except OSError as error:
         raise InputError(f"--contest {named} cannot be read: {error.strerror}") from None
     except ValueError:
         raise InputError(f"--contest {named} is no JSON file in UTF-8") from None
-    try:
-        return _track(content)
-    except ValueError as error:
-        raise InputError(f"--contest {named}: {error}; `{docs('contest')}` has an example") from None
+    if fault := _fault(content):
+        raise InputError(f"--contest {named}: {fault}; `{docs('contest')}` has an example")
+    return Track(content["track"], [WebSource(**web) for web in content["webs"]], *map(content.get, _NUMBERS))
+
+
+def _fault(content: Any) -> str | None:
+    """Return what is wrong with the content of a track's file; None if nothing is."""
+    webs = content["webs"] if fits([content], _TRACK) else []
+    shapes: list[Mapping[str, Any]] = [_TRACK, *(_DEMO_WEB if "demo" in web else _CORPUS_WEB for web in webs)]
+    for value, shape in zip([content, *webs], shapes, strict=True):
+        if not fits([value], shape):
+            return misfit(value, shape)
+        if unknown := value.keys() - shape.keys():
+            return f"{min(unknown)!r:.200} is no field of it"
+    return "two webs have one name" if len({web["name"].casefold() for web in webs}) < len(webs) else None
 
 
 def _webs_at(paths: Sequence[str]) -> list[WebSource]:
@@ -134,96 +137,166 @@ def _webs_at(paths: Sequence[str]) -> list[WebSource]:
     return webs
 
 
-def _track(content: Any) -> Track:
-    """Return the track in a file. Raises ValueError."""
-    _require(content, _TRACK)
-    for web in content["webs"]:
-        _require(web, _DEMO_WEB if "demo" in web else _CORPUS_WEB)
-    webs = [WebSource(**web) for web in content["webs"]]
-    if len({web.name.casefold() for web in webs}) < len(webs):
-        raise ValueError("two webs have one name")
-    return Track(content["track"], webs, *(content[name] for name in _NUMBERS))
+# -- a web as it is crawled --------------------------------------------------------------------------------------------
+
+_FEWEST_HOSTS: Final = 20
+"""Hosts of a corpus that is divided into halves."""
+_FEWEST_IN_REACH: Final = 100
+"""Pages in reach of a set of seeds, so that each per cent of them is a page."""
+_PAGES_PER_SEED: Final = 10
+"""A web needs so many pages per seed: with fewer, the seeds are a large part of the oracle set."""
+_OF_DEMO: Final = {
+    "SCORER": "fasttext",
+    "SCORER_LABEL": "__label__hq",
+    "SIMULATION_TEXT": "corpus",
+    "CLUEWEB22_TARGET_PREFIX": "",
+}
+"""Settings by which a demo web is the same for everybody."""
+_KEPT: Final = ("scorer", "scorer_model", "scorer_label", "own_settings", "progress_bar")
+"""The options of the user that count; all others have their defaults."""
 
 
-def _require(content: Any, shape: Mapping[str, Any]) -> None:
-    """Raise ValueError unless an object has the fields of a shape, and no others."""
-    if not fits([content], shape):
-        raise ValueError(misfit(content, shape))
-    if unknown := content.keys() - shape.keys():
-        raise ValueError(f"{min(unknown)!r:.200} is no field of it")
+class Start(NamedTuple):
+    """A set of seeds, and the pages in reach of it."""
 
-
-# -- policies ---------------------------------------------------------------------------------------------------------
+    seeds: Sequence[str]
+    reach: int
+    """Pages to which links lead from the seeds, those included."""
+    oracle: int
+    """Pages of the oracle set among them."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """A policy of a contest."""
+class Subject:
+    """A web to crawl."""
 
     name: str
-    url_policy: str
-    """A value of URL_POLICY."""
-    digest: str | None
-    """SHA-256 of its file; None for one of the project's own, which the version and the digest of the code identify."""
-    looks_ahead: bool
-    """True if it is a bound, which is not ranked: it looks ahead, or has read pages beforehand."""
-    reads: list[str]
-    """The parts that it reads of pages that were not fetched: its ``corpus_parts``."""
-    own: Mapping[str, Any]
-    """Values of its own settings."""
+    half: str | None
+    """The half of a corpus's hosts, or the purpose of a demo web; None for an undivided corpus."""
+    web: MemoryWeb
+    digest: str
+    """See :meth:`MemoryWeb.digest`."""
+    scores: Mapping[str, float | None]
+    """Influence by key; None if it could not be computed."""
+    oracle: set[str]
+    starts: Sequence[Start]
+    """By the number of the set of seeds."""
+    rater: PageRater
+    """Rates texts of this web for policies that ask for that."""
+    options: Options
+    """Those of _KEPT, besides defaults."""
+    held: int
+    """Pages of the whole corpus, those that cannot be read included."""
 
+    def described(self) -> dict[str, Any]:
+        """Return its entry of the results."""
+        return {
+            "name": self.name,
+            "half": self.half,
+            "digest": f"sha256:{self.digest}",
+            "corpus_pages": self.held,
+            "pages": len(self.web),
+            "hosts": len(self.web.hosts()),
+            "links": sum(len(self.web.outlinks(key)) for key in self.web.keys()),
+            "oracle": len(self.oracle),
+            "scorer": self.options.scorer,
+            "model": f"sha256:{self.rater.scorer.digest}",
+            "label": self.options.scorer_label,
+            "sets": [
+                {"seeds": len(start.seeds), "reach": start.reach, "oracle": start.oracle} for start in self.starts
+            ],
+        }
 
-def read_entrants(names: Sequence[str], settings: BaseSettings) -> list[Entrant]:
-    """Return the policies that are named, by name, file or dotted path; by default the project's that do not look
-    ahead, and AHEAD. Raises InputError, naming the policy."""
-    found: dict[str, Entrant] = {}
-    for name in names or [name for name in known_policies() if not load_policy(name).looks_ahead] + [AHEAD]:
-        entrant = _entrant(name, settings)
-        if entrant.name in found:
-            raise InputError(f"--policies: two are called {entrant.name}; name each once, and rename files if needed")
-        found[entrant.name] = entrant
-    return list(found.values())
-
-
-def _entrant(given: str, settings: BaseSettings) -> Entrant:
-    name = url_policy = given
-    digest = None
-    if given.endswith(".py"):
-        path = given_path(given)
-        name, digest = path.stem, _digest(path)
-        url_policy = f"{_import(path)}.Policy"
-    elif "." in given and not given.startswith(SCORER_PREFIX):
-        name = given.removesuffix(".Policy").rpartition(".")[2]
-        with _anybodys(given):
-            module = import_module(given.rpartition(".")[0])
-        digest = _digest(Path(str(module.__file__)))
-    found = load_policy(url_policy)
-    own = own_settings(settings, Options(url_policy=url_policy)) or {}
-    is_bound = bool(found.looks_ahead) or url_policy == BOUND
-    return Entrant(name, url_policy, digest, is_bound, list(found.corpus_parts), own)
-
-
-def _digest(path: Path) -> str:
-    with as_input_error(f"--policies {path} cannot be read"):
-        return hashlib.sha256(read_input(path, _LARGEST)).hexdigest()
-
-
-def _import(path: Path) -> str:
-    """Run a file that the user named as a module; return the module's name."""
-    name = "contest_" + re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    with _anybodys(str(path)):
-        spec.loader.exec_module(module)
-    return name
+    def files_for(self, policies: Collection[str], folder: Path) -> dict[str, str]:
+        """Write the files that some policies read to a folder; return the options that name them."""
+        bar, found = wants_bar(self.options.progress_bar), {}
+        if "harmonic" in policies:
+            ranks = page_ranks(self.web, progress=bar)
+            found["harmonic_ranks"] = "".join(f"{key}\t{rank!r}\n" for key, rank in ranks.items())
+        if BOUND in policies:
+            try:
+                scores = bound_of(self.web, self.scores, progress=bar)
+            except InputError:  # all pages are alike, so that any order is the best one
+                scores = dict.fromkeys(self.web.keys(), 0.0)
+            found["bound_scores"] = bound_text(scores, self.rater.corpus.identity(), self.rater.scorer.digest)
+        for option, text in found.items():
+            (folder / option).write_text(text, encoding="utf-8", errors="surrogatepass")
+        return {option: str(folder / option) for option in found}
 
 
 @contextmanager
-def _anybodys(given: str) -> Iterator[None]:
-    """Raise InputError if code that is imported fails, in whatever way."""
+def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -> Iterator[Subject]:
+    """Open a web of a track, and score its pages, which is done once (see Survey). Raises InputError."""
+    source = source.for_half(half)
+    settings = _settings(source, settings)
+    options = read_options(settings)
+    corpus, rater = open_rater(settings)
     try:
-        yield
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is not ours
-        raise InputError(f"--policies {given} cannot be loaded ({type(error).__name__}: {error})") from None
+        corpus.check()
+        corpus.require("outlinks")
+        web, known = read_web(source.name, corpus, rater, options)
+        web, half_taken = _divided(web, half) if source.demo is None else (web, half)
+        scores = {key: known[key] for key in web.keys()}
+        oracle = best_tenth(scores)
+        yield Subject(
+            name=source.name,
+            half=half_taken,
+            web=web,
+            digest=web.digest(scores),
+            scores=scores,
+            oracle=oracle,
+            starts=_starts(web, oracle, track),
+            rater=PageRater(web, rater.scorer, extractor=None),
+            options=Options(**{name: getattr(options, name) for name in _KEPT}),
+            held=len(corpus),
+        )
+    finally:
+        corpus.close()
+
+
+def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
+    """Return the settings that mean this web and its model."""
+    mine = settings.copy()
+    given: dict[str, object] = {"CORPUS": source.corpus, "SCORER_MODEL": source.model}
+    if source.demo is not None:
+        show = wants_bar(read_options(settings).progress_bar)
+        paths = ensure_demo(data_dir(), **source.demo, progress=show)
+        given = {**_OF_DEMO, "CORPUS": str(paths.corpus), "SCORER_MODEL": str(paths.model)}
+    for name, value in given.items():
+        if value is not None:
+            mine.set(name, value, priority="cmdline")
+    return mine
+
+
+def _divided(web: MemoryWeb, half: str) -> tuple[MemoryWeb, str | None]:
+    """Return a half of a web's hosts, or all of them if there are few. Raises InputError if those are tuned on."""
+    hosts = web.hosts()
+    if len(hosts) >= _FEWEST_HOSTS:
+        wanted = int(half == REPORTING)
+        return web.of_hosts(web.title, lambda host: half_of(host) == wanted), half
+    if half != REPORTING:
+        raise InputError(
+            f"{web.title} has {len(hosts)} hosts, but tuning on a half needs {_FEWEST_HOSTS}; leave out --half "
+            f"{half}, or give another web"
+        )
+    return web, None
+
+
+def _starts(web: MemoryWeb, oracle: set[str], track: Track) -> list[Start]:
+    if len(web) < track.seeds * _PAGES_PER_SEED:
+        raise InputError(
+            f"{web.title} has {len(web):,} pages, and a contest from {track.seeds} seeds takes "
+            f"{track.seeds * _PAGES_PER_SEED:,}; give a larger web, or a track file with fewer seeds"
+        )
+    starts = []
+    for number in range(track.seed_sets):
+        seeds = hashed_seeds(web, track.seeds, number)
+        reach = web.reachable(seeds)
+        start = Start(seeds, len(reach), len(reach & oracle))
+        if start.reach < _FEWEST_IN_REACH or not start.oracle:
+            raise InputError(
+                f"{web.title}: seed set {number} reaches {start.reach:,} pages, {start.oracle:,} of the oracle set; "
+                f"a contest takes {_FEWEST_IN_REACH} and 1: do its pages have links to each other?"
+            )
+        starts.append(start)
+    return starts

@@ -24,17 +24,13 @@ W = TypeVar("W", bound="MemoryWeb")
 class MemoryWeb:
     """A corpus like any other: the readable pages of one, or some of them, and their links to each other.
 
-    ``text`` gives the text of pages whose records hold none.
+    ``text`` gives the text of a page by its key.
     """
 
     name = "memory"
 
     def __init__(
-        self,
-        name: str,
-        pages: Mapping[str, PageRecord],
-        inlinks: Mapping[str, list[Link]],
-        text: Callable[[str], str] | None = None,
+        self, name: str, pages: Mapping[str, PageRecord], inlinks: Mapping[str, list[Link]], text: Callable[[str], str]
     ) -> None:
         self.title = name
         self._pages = pages
@@ -42,20 +38,17 @@ class MemoryWeb:
         self._text = text
 
     @classmethod
-    def read(
-        cls: type[W], name: str, corpus: Corpus, text: Callable[[str], str] | None = None, *, bar: bool | None = False
-    ) -> W:
-        """Return the readable pages of a corpus, and the links between them.
+    def read(cls: type[W], name: str, corpus: Corpus, text: Callable[[str], str], *, bar: bool | None = False) -> W:
+        """Return the readable pages of a corpus, and the links between them; texts are not read now.
 
         Links to redirects lead to their targets. If the corpus records no inlinks, they are the links of its pages.
-        With ``text``, texts are not read now. ``bar`` as for :class:`~crawl4llm.base.bars.Progress`.
+        ``bar`` as for :class:`~crawl4llm.base.bars.Progress`.
         """
         pages: dict[str, PageRecord] = {}
         for key in Progress[str](sorted(corpus.keys()), f"reading {name}", unit=" pages", bar=bar):
             with suppress(PageError):
                 page = corpus.page(key)
-                held = None if text else corpus.text(key)
-                pages[key] = PageRecord(key, page.url, text=held, outlinks=page.outlinks)
+                pages[key] = PageRecord(key, page.url, outlinks=page.outlinks)
         targets: dict[str | None, str | None] = {None: None, **{key: key for key in pages}}
         for page in pages.values():
             links = page.outlinks or ()
@@ -72,7 +65,7 @@ class MemoryWeb:
         """Return the web that some hosts are by themselves."""
         held = {key for key, page in self._pages.items() if wanted(host_of(page.url))}
         pages = {
-            key: PageRecord(key, page.url, text=page.text, outlinks=_within(held, page.outlinks or ()))
+            key: PageRecord(key, page.url, outlinks=_within(held, page.outlinks or ()))
             for key, page in self._pages.items()
             if key in held
         }
@@ -85,9 +78,12 @@ class MemoryWeb:
         except KeyError:
             raise MissingRecord(f"{self.title} does not hold {key}") from None
 
+    def fetch(self, key: str) -> PageRecord:
+        """Return a page that is crawled."""
+        return self.page(key)
+
     def text(self, key: str) -> str:
-        page = self.page(key)
-        return (page.text or "") if self._text is None else self._text(key)
+        return self._text(self.page(key).key)
 
     def html(self, key: str) -> bytes:
         raise MissingRecord(f"{self.title} holds no html")

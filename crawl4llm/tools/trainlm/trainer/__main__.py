@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from .files import PlanError
+from . import PlanError
 
 
 def main() -> int:

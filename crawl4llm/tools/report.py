@@ -1,36 +1,45 @@
-"""The log of requests of a live crawl: summed up by day and owner, or every request to one owner, to answer a
-complaint."""
+"""``scrapy report``: the requests of a live crawl, and the documents that a crawl did not fetch, with the reasons.
+
+The log of requests is summed up by day and owner, or every request to one owner is listed, to answer a complaint. A
+simulation sent no requests, so its report counts documents only: those not fetched, or refused by their server.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from datetime import date, datetime
 from heapq import nlargest
 from operator import itemgetter
 from pathlib import Path
+from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tqdm import tqdm
 
-from crawl4llm.base.crawl_log import FAILURES
+from crawl4llm.base import reasons
+from crawl4llm.base.crawl_log import FAILURES, read_log
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
+from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Line, Part, Rows
-from crawl4llm.crawl import REQUESTS, JobDir, days, find_output, lines
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.within import require_within
+from crawl4llm.crawl import JOB, REQUESTS, JobDir, StoredCrawl, days, find_output, lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LARGEST: Final = 2**53
 _FIELDS: Final = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
 """Of a line of the log, in the order of a Request."""
 _MOST_OWNERS: Final = 200_000
-"""Owners that are counted at once; beyond, the half with the fewest requests is forgotten."""
+"""Owners that are counted at once; beyond, the half with the fewest requests or documents is forgotten."""
 _REFUSALS: Final = {401, 403, 429, 503}
 _HEADINGS: Final = (
     f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
@@ -68,7 +77,8 @@ def is_merged(path: Path) -> bool:
 
 @dataclass
 class Log:
-    """The log of a crawl, which may be running, from a day on. Raises InputError if there is no log."""
+    """The log of a crawl, which may be running, from a day on (see checked_day). Raises InputError if there is no
+    log."""
 
     jobdir: Path
     since: str | None = None
@@ -77,8 +87,6 @@ class Log:
 
     def __post_init__(self) -> None:
         self._job = None if is_merged(self.jobdir) else JobDir(self.jobdir, lock=False).job
-        if self.since is not None:
-            checked_day(self.since)
         try:
             self._days: Sequence[str] = days(self.jobdir)
         except InputError as error:
@@ -115,13 +123,10 @@ class Log:
 
 def checked_day(text: str) -> str:
     """Return a day of the calendar. Raises InputError for any other text."""
-    try:
-        is_day = date.fromisoformat(text) and _DAY.fullmatch(text)
-    except ValueError:
-        is_day = None
-    if not is_day:
-        raise InputError(f"--since {text!r} is not a day like 2026-05-31")
-    return text
+    with suppress(ValueError):
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    raise InputError(f"--since {text!r} is not a day like 2026-05-31")
 
 
 def _request(given: Any) -> Request:
@@ -136,7 +141,7 @@ def _request(given: Any) -> Request:
     return request
 
 
-# -- summed up -----------------------------------------------------------------------------------------------------
+# -- summed up ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -195,7 +200,7 @@ def overview(log: Log, owners: int) -> Iterator[Part]:
     yield from log.told_damage()
 
 
-# -- one owner -----------------------------------------------------------------------------------------------------
+# -- one owner ----------------------------------------------------------------------------------------------------
 
 
 def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[Part]:
@@ -225,13 +230,14 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
             yield request
 
     yield Rows("requests", _FIELDS, rows(), _HEADINGS, line=_line)
+    median = median_low(delays.elements()) if delays else None
     total, unsent = sum(sums.requests for sums in by_day.values()), sum(sums.unsent for sums in by_day.values())
     summary = {
         "owner": owner,
         "requests": total,
         "unsent": unsent,
         "least_delay": min(delays, default=None),
-        "median_delay": _median(delays),
+        "median_delay": median,
         "robots_txt": counts["robots_txt"],
         "refusals": counts["refusals"],
         "refused": refused,
@@ -247,8 +253,7 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
         f"{owner}: {total:,} requests, {of_robots}; {counts['refusals']:,} refused (401, 403, 429, 503){not_sent}"
     )
     if delays:
-        least, median = min(delays), _median(delays)
-        yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
+        yield Line(f"waited between two requests: {min(delays):,.3f} s at least, {median:,.3f} s in the median")
     yield from log.told_damage()
 
 
@@ -261,18 +266,133 @@ def _line(*values: Any) -> str:
     return f"{left}  {request.rule or '-':<15} {request.purpose:<10} {' '.join(request.url.split())}{price}"
 
 
-def _median(delays: Counter[float]) -> float | None:
-    """Return the median of delays that are counted by their value (the lower one of two)."""
-    half = (sum(delays.values()) + 1) // 2
-    for delay in sorted(delays):
-        half -= delays[delay]
-        if half <= 0:
-            return delay
-    return None
-
-
 def _seconds(time: str) -> float:
     try:
         return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0
+
+
+# -- documents that were not fetched -----------------------------------------------------------------------------------
+
+_KINDS: Final = {
+    reasons.ROBOTS: "robots",
+    reasons.ROBOTS_UNKNOWN: "unknown",
+    reasons.REFUSED_ADDRESS: "network",
+    reasons.REFUSED: "network",
+    "http_401": "401, 403",
+    "http_403": "401, 403",
+    "http_451": "451",
+    "http_402": "402",
+    reasons.OPT_OUT: "opt-out",
+    "blocklist": "blocklist",
+    "trap": "trap",
+    reasons.OFF_SCOPE: "off-scope",
+}
+"""Kinds of refusals by their reason, or by the first word of one with a slash; each a column of the report."""
+_BUDGET: Final = "budget"
+"""The kind of documents that have not ended: they wait for a budget."""
+COLUMNS: Final = (*dict.fromkeys(_KINDS.values()), _BUDGET)
+_NOT_FOLLOWED: Final = ("links/", "parked/")
+_FOLLOWED: Final = {"links/seen", "links/new", "links/without_key"}
+
+
+def set_aside(jobdir: Path, owner: str | None = None) -> Counter[tuple[str, str]]:
+    """Count the documents of a crawl that wait for a budget, by owner and scope. A scope is the owner or URL prefix
+    whose budget is used up. ``owner``: count its documents alone. Raises InputError."""
+    with StoredCrawl(jobdir) as crawl:
+        return Counter((owner_of(entry.url or entry.key), scope) for scope, entry in crawl.set_aside(owner))
+
+
+def refused(
+    output: Path, owner: str | None, aside: Mapping[tuple[str, str], int]
+) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """Count the documents of a crawl's output by owner and kind, and by kind; of one owner alone, if it is given.
+    ``aside``: what :func:`set_aside` returns.
+
+    Raises InputError.
+    """
+    by_owner: dict[str, Counter[str]] = {}
+    for (name, _), count in aside.items():
+        by_owner.setdefault(name, Counter())[_BUDGET] += count
+    total = Counter({_BUDGET: sum(aside.values())})
+    for line in read_log(output / FAILURES):
+        reason = str(line.get("reason"))
+        kind = _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])  # None: other failures and drops
+        name = "" if kind is None else owner_of(str(line.get("url") or line.get("id")))
+        if kind is None or owner not in {None, name}:
+            continue
+        total[kind] += 1
+        by_owner.setdefault(name, Counter())[kind] += 1
+        if len(by_owner) > _MOST_OWNERS:
+            by_owner = dict(nlargest(_MOST_OWNERS // 2, by_owner.items(), key=lambda item: item[1].total()))
+    return by_owner, total
+
+
+def refusals(output: Path, owners: int, aside: Mapping[tuple[str, str], int] | None = None) -> Iterator[Part]:
+    """Yield a table of owners by their documents that were not fetched: a row for each of the first ``owners``, those
+    with the most first, and one for all. A table of owners and URL prefixes without budget follows.
+
+    ``aside``: the return value of :func:`set_aside` for a JOBDIR; None without one. Raises InputError.
+    """
+    by_owner, total = refused(output, None, aside or {})
+    links = _not_followed(output)
+    if aside is None:
+        total[_BUDGET] = links.get("parked/budget", 0)
+    rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
+    shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
+    title = "\nDocuments that were not fetched, or refused by their server"
+    in_all = ("in all", *columns(total).values())
+    yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
+    most = nlargest(owners, (aside or {}).items(), key=lambda item: (item[1], item[0]))
+    if most:
+        title = "\nDocuments set aside, by the owner or URL prefix that has no budget left (URL_BUDGET)"
+        places = [(*place, count) for place, count in most]
+        yield Rows("set_aside", ("owner", "scope", "documents"), places, title)
+    elif total[_BUDGET]:
+        yield "to see the owners and URL prefixes without budget, give the JOBDIR"
+    yield Fact("not_followed", links, "")
+    if links:
+        said = ", ".join(f"{count:,} {name}" for name, count in links.items())
+        yield Line(f"links that were not followed (counted only): {said}")
+
+
+def _not_followed(output: Path) -> dict[str, int]:
+    """Return the counts of links that became no documents, as the crawl's last end has them."""
+    path = output / STATS
+    require_within(output, path)
+    counts = {key.removeprefix(PREFIX): count for key, count in read_json(path).items()}
+    return {
+        key: count
+        for key, count in counts.items()
+        if key.startswith(_NOT_FOLLOWED) and key not in _FOLLOWED and isinstance(count, int) and count
+    }
+
+
+def columns(counts: Counter[str]) -> dict[str, int]:
+    """Return the counts of all kinds, in the order of the report."""
+    return {name: counts[name] for name in COLUMNS}
+
+
+def simulation(path: Path, settings: BaseSettings, owners: int) -> Iterator[Part] | None:
+    """Return the report on the simulation in a JOBDIR or OUTPUT_DIR; None for a live crawl, or if no file says. Raises
+    InputError."""
+    output, is_job = path, (path / JOB).is_file()
+    if is_job:
+        job = JobDir(path, lock=False).job
+        assert job is not None  # its file is there
+        if job["digests"].get("corpus_digest") == LIVE:
+            return None
+        output = find_output(path, job, settings.get("OUTPUT_DIR"))
+    facts = read_json(output / SETTINGS)
+    corpus = facts.get("corpus")
+    if corpus in (None, LIVE):
+        return None
+    named = facts.get("settings", {}).get("CORPUS") or corpus
+    return _of_simulation(harmless(str(named)), output, path if is_job else None, owners)
+
+
+def _of_simulation(corpus: str, output: Path, jobdir: Path | None, owners: int) -> Iterator[Part]:
+    yield Fact("simulation", corpus, "")
+    yield Line(f"This crawl is a simulation of the corpus {corpus}: it sent no request to any site.")
+    yield from refusals(output, owners, None if jobdir is None else set_aside(jobdir))

@@ -14,7 +14,6 @@ Numbers: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.uint64]
 
 _WORDS = 8  # 64-bit words of sources that are followed at once
-_SET_BITS = np.array([number.bit_count() for number in range(1 << 16)], dtype=np.uint8)
 
 
 def page_ranks(corpus: Corpus, *, progress: bool) -> dict[str, float]:
@@ -51,7 +50,7 @@ def harmonic_centrality(
             distance += 1
             newest = _step(newest, sources, targets) & ~reached
             reached |= newest
-            centrality += _set_bits(newest) / distance
+            centrality += np.bitwise_count(newest).sum(axis=1) / distance
     return centrality
 
 
@@ -64,9 +63,3 @@ def _step(at: Bits, sources: Numbers, targets: Numbers) -> Bits:
         begins = np.flatnonzero(np.diff(targets, prepend=-1))
         led_to[targets[begins]] = np.bitwise_or.reduceat(at[sources], begins, axis=0)
     return led_to
-
-
-def _set_bits(words: Bits) -> Numbers:
-    """Count the bits that are set in each row."""
-    counts: Numbers = _SET_BITS[words.view(np.uint16)].sum(axis=1, dtype=np.int64)
-    return counts
