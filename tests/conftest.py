@@ -122,6 +122,15 @@ def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
 
 
 @pytest.fixture(scope="session")
+def small_demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
+    """As ``demo_web``, of 300 pages: for crawls that take all of a web."""
+    from simulate.demo import ensure_demo
+
+    paths = ensure_demo(_shared_folder(tmp_path_factory) / "demo", pages=300, hosts=10, seed=0, progress=False)
+    return Web(paths.corpus, paths.model)
+
+
+@pytest.fixture(scope="session")
 def finished_runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedRuns]:
     """Finished crawls of the demo web, each made once, which no test may change."""
     runs = FinishedRuns(demo_web, _shared_folder(tmp_path_factory) / "finished")
