@@ -6,14 +6,16 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scrapy.settings import Settings
 
 from crawl4llm.scoring import ScoringOptions
-from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
 from crawl4llm.tools.evaluate.figures import Report, Table
+
+if TYPE_CHECKING:
+    from crawl4llm.tools.evaluate.evaluate import Wanted
 
 FACTS: Mapping[str, Any] = {
     "corpus_digest": "c" * 64,
@@ -67,6 +69,8 @@ def evaluated(
     place: Path, *runs: Path, wanted: Wanted | None = None, settings: Mapping[str, str] | None = None
 ) -> Report:
     """What the command would write, computed in this process; its cache is below a folder."""
+    from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate  # what needs an extra
+
     given = Settings({"SCORING_WORKERS": 1, "PROGRESS_BAR": "off"})
     given.setdict(settings or {}, priority="cmdline")
     with pytest.MonkeyPatch.context() as patch:
