@@ -6,7 +6,6 @@ A look-up takes two ``pread`` calls on handles that are kept open. Shapes are th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -329,13 +328,22 @@ def _json_record(data: bytes, key: str) -> dict[str, Any]:
 
 
 def _odd_json(data: bytes) -> Any:
-    """Parse JSON as Python's own library does, which takes more than orjson. U+FFFD stands for each lone half of a
-    surrogate pair, which nothing could encode."""
+    """Parse JSON as Python's own library does, which takes more than orjson."""
     try:
-        text = json.dumps(parse_json(data), ensure_ascii=False)
-        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        return _without_lone_surrogates(parse_json(data))
     except (ValueError, RecursionError) as error:
         raise MalformedRecordError(f"broken JSON ({error})") from error
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """Return the JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_lone_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_lone_surrogates(item) for name, item in value.items()}
+    return value
 
 
 def _string(record: dict[str, Any], field: str) -> str:
