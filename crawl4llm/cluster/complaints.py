@@ -61,9 +61,8 @@ class Controls:
     def look(self) -> bool:
         """Read the orders since the last look; return whether there were any."""
         before = self.number
-        while (data := self._storage.get(name := f"{FOLDER}/{self.number + 1:08}")) is not None:
-            blocked = self._storage.read(name, data, _SHAPE)["blocked"]
-            self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": blocked})
+        while (said := self._storage.read_if_there(name := f"{FOLDER}/{self.number + 1:08}", _SHAPE)) is not None:
+            self.control = checked_control(f"STORAGE {self._storage.url}: {name}", {"blocked": said["blocked"]})
             self.number += 1
         return self.number != before
 

@@ -104,8 +104,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
             one.found()
 
     def _of_number(self, number: int) -> Iteration:
-        known = self._iterations.get(number)
-        return known or Iteration(self._storage, self.options.partitions, number)
+        return self._iterations.get(number) or Iteration(self._storage, self.options.partitions, number)
 
     def _size_of(self, iteration: int, crawled: int) -> int:
         """Return how many documents a batch has, at most; the seeds are all of the first."""

@@ -10,7 +10,7 @@ import pytest
 from crawl_helpers import PROJECT
 
 KINDS = ["run", "job", "export", "wacz", "known", "batches", "journals"]
-OBJECTS = 3
+OBJECTS = 1
 """Of each kind; ``python -m benchmarks.mutations`` changes 500."""
 ONCE = ["job:498", "export:75", "export:76", "export:119", "known:476"]
 """Objects that did harm: a skip behind a block; a folder for a file, twice; a text that is a number; a bomb of lines
