@@ -215,7 +215,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     add_output(parser)
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would commands
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the background jobs of a shell ignore it
     only = options.only.split(",") if options.only else [command.name for command in COMMANDS]
     rows, wrong = [], []
     with tempfile.TemporaryDirectory(prefix="stopping") as name:
