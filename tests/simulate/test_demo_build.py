@@ -32,6 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_equal_bytes_whatever_the_processes_and_the_hash_seed(built: Path, tmp_path: Path) -> None:
     code = (
         "import sys, pathlib as l, simulate.demo as d;"
