@@ -49,8 +49,9 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 LONGEST = (
-    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py", "test_known_links_command.py"),
-    *("test_websoftware.py", "test_mutations.py", "test_trainlm.py", "test_frontier_command.py", "test_warc_crawl.py"),
+    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py"),
+    *("test_known_links_command.py", "test_websoftware.py", "test_mutations.py", "test_trainlm.py"),
+    *("test_frontier_command.py", "test_warc_crawl.py"),
     *("test_worker_folders.py", "test_cluster_steering.py", "test_soundness.py", "test_printed_commands.py"),
     *("test_make_crawl.py", "test_fuzz.py"),
 )
