@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import pytest
 from crawl_helpers import SHARED, Web
@@ -50,15 +49,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 LONGEST = (
-    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py", "test_websoftware.py"),
-    *("test_known_links_command.py", "test_mutations.py", "test_trainlm.py", "test_frontier_command.py"),
-    *(
-        "test_warc_crawl.py",
-        "test_worker_folders.py",
-        "test_cluster_steering.py",
-        "test_soundness.py",
-        "test_printed_commands.py",
-    ),
+    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py"),
+    *("test_known_links_command.py", "test_websoftware.py", "test_mutations.py", "test_trainlm.py"),
+    *("test_frontier_command.py", "test_warc_crawl.py"),
+    *("test_worker_folders.py", "test_cluster_steering.py", "test_soundness.py", "test_printed_commands.py"),
     *("test_make_crawl.py", "test_fuzz.py"),
 )
 """Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
@@ -84,8 +78,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         terminal.write_line(f"{tests} tests were skipped for want of a program; to install it: {command}")
 
 
-_opened: WeakSet[Store] = WeakSet()
-"""Stores that tests of this process have opened, and not closed."""
+_opened: set[Store] = set()
+"""Stores that the test has opened, and not closed. If another thread collected one, LMDB would end the process."""
 
 
 def pytest_configure() -> None:
@@ -105,8 +99,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[object]:
-    """Close the stores that a test leaves to the garbage collector: where that runs in another thread than the one that
-    opened them, LMDB ends the process, in a later test."""
+    """Close the stores that a test leaves open, in the thread that opened them."""
     done = yield
     for store in list(_opened):
         store.close()

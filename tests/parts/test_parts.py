@@ -54,7 +54,6 @@ IMPORTED = {
     },
     "crawl4llm/commands/reference.py": {"site_rules.reference"},  # writes docs/site-rules.md
     "crawl4llm/crawl/stored_crawl.py": {"budgets.scopes"},  # tells for which budget a document waits
-    "crawl4llm/tools/dashboard/child.py": {"budgets.scopes"},  # likewise
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts

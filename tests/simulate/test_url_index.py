@@ -125,7 +125,7 @@ def test_an_index_that_is_up_to_date_is_left_alone(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path)
     build_url_index(corpus, tmp_path / "index")
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "index").rglob("*") if path.name != "lock"}
-    assert build_url_index(corpus, tmp_path / "index") == (12, 0, 0, 0, 3)
+    assert build_url_index(corpus, tmp_path / "index")[:4] == (12, 0, 0, 3)
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 
@@ -140,7 +140,7 @@ def test_only_changed_files_are_read_again(tmp_path: Path) -> None:
     corpus = ClueWeb22Corpus(tmp_path / "tree", url_index=tmp_path / "index")
     with pytest.raises(InputError, match=r"index.*another state of the corpus.*scrapy corpus index"):
         corpus.resolve("https://new.example/")
-    assert build_url_index(corpus, tmp_path / "index") == (6, 0, 0, 2, 1)
+    assert build_url_index(corpus, tmp_path / "index")[:4] == (6, 0, 2, 1)
     assert corpus.resolve("https://new.example/") == new
     assert corpus.resolve(url_of(key_of("en0000-00", 3))) == key_of("en0000-00", 3)
     assert corpus.resolve(url_of(key_of("en0000-02", 0))) is None
@@ -155,7 +155,7 @@ def test_a_folder_of_links_that_was_added_makes_the_files_stale(tmp_path: Path) 
     write_tree(tmp_path / "other", ["en0000-00"], 4)
     shutil.copytree(tmp_path / "other/outlink", tmp_path / "tree/outlink")
     corpus = ClueWeb22Corpus(tmp_path / "tree", url_index=tmp_path / "index")
-    assert build_url_index(corpus, tmp_path / "index") == (12, 0, 0, 1, 2)
+    assert build_url_index(corpus, tmp_path / "index")[:4] == (12, 0, 1, 2)
 
 
 def test_parts_and_columns_that_were_cut_short_are_made_again(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """``scrapy evaluate``: from the output directories of some runs to a report.
 
-Here are also its sections on the runs at their end, their corpus, the reach of the seeds, and the losses of models that
-were trained on the runs, from a ``trainlm.json``.
+Its sections on the runs and their corpus are here too: the runs at their end, the corpus, the reach of the seeds, and
+the losses of models by a ``trainlm.json``.
 """
 
 from __future__ import annotations
