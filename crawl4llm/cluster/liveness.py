@@ -56,7 +56,7 @@ class Liveness:
         self._partitions = partitions
         self._free, self._mine = set(range(partitions)), set[int]()
         self.figures: Mapping[str, float] = {}
-        """What is said of this worker with the next heartbeat."""
+        """Facts of this worker, which the next heartbeat carries."""
         self.requested: str | None = None
         """DRAIN or STOP if this worker was asked to; as of the last heartbeat."""
         self._heard = Event()
