@@ -91,7 +91,7 @@ class WarcCorpus:
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
         self._largest = largest
-        self._reader = RecordReader(
+        self._reader: RecordReader[str] = RecordReader(
             lambda file: (root / file, points_path(index, file)), largest, f"; run {self._make}"
         )
 
