@@ -234,7 +234,7 @@ class _Batches:
         counts.update(self._ended)
         ended = sum(count for key, count in counts.items() if key.partition("/")[0] in ("failed", "dropped"))
         zeros = ("errors", "frontier/leased", "frontier/reranked", "pages/no_text", REDIRECTS)
-        figures = {
+        figures: dict[str, Any] = {
             **dict.fromkeys(zeros, 0),
             **({"pages/unrated": 0} if self._rates else {}),
             **counts,
