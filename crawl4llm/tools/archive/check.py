@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
@@ -17,21 +17,17 @@ from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive import copies
-from crawl4llm.tools.archive.facts import OF_NO_PAGE, Facts, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, Facts, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.opened_run import run_folder
-from crawl4llm.warc import IndexLine
+from crawl4llm.warc import IndexLine, parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
-        OR r.kind = 'text' AND c.rid = r.refers
-    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
-"""The document whose record, or text, is at a place."""
 _AMONG_NO_PAGES: Final = "(SELECT 1 FROM no_pages e WHERE e.file = r.file AND e.page = r.page)"
 _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
@@ -140,33 +136,29 @@ def check_index(facts: Facts, index: Path, view: str) -> None:
         if facts.first(f"SELECT 1 FROM {view}"):
             facts.problem(index.name, None, "is missing")
         return
-    for number, line, parsed, file in facts.index_lines(index):
-        if parsed is None:
-            facts.problem(index.name, number, "is no whole entry")
-        elif file is None:
-            facts.problem(index.name, number, f"names {parsed.place[0]}, which is not there")
-        else:
-            for what in _differences(facts, file, parsed, view):
-                facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
-            facts.add_line(index, number, line, parsed, file)
-    facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
+    facts.load_index(index)
+    query = f"""SELECT l.number, l.raw, a.kind, r.length, r.url, r.date, r.digest, r.status,
+            (SELECT d.doc FROM records c JOIN documents d ON d.file = c.file AND d.offset = c.offset
+                WHERE c.file = r.file AND c.offset = r.offset OR r.kind = '{TEXT}' AND c.rid = r.refers LIMIT 1)
+        FROM lines l LEFT JOIN records a ON a.file = l.file AND a.offset = l.offset
+        LEFT JOIN {view} r ON r.file = a.file AND r.offset = a.offset WHERE l.list = ? ORDER BY l.number"""
+    for number, raw, *stated in facts.rows(query, index.name):
+        line = parse_index_line(raw)
+        assert line is not None
+        name, offset, _ = line.place
+        for what in _differences(line, *stated):
+            facts.problem(index.name, number, f"{what} at {offset} of {name}")
     facts.note(f"""SELECT '{index.name}', max(number), 'leads to a record that is indexed already' FROM lines
         WHERE list = '{index.name}' GROUP BY file, offset HAVING count(*) > 1""")
     facts.note(f"""SELECT file, offset, kind || ' is not in {index.name}' FROM {view} r WHERE NOT EXISTS
         (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = '{index.name}')""")
 
 
-def _differences(facts: Facts, file: int, line: IndexLine, view: str) -> list[str]:
-    _, offset, length = line.place
-    query = "SELECT length, url, date, digest, status FROM {} WHERE file = ? AND offset = ?"
-    found = facts.first(query.format(view), file, offset)
-    if found is None:
-        is_there = facts.first(query.format("records"), file, offset)
-        return ["leads to a record of another kind" if is_there else "leads to no record"]
-    there, url, date, digest, status = found
-    document = facts.first(_DOCUMENT, file, offset)
-    names = ["length"] * (length != there)
-    names += differences(line, url, date, digest, status, document[0] if document else None)
+def _differences(line: IndexLine, kind: str | None, length: int | None, *stated: Any) -> list[str]:
+    """Return how a line differs from a record of that kind; one without a length is in no index like this."""
+    if length is None:
+        return ["leads to no record" if kind is None else "leads to a record of another kind"]
+    names = ["length"] * (line.place[2] != length) + differences(line, *stated)
     return [f"has another {name} than the record" for name in names]
 
 

@@ -37,7 +37,7 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free, check_new_file
 from crawl4llm.scoring import title_of
-from crawl4llm.tools.archive.facts import Facts, read_lines
+from crawl4llm.tools.archive.facts import TEXT, Facts, read_lines
 from crawl4llm.tools.archive.folder import Dataset, now, whole_file, writing
 from crawl4llm.tools.archive.rewrite import (
     COUNTS,
@@ -144,7 +144,7 @@ def _files(dataset: Dataset, facts: Facts, copy: str | None) -> Iterator[_File]:
 
 def _copy_file(facts: Facts, out: Path, file: _File, writer: RecordWriter) -> int:
     """Copy the kept records of a file, if documents are among them; returns the number of documents."""
-    if facts.first("SELECT 1 FROM kept WHERE file = ? AND number IS NOT NULL", file.number) is None:
+    if facts.first("SELECT 1 FROM kept JOIN numbered USING (file, offset) WHERE file = ?", file.number) is None:
         return 0
     path = out / file.name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,16 +155,10 @@ def _copy_file(facts: Facts, out: Path, file: _File, writer: RecordWriter) -> in
 
 
 def _select_sample(facts: Facts, every: int) -> None:
-    """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
-
-    If no crawl has described the pages, each record with content is a document.
-    """
-    facts.execute("""CREATE TEMP TABLE numbered AS
-        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM contents r
-        WHERE EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-            OR NOT EXISTS (SELECT 1 FROM documents)""")
-    facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
+    """Keep every kth document of each file, all records of its page, and its text. A document has its old number."""
+    facts.execute(f"""INSERT INTO kept SELECT file, offset FROM numbered
+        WHERE kind != '{TEXT}' AND number % {every} = {every - 1}""")
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset FROM records r
         WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
         AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)""")
     keep_texts(facts)

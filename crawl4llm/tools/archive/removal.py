@@ -73,11 +73,11 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
     """Repair a dataset; yields lines about the changes once all are in place. Raises InputError."""
     with changing(dataset.base) as changes, surveyed(dataset, processes, digests=True) as facts:
         _refuse_foreign(dataset, facts)
-        facts.load_lines(dataset)
+        for index in dataset.indexes:
+            facts.load_index(index)
         told = [*_mend_log(dataset, facts, changes)]
         _select_whole_pages(dataset, facts)
-        files = facts.column("""SELECT file FROM damage UNION SELECT r.file FROM records r
-            WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)""")
+        files = facts.column("SELECT file FROM damage UNION SELECT file FROM gone")
         told += [_cut(dataset, facts, changes, file, discard=discard) for file in files]
         of_indexes = stage_rewrite(dataset, facts, changes, files)
         told += [*_index_changes(dataset, changes), *of_indexes, *_lost_pages(dataset, facts, changes)]
@@ -117,17 +117,17 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
 
 def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
     if facts.first("SELECT 1 FROM documents") is None:  # not of a crawl of ours: each record is by itself
-        facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
+        facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    facts.execute(f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset
+    facts.execute(f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page
         FROM documents d JOIN records c ON c.file = d.file AND c.offset = d.offset
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM originals o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page WHERE o.rid = c.refers))""")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset
         FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page""")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset
         FROM no_pages e JOIN records r ON r.file = e.file AND r.page = e.page""")
     keep_texts(facts)
     facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
@@ -139,8 +139,7 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
 def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard: bool) -> str:
     """Keep aside the stretches that a file loses, and describe them."""
     path = dataset.warc_files()[facts.names()[file]]
-    query = """SELECT r.offset, r.length, 1 FROM records r WHERE r.file = ?1
-            AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)
+    query = """SELECT offset, length, 1 FROM gone WHERE file = ?1
         UNION ALL SELECT offset, length, 0 FROM damage WHERE file = ?1 ORDER BY 1"""
     stretches = list(facts.rows(query, file))
     size = sum(length for _, length, _ in stretches)
@@ -227,7 +226,8 @@ def purge(
         )
         if problem is not None:
             raise InputError(f"{dataset.root / problem[0]}: damaged at {problem[1]}; repair the dataset, then purge it")
-        facts.load_lines(dataset)
+        for index in dataset.indexes:
+            facts.load_index(index)
         _find_documents(dataset, facts, domain, listing)
         _select_others(facts)
         counts = _counts(facts)
@@ -263,27 +263,21 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
 
 
 def _select_others(facts: Facts) -> None:
-    """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
-    facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
-    facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
+    """Fill the tables ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
+    facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset FROM records WHERE NOT of_domain(url)")
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
-        WHERE d.doc IN (SELECT doc FROM purged)""")
-    facts.execute("""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
-        FROM texts t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset""")
-    facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
-            CASE WHEN r.kind = '{TEXT}' OR NOT EXISTS (SELECT 1 FROM documents)
-                AND EXISTS (SELECT 1 FROM contents c WHERE c.file = r.file AND c.offset = r.offset)
-                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset) THEN 1 END
-        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)""")
+        WHERE d.doc IN (SELECT doc FROM purged))""")
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN
+        (SELECT t.file, t.offset FROM texts t JOIN gone g ON g.rid = t.refers)""")
     find_refilled(facts)
 
 
 def _counts(facts: Facts) -> dict[str, int]:
-    gone = "gone g JOIN records r ON r.file = g.file AND r.offset = g.offset"
     return {
         "documents": facts.count("SELECT count(*) FROM documents WHERE doc IN (SELECT doc FROM purged)"),
         "records": facts.count("SELECT count(*) FROM gone"),
-        "texts": facts.count(f"SELECT count(*) FROM {gone} WHERE r.kind = '{TEXT}'"),
+        "texts": facts.count(f"SELECT count(*) FROM gone WHERE kind = '{TEXT}'"),
         "revisits filled": facts.count("SELECT count(*) FROM refilled"),
     }
 
@@ -306,8 +300,7 @@ def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
 def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain, counts: dict[str, int]) -> None:
     """Stage the log of purges with one line more."""
     path = dataset.base / PURGED
-    records = facts.column("""SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset
-        ORDER BY g.file, g.offset""")
+    records = facts.column("SELECT name FROM gone ORDER BY file, offset")
     note = {"date": now(), "domain": domain.name, "counts": counts, "records": records}
     changes.write(path, chain(read_lines(path), [f"{json.dumps(note)}\n".encode()]))
 

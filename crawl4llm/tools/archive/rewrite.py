@@ -180,10 +180,11 @@ class RecordWriter:
         return documents
 
     def _rows(self, file: int) -> list[_Kept]:
-        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, k.number,
+        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, n.number,
                 (SELECT d.doc FROM documents d WHERE d.file = r.file AND d.offset = r.offset),
                 o_file, o_offset, o_length
-            FROM kept k JOIN records r USING (file, offset) LEFT JOIN refilled USING (file, offset)
+            FROM kept k JOIN records r USING (file, offset) LEFT JOIN numbered n USING (file, offset)
+            LEFT JOIN refilled USING (file, offset)
             WHERE k.file = ? ORDER BY k.offset"""
         return [_Kept(*row) for row in self._facts.rows(query, file)]
 
@@ -208,9 +209,8 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
 
 
 def keep_texts(facts: Facts) -> None:
-    """Keep the texts of the kept records; they are documents if the file holds nothing else."""
-    facts.execute("""INSERT OR IGNORE INTO kept
-        SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
+    """Keep the texts of the kept records."""
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT t.file, t.offset
         FROM texts t JOIN contents c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset""")
 
 
