@@ -10,7 +10,6 @@ import hashlib
 import re
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,8 +72,10 @@ CREATE TABLE numbered AS
 CREATE INDEX numbered_by_place ON numbered(file, offset);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, raw BLOB);
 CREATE INDEX lines_by_place ON lines(file, offset);
-CREATE TABLE log(number INTEGER, doc TEXT);
+CREATE TABLE log(number INTEGER PRIMARY KEY, doc TEXT);
+CREATE INDEX log_by_doc ON log(doc);
 CREATE TABLE lost(doc TEXT);
+CREATE INDEX lost_by_doc ON lost(doc);
 CREATE TABLE kept(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
 INSERT INTO kept SELECT file, offset FROM records WHERE kind = 'warcinfo';
 CREATE VIEW gone AS SELECT * FROM records r
@@ -132,11 +133,9 @@ class Row(NamedTuple):
 
 
 class Facts:
-    """The database, in a file of its own, or in a temporary one that is removed on exit."""
+    """The database, in a file of its own, or in a temporary one that SQLite removes."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
-        path = path or Path(self._folder.name if self._folder else "", "facts.db")
+    def __init__(self, path: Path | str = "") -> None:
         with _full_disk():
             self._db = sqlite3.connect(path)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
@@ -150,8 +149,6 @@ class Facts:
         with _full_disk():
             self._db.commit()
             self._db.close()
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def merge(self, part: Path) -> None:
         """Take over the rows of another database, and remove it."""
@@ -227,12 +224,9 @@ class Facts:
         return dict(self.rows("SELECT file, name FROM files ORDER BY file"))
 
     def document_counts(self) -> dict[str, int]:
-        """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
-        pages = dict(self.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
-        texts, others = (
-            dict(self.rows(f"SELECT file, count(*) FROM {view} GROUP BY file")) for view in ("texts", "contents")
-        )
-        return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in self.names().items()}
+        """Count documents and texts in each file."""
+        query = "SELECT name, count(number) FROM files LEFT JOIN numbered USING (file) GROUP BY file ORDER BY file"
+        return dict(self.rows(query))
 
     def load_index(self, index: Path) -> None:
         """Add the whole lines of an index to the table ``lines``, and note the others as problems."""
