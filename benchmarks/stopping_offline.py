@@ -106,7 +106,7 @@ class Trial(NamedTuple):
         """Run the command to its end; return the digests of its files by name. Raises RuntimeError if it fails."""
         process = self.start()
         out, err = process.communicate(timeout=_LONGEST)
-        was_whole = "exists already" in err  # the stop came after all was written
+        was_whole = "exists" in err  # the stop came after all was written
         if (process.returncode and not was_whole) or "Traceback" in err:
             raise RuntimeError(f"status {process.returncode} at the end: {out[-300:]}{err[-1000:]}")
         return self.digests()
@@ -119,7 +119,7 @@ class Trial(NamedTuple):
         except subprocess.TimeoutExpired:
             process.send_signal(signum)
         out, err = process.communicate(timeout=_LONGEST)
-        if "exists already" in err:
+        if "exists" in err:
             return False  # an earlier stop came after all was written
         # Before Scrapy has loaded the command, and after its end, Python itself answers a signal.
         if process.returncode not in {0, 130, -signum} or (process.returncode == 130 and "Traceback" in err):
@@ -215,6 +215,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     add_output(parser)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the background jobs of a shell ignore it
     only = options.only.split(",") if options.only else [command.name for command in COMMANDS]
     rows, wrong = [], []
     with tempfile.TemporaryDirectory(prefix="stopping") as name:

@@ -20,7 +20,7 @@ from crawl4llm.base.settings import is_corpus_class, loaded, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import DEMO, Options, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.records import KINDS
+from simulate.clueweb22.files import kinds_held
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -99,7 +99,7 @@ def place_of(options: Options) -> Path:
 
 def is_clueweb22(place: Path) -> bool:
     """Return whether a folder holds one of ClueWeb22's folders."""
-    return any(os.path.isdir(place / kind) for kind in KINDS)  # noqa: PTH112 - Path.is_dir fails at names too long
+    return bool(kinds_held(place))
 
 
 def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:

@@ -49,9 +49,11 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 LONGEST = (
-    *("test_websoftware.py", "test_trainlm_command.py", "test_mutations.py", "test_trainlm.py", "test_warc_crawl.py"),
-    *("test_commands.py", "test_make_crawl.py", "test_fuzz.py", "test_resume.py", "test_worker_folders.py"),
-    *("test_cluster_steering.py", "test_soundness.py", "test_contest.py", "test_printed_commands.py"),
+    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py"),
+    *("test_known_links_command.py", "test_websoftware.py", "test_mutations.py", "test_trainlm.py"),
+    *("test_frontier_command.py", "test_warc_crawl.py"),
+    *("test_worker_folders.py", "test_cluster_steering.py", "test_soundness.py", "test_printed_commands.py"),
+    *("test_make_crawl.py", "test_fuzz.py"),
 )
 """Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
 
@@ -116,6 +118,15 @@ def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
     from simulate.demo import ensure_demo
 
     paths = ensure_demo(_shared_folder(tmp_path_factory) / "demo", pages=1500, hosts=40, seed=0, progress=False)
+    return Web(paths.corpus, paths.model)
+
+
+@pytest.fixture(scope="session")
+def small_demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
+    """As ``demo_web``, of 300 pages: for crawls that take all of a web."""
+    from simulate.demo import ensure_demo
+
+    paths = ensure_demo(_shared_folder(tmp_path_factory) / "demo", pages=300, hosts=10, seed=0, progress=False)
     return Web(paths.corpus, paths.model)
 
 

@@ -34,7 +34,7 @@ _FAILURE: Final = {
     "parent": None,
 }
 _MAIL: Final = {
-    "targets": [["http://c.example/", ""], ["http://d.example/", "http://d.example/x"]],
+    "targets": [["http://c.example/", "", "", False], ["http://d.example/", "http://d.example/x", "", False]],
     "pages": [[0, [0, 1], None, 1]],
     "redirects": [["http://e.example/", 0.5, 1, None, 2]],
 }

@@ -16,14 +16,14 @@ from typing import Any, Final
 from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.archive import Segment
 from crawl4llm.cluster.journal import Commit, Head, Quotas, before_first
-from crawl4llm.cluster.objects import Sections, line_of, links_in, page_of, redirects_in
+from crawl4llm.cluster.objects import line_of, links_in, page_of, redirects_in
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.stores import LoggedStore, Working
 from crawl4llm.cluster.worker import Common, OnePartition
 from crawl4llm.crawl import Commits
 from crawl4llm.frontier import Entry, Lease, StoredAside, score_of
 from crawl4llm.parts import Part, Parts, Rated
-from crawl4llm.policies import NO, CrawledPage
+from crawl4llm.policies import CrawledPage
 
 _SOON: Final = 10.0
 """Seconds, or twice the delay, for which a partition keeps pages that it may crawl and cannot begin with."""
@@ -128,7 +128,7 @@ class ContinuousPartition(OnePartition):
         """Returns whether nothing is expected from elsewhere."""
         self._best: bytes | None = None
         self._leaves = False
-        self._mail = self._new_mail()
+        self._mail = self._new_sections()
         if told:
             with self._reading(journal.name(number, journal.LOG, last.number)):
                 self._take_up()
@@ -277,7 +277,7 @@ class ContinuousPartition(OnePartition):
         lines = pack([*self._lines.take(), self._dropped])
         self._dropped = []
         sections = self._mail.packed()
-        self._mail = self._new_mail()
+        self._mail = self._new_sections()
         self._committed_pages = self.crawl.counters.crawled
         segment = self._segments.take()
         self._segments.number = self.commit_number + 1
@@ -316,9 +316,6 @@ class ContinuousPartition(OnePartition):
 
     def counted(self) -> Counter[str]:
         return self.crawl.counters.counts - self._counted_before
-
-    def _new_mail(self) -> Sections:
-        return Sections(self.number, anchors=getattr(self.crawl.policy, "partitioned", NO) == NO)
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""

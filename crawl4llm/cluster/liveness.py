@@ -121,19 +121,12 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local partitions, workers, facts, asked = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, lease = ARGV[1], tonumber(ARGV[2])
-local lines, written = {}, {}
-local flat = redis.call('HGETALL', partitions)
-for at = 1, #flat, 2 do lines[flat[at]] = flat[at + 1] end
 local function read(partition)
-  local owner, deadline = string.match(lines[partition] or '', '(%S+) (%d+)')
+  local owner, deadline = string.match(redis.call('HGET', partitions, partition) or '', '(%S+) (%d+)')
   return owner, tonumber(deadline)
 end
 local function write(partition, owner, deadline)
-  written[#written + 1] = partition
-  written[#written + 1] = owner .. ' ' .. deadline
-end
-local function store()
-  for at = 1, #written, 1000 do redis.call('HSET', partitions, unpack(written, at, math.min(at + 999, #written))) end
+  redis.call('HSET', partitions, partition, owner .. ' ' .. deadline)
 end
 """
 """A partition's line is ``WORKER DEADLINE`` by the server's clock, in milliseconds; ``- 0`` if released."""
@@ -157,7 +150,6 @@ for at = 4, #ARGV, 2 do
     lost[#lost + 1] = partition
   end
 end
-store()
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
 return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
 """
@@ -169,7 +161,7 @@ local all, is_new = tonumber(ARGV[3]), ARGV[4] == '1'
 local held, taken = {{}}, {{}}
 for at = 5, #ARGV do held[ARGV[at]] = true end
 redis.call('HSETNX', partitions, 'since', now)
-local waited = is_new or now >= tonumber(lines['since'] or now) + lease
+local waited = is_new or now >= tonumber(redis.call('HGET', partitions, 'since')) + lease
 local live = math.max(1, redis.call('ZCOUNT', workers, now - lease, '+inf'))
 local most = math.ceil(all / live) - (#ARGV - 4)
 for number = 0, all - 1 do
@@ -182,7 +174,6 @@ for number = 0, all - 1 do
     taken[#taken + 1] = number
   end
 end
-store()
 return taken
 """
 """ARGV: number of partitions, whether the storage shows no work yet; then the partitions held."""
@@ -191,7 +182,6 @@ _RELEASE: Final = f"""{_TOOLS}
 for at = 3, #ARGV do
   if read(ARGV[at]) == me then write(ARGV[at], '-', 0) end
 end
-store()
 """
 """ARGV: the partitions to release."""
 

@@ -34,7 +34,7 @@ from crawl4llm.frontier import Entry
 from crawl4llm.parts import Rated
 from crawl4llm.policies import CrawledPage
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Format version of a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
@@ -185,11 +185,7 @@ class Links(NamedTuple):
 
 def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
     """Return the links of pages to a partition's documents, by place of the page."""
-    told = section["targets"]
-    if told and len(told[0]) == 2:
-        targets = [Link(url or key, key, "", False) for key, url in told]
-    else:
-        targets = [Link(url or key, key, anchor, boilerplate) for key, url, anchor, boilerplate in told]
+    targets = [Link(url or key, key, anchor, boilerplate) for key, url, anchor, boilerplate in section["targets"]]
     found: dict[int, Links] = {}
     for place, refs, numbers, keyless in section["pages"]:
         links = [*map(targets.__getitem__, refs), *repeat(_KEYLESS, keyless)]
@@ -225,8 +221,9 @@ class Sections:
                 continue
             targets = self._targets[partition]
             refs, numbers = by_target.setdefault(partition, ([], []))
-            target = (link.key, "" if link.url == link.key else link.url)
-            refs.append(targets.setdefault(target + link[2:4] if self._anchors else target, len(targets)))
+            told = link[2:4] if self._anchors else ("", False)
+            target = (link.key, "" if link.url == link.key else link.url, *told)
+            refs.append(targets.setdefault(target, len(targets)))
             numbers.append(number)
         if keyless:
             by_target.setdefault(self._own, ([], []))

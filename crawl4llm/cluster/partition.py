@@ -16,7 +16,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects, shapes
-from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, Plan, Sections, line_of, page_of
+from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, Plan, line_of, page_of
 from crawl4llm.cluster.storage import StorageError
 from crawl4llm.cluster.stores import Scratch
 from crawl4llm.cluster.worker import Common, OnePartition
@@ -154,8 +154,7 @@ class Partition(OnePartition):
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        is_alone = self._common.options.partitions == 1  # policies that need anchors cannot be divided
-        self._links = Sections(self.number, anchors=is_alone)
+        self._links = self._new_sections()
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch

@@ -24,11 +24,6 @@ def _is_ranked(offered: Mapping[str, Any]) -> bool:
     return len(offered["keys"]) == len(offered["scores"])
 
 
-def _are_targets(targets: Any) -> bool:
-    """Return whether documents have key and URL, and perhaps anchor and boilerplate."""
-    return any(base.fits([targets], shape) for shape in ([(_TEXT, _TEXT)], [(_TEXT, _TEXT, _TEXT, _FLAG)]))
-
-
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     pages = links["pages"]
     if sum(page[3] for page in pages) > _MOST_KEYLESS:
@@ -90,7 +85,7 @@ _MOST_KEYLESS: Final = 1 << 24
 """Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""
 SECTION: Final = base.Where(
     {
-        "targets": base.Where(..., _are_targets),
+        "targets": [(_TEXT, _TEXT, _TEXT, _FLAG)],
         "pages": [(base.whole(-base.LARGEST_WHOLE), [_WHOLE], base.Maybe([_WHOLE]), base.whole())],
         "redirects": [(_TEXT, _NUMBER, _WHOLE, base.Maybe(_TEXT), _WHOLE)],
     },

@@ -19,6 +19,7 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from difflib import SequenceMatcher
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -56,8 +57,6 @@ _IS_PATCH: Final = 0x80
 _GONE: Final = 0xFFFFFFFF
 """Stands for the size of a value that was deleted."""
 _PARTS: Final = re.compile(rb"[^,]*,|[^,]+")
-_LOOK: Final = 64
-"""Parts of the value before among which is looked for one that was moved."""
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are reported."""
 FINGERPRINT: Final = 16
@@ -151,20 +150,14 @@ def _in_the_middle(before: bytes, value: bytes) -> Iterator[tuple[int, int, byte
 
 def _by_parts(before: bytes, value: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the hunks from one value to another, by parts that end with commas."""
-    old, place, kept, new = _PARTS.findall(before), 0, 0, b""
-    for part in _PARTS.findall(value):
-        try:
-            found = old.index(part, place, place + _LOOK)
-        except ValueError:
-            new += part
-            continue
-        if new or found > place:
-            yield kept, sum(map(len, old[place:found])), new
-            kept, new = 0, b""
-        place = found + 1
-        kept += len(part)
-    if new or place < len(old):
-        yield kept, sum(map(len, old[place:])), new
+    old, new = _PARTS.findall(before), _PARTS.findall(value)
+    kept = 0
+    for what, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():
+        size = sum(map(len, old[start:end]))
+        if what == "equal":
+            kept = size
+        else:  # the next one is equal
+            yield kept, size, b"".join(new[first:last])
 
 
 def _same(one: bytes, other: bytes) -> int:

@@ -8,17 +8,17 @@ from __future__ import annotations
 import shutil
 import time
 from abc import abstractmethod
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError, Why
-from crawl4llm.base.pages import Capture, Corpus, PageRecord
+from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.archive import Lines, Segments
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
@@ -30,7 +30,6 @@ from crawl4llm.crawl import (
     Crawl,
     CrawlStore,
     Driven,
-    Injected,
     Limits,
     RatePages,
     Scope,
@@ -39,12 +38,11 @@ from crawl4llm.crawl import (
 from crawl4llm.frontier import NAME, Lease, MemoryVisited, Owners, Store, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts
-from crawl4llm.policies import CrawledPage, Policy
+from crawl4llm.policies import NO, Policy
 from crawl4llm.warc import ArchiveInfo
 
-_PLACES: Final = 1 << 20
-"""For keys whose partition is remembered, by their hashes, which nobody can choose; 12 MB."""
-_UNKNOWN: Final = -1
+_KEPT, _LONGEST = 1 << 15, 200
+"""Keys whose partition is remembered, unless they are longer; 15 MB at most."""
 POLL: Final = 1.0
 """Seconds between two looks for objects of other workers, announced or not."""
 
@@ -56,8 +54,7 @@ class Partitions:
     def __init__(self, count: int, corpus: Corpus) -> None:
         """Raise InputError if there are several partitions and the corpus does not know URLs."""
         self.count = count
-        self._hashes = array("q", bytes(8 * _PLACES))
-        self._numbers = array("i", [_UNKNOWN]) * _PLACES
+        self._known = lru_cache(maxsize=_KEPT)(self._of)
         self._url: Callable[[str], str] | None = getattr(corpus, "site", None) or getattr(corpus, "url", None)
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
@@ -68,17 +65,14 @@ class Partitions:
 
     def of(self, key: str) -> int:
         """Return the partition of a document."""
+        return self._known(key) if len(key) <= _LONGEST else self._of(key)
+
+    def _of(self, key: str) -> int:
         if self.count == 1:
             return 0
-        hashed = hash(key)
-        place = hashed % _PLACES
-        if self._hashes[place] == hashed and (number := self._numbers[place]) != _UNKNOWN:
-            return number
         name = owner_of(self._url_of(key)) or key
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        number = int.from_bytes(digest, "big") % self.count
-        self._hashes[place], self._numbers[place] = hashed, number
-        return number
+        return int.from_bytes(digest, "big") % self.count
 
     def _url_of(self, key: str) -> str:
         if "://" in key or self._url is None:
@@ -166,6 +160,10 @@ class OnePartition:
         """The states of its documents."""
         return self.crawl.balance
 
+    def _new_sections(self) -> objects.Sections:
+        """Return the sections for links of its pages; with anchors for a policy that learns, and may use them."""
+        return objects.Sections(self.number, anchors=getattr(self.crawl.policy, "partitioned", NO) == NO)
+
     def seeds(self) -> list[str]:
         """Return the seeds that are its own."""
         return [key for key in self._common.seeds if self._common.partitions.of(key) == self.number]
@@ -246,19 +244,6 @@ class WorkerCrawl(Driven, Generic[P]):
         self.scope.block(domains)
         for partition in self._own.values():
             partition.crawl.block(domains)
-
-    def drop_blocked(self) -> bool:
-        return False
-
-    def inject(self, injected: Injected) -> None:
-        """Raise InputError: files in JOBDIR/inject are for a crawl of one process."""
-        raise InputError("a crawl with STORAGE takes no more seeds while it runs")
-
-    def follow(self, links: CrawledPage) -> None:
-        """Drop them: only a live crawl has links that are no page's."""
-
-    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
-        """Drop it: only a live crawl has exchanges."""
 
     @property
     def answered(self) -> int:

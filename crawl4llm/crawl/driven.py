@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from crawl4llm.base.errors import Why
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.crawl.counting import Balance, Counters
 from crawl4llm.crawl.ends import Stop
@@ -150,13 +150,11 @@ class Driven(ABC):
 
     # -- what is no page's ------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:  # noqa: B027
         """Archive at once an exchange that belongs to no page, such as that of ``robots.txt``, its ``purpose``. It
         precedes all pages that are merged later, and becomes durable with the next commit, as they do."""
 
-    @abstractmethod
-    def follow(self, links: CrawledPage) -> None:
+    def follow(self, links: CrawledPage) -> None:  # noqa: B027
         """Let :meth:`advance` follow links that come from no crawled page, for example from a sitemap. The policy sees
         them as links of a page without an influence score."""
 
@@ -188,16 +186,16 @@ class Driven(ABC):
         their turn comes.
         """
 
-    @abstractmethod
     def drop_blocked(self) -> bool:
         """Drop some queued documents of blocked owners; return whether there may be more."""
+        return False
 
     def lists_changed(self) -> None:  # noqa: B027 - not if the lists are read once
         """Drop, gradually, the queued documents of owners that are now in block lists."""
 
-    @abstractmethod
     def inject(self, injected: Injected) -> None:
-        """Let :meth:`advance` visit more seeds."""
+        """Let :meth:`advance` visit more seeds. Raises InputError if the crawl takes none while it runs."""
+        raise InputError("a crawl with STORAGE takes no more seeds while it runs")
 
     def limit(self, *, max_pages: int, concurrent_leases: int) -> None:
         """From now on, end at ``max_pages`` pages and have at most ``concurrent_leases`` leases in flight."""

@@ -199,7 +199,7 @@ class LinkSpill:
         for link in links:
             place = split_id(link.key) if link.key else None
             if place is not None:
-                number, record = self._plan.file_number(place[0]), place[1]
+                number, record = self._plan.numbers[place[0]], place[1]
                 line = (record, page.url, link.anchor, int(link.boilerplate), page.key)
                 self._slices[number, record // BLOCK].append(line)
                 self._links += 1
@@ -224,7 +224,7 @@ class LinkSpill:
 
 def spilled_links(folder: Path, plan: Plan, file: PlannedFile) -> Iterator[list[Link]]:
     """Yield the spilled links to each record of a data file, in the order of the linking pages' ids and their own."""
-    number = plan.file_number(file.file_id)
+    number = plan.numbers[file.file_id]
     opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
     for start in range(0, file.records, BLOCK):
         found: list[list[Link]] = [[] for _ in range(min(BLOCK, file.records - start))]

@@ -31,7 +31,7 @@ from crawl4llm.base.sorted_writer import SortedWriter
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring import PAGE_SECONDS
 from simulate.clueweb22.files import NewIds
-from simulate.clueweb22.records import RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId, format_id, language_of, split_id
+from simulate.clueweb22.records import RECORDS_PER_FILE, format_id, language_of, number_of, split_id
 from simulate.indexes import TableWriter, text_hash
 
 
@@ -56,8 +56,7 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
                 f'{where}: expected a key or URL, a tab and a ClueWeb22-ID, or JSON like {{"url": ..., "id": ...}}'
             )
         page, new_id = fields
-        document = DocId.parse(new_id)
-        if not document or document.subdir >= SUBDIRS_PER_STREAM or document.record >= RECORDS_PER_FILE:
+        if number_of(new_id) is None:
             raise InputError(f"{where}: {new_id!r} is not a ClueWeb22-ID of this layout")
         if new_id in given:
             raise InputError(f"{where}: {new_id} has been given before; an id can belong to one page only")
@@ -101,16 +100,13 @@ class Plan:
         stored = json.loads((folder / "plan.json").read_bytes())
         self.files = [PlannedFile(*file) for file in stored["files"]]  # the data files, by file id
         self._file_ids: list[str] = stored["file_ids"]
-        self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
+        self.numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
+        """The numbers under which data files are known to the spilled links."""
         self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
         self.keys = lru_cache(maxsize=1)(self._keys)  # successive chunks share them
         """The keys of a data file's pages by record number; None for a record that no page has."""
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
         """The new id of the page with a key of the source, None if the source does not hold it."""
-
-    def file_number(self, file_id: str) -> int:
-        """Return the number under which a data file is known to the spilled links."""
-        return self._numbers[file_id]
 
     def _keys(self, file: PlannedFile) -> list[str | None]:
         keys: list[str | None] = [None] * file.records
@@ -190,7 +186,7 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
 
 
 def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    new = NewIds(filter(None, map(DocId.parse, previous.values())))
+    new = NewIds(previous.values())
     for key in keys:
         yield key, previous.get(key) or new.next(language_of(key) if split_id(key) else DEFAULT_LANGUAGE)
 

@@ -56,6 +56,9 @@ class ClueWeb22Corpus:
             self._most |= {tree.HTML: largest + _LARGEST_HEAD, tree.INLINK: max(largest, _LARGEST_INLINKS)}
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
+        if not self._kinds:
+            expected = ", ".join(f"{kind}/" for kind in tree.KINDS)
+            raise InputError(f"CORPUS {root}: not a ClueWeb22 tree: expected a folder with one of {expected}")
         content = tuple(kind for kind in self._kinds if kind in {tree.TXT, tree.HTML})
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
@@ -198,7 +201,7 @@ class ClueWeb22Corpus:
         self._url_index = None
         self.__dict__.pop("_opt_outs", None)
 
-    # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
+    # -- URLs (for simulate.clueweb22.url_index) -------------------------------------------------------------------
 
     def resolve(self, url: str) -> str | None:
         """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""

@@ -18,7 +18,7 @@ import json
 import os
 import re
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -60,23 +60,8 @@ Listing = Mapping[str, Mapping[str, FileSizes]]
 
 
 def kinds_held(root: Path) -> tuple[str, ...]:
-    """Return the kinds whose folder a tree holds.
-
-    Raises InputError for a root that is not there, is no folder, is empty, or has nothing of a ClueWeb22 tree.
-    """
-    try:
-        names = {entry.name for entry in root.iterdir()}
-    except FileNotFoundError:
-        raise InputError(f"CORPUS {root}: no such folder; give the root of a ClueWeb22 tree") from None
-    except NotADirectoryError:
-        raise InputError(f"CORPUS {root}: not a folder; give the root of a ClueWeb22 tree") from None
-    except OSError as error:
-        raise InputError(f"CORPUS {root}: cannot be read ({error.strerror})") from None
-    kinds = tuple(kind for kind in tree.KINDS if kind in names and (root / kind).is_dir())
-    if not kinds:
-        found = "it is empty" if not names else "not a ClueWeb22 tree"
-        raise InputError(f"CORPUS {root}: {found}: expected one of {', '.join(f'{kind}/' for kind in tree.KINDS)}")
-    return kinds
+    """Return the kinds whose folder a tree holds; none if ``root`` is no tree."""
+    return tuple(kind for kind in tree.KINDS if os.path.isdir(root / kind))  # noqa: PTH112 - Path.is_dir may fail
 
 
 def list_files(root: Path, kinds: Iterable[str]) -> Listing:
@@ -179,23 +164,23 @@ def url_hash(url: str) -> str:
 class NewIds:
     """Ids for pages in their order: numbered within each language, after those that are taken."""
 
-    def __init__(self, taken: Iterable[tree.DocId] = (), records_per_file: int = tree.RECORDS_PER_FILE) -> None:
-        self._last = {document.language: document for document in sorted(taken)}
+    def __init__(self, taken: Iterable[str] = (), records_per_file: int = tree.RECORDS_PER_FILE) -> None:
         self._records_per_file = records_per_file
+        self._numbers: Counter[str] = Counter()
+        """The next number of each language."""
+        for key in taken:
+            language, number = tree.language_of(key), tree.number_of(key) or 0
+            self._numbers[language] = max(self._numbers[language], number + 1)
 
     def next(self, language: str) -> str:
         """Return the next id of a language, in the next file if one is full. Raises InputError after its last one."""
-        if (last := self._last.get(language)) is None:
-            document = tree.DocId(language, 0, 0, 0, 0)
-        else:
-            carry, record = divmod(last.record + 1, self._records_per_file)
-            carry, file = divmod(last.file + carry, tree.FILES_PER_SUBDIR)
-            carry, subdir = divmod(last.subdir + carry, tree.SUBDIRS_PER_STREAM)
-            document = tree.DocId(language, last.stream + carry, subdir, file, record)
-        if document.stream == _STREAMS:
-            raise InputError(f"{last} is the last id that the layout has for language {language}")
-        self._last[language] = document
-        return str(document)
+        file, record = divmod(self._numbers[language], self._records_per_file)
+        subdir, file = divmod(file, tree.FILES_PER_SUBDIR)
+        stream, subdir = divmod(subdir, tree.SUBDIRS_PER_STREAM)
+        if stream == _STREAMS:
+            raise InputError(f"the layout has no more ids for language {language}")
+        self._numbers[language] += 1
+        return tree.format_id(f"{language}{stream:02d}{subdir:02d}-{file:02d}", record)
 
 
 def txt_record(head: DocumentHead, text: str) -> bytes:

@@ -1,14 +1,14 @@
 """The records of a ClueWeb22 tree: their ids, their places in files, and the text, links and HTML in them.
 
 A look-up takes two ``pread`` calls on handles that are kept open. Shapes are those of the dataset's documentation
-(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short reason.
+(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short
+reason, and one without a WARC head ValueError.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord, TooLarge
 from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.pages import Link
+from crawl4llm.warc import TARGET_URI, Record as WarcRecord, field_name, parse_record
 
 LANGUAGES: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "po", "pt", "zh_chs", "other")
 
@@ -42,42 +43,26 @@ LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
 _ID = re.compile(r"clueweb22-([a-z]+(?:_[a-z]+)*)([0-9]{2})([0-9]{2})-([0-9]{2})-([0-9]{5})")
 
 
-class DocId(NamedTuple):
-    """A ClueWeb22-ID in its parts; ``str()`` gives the id back."""
-
-    language: str
-    stream: int
-    subdir: int
-    file: int
-    record: int
-
-    @classmethod
-    def parse(cls, text: str) -> DocId | None:
-        """Return the parts of an id, or None for anything that is not exactly one."""
-        match = _ID.fullmatch(text)
-        if match is None:
-            return None
-        language, stream, subdir, file, record = match.groups()
-        return cls(language, int(stream), int(subdir), int(file), int(record))
-
-    @property
-    def file_id(self) -> str:
-        """The file that holds the document: ``en0041-36``."""
-        return f"{self.language}{self.stream:02d}{self.subdir:02d}-{self.file:02d}"
-
-    def __str__(self) -> str:
-        return format_id(self.file_id, self.record)
-
-
 def format_id(file_id: str, record: int) -> str:
     """Return the ClueWeb22-ID of a file's record."""
     return f"clueweb22-{file_id}-{record:05d}"
 
 
 def split_id(text: str) -> tuple[str, int] | None:
-    """Return file id and record number of a ClueWeb22-ID, or None; quicker than :meth:`DocId.parse`."""
+    """Return file id and record number of a ClueWeb22-ID; None for anything that is not exactly one."""
     match = _ID.fullmatch(text)
     return (file_id_of(text), int(match[5])) if match else None
+
+
+def number_of(text: str) -> int | None:
+    """Return the number of a ClueWeb22-ID among all that the layout has for its language; None for any other text."""
+    match = _ID.fullmatch(text)
+    if match is None:
+        return None
+    stream, subdir, file, record = map(int, match.groups()[1:])
+    if subdir >= SUBDIRS_PER_STREAM or record >= RECORDS_PER_FILE:
+        return None
+    return ((stream * SUBDIRS_PER_STREAM + subdir) * FILES_PER_SUBDIR + file) * RECORDS_PER_FILE + record
 
 
 def file_id_of(key: str) -> str:
@@ -195,8 +180,7 @@ FULL_ID_POSITION = 5
 
 _ID_FIELD = "ClueWeb22-ID"
 _NOT_BOILERPLATE = ("", "0")
-_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n")
-_FRACTION = re.compile(r"\.[0-9]+")
+_WARC_ID, _LANGUAGE = field_name(_ID_FIELD), field_name("Language")
 _TYPES_OF_KEYS = {str, type(None)}
 _new_tuple = tuple.__new__
 
@@ -267,22 +251,13 @@ def parse_links(data: bytes, key: str, kind: str, target_prefix: str = "") -> Li
 
 def parse_html(data: bytes, key: str) -> HtmlRecord:
     """Read an ``html`` record: a WARC head, then the HTML itself without any HTTP head (ISO 28500:2017 section 4)."""
-    head, start = _split_head(data)
-    fields = _warc_fields(head)
-    if fields.get("clueweb22-id") != key:
-        raise MalformedRecordError(f"holds {fields.get('clueweb22-id')!r}")
-    length = fields.get("content-length", "")
-    if not (length.isascii() and length.isdigit()):
+    record = _warc_record(data, key)
+    if record.length is None:
         raise MalformedRecordError("no Content-Length")
-    end = start + int(length)
-    if end > len(data):
-        raise MalformedRecordError(f"the HTML is cut short: {len(data) - start} of {length} bytes")
-    return HtmlRecord(
-        fields.get("warc-target-uri", "").strip("<>"),
-        fields.get("language", ""),
-        _utc_seconds(fields.get("warc-date", "")),
-        data[start:end],
-    )
+    html = record.block(data)
+    if len(html) < record.length:
+        raise MalformedRecordError(f"the HTML is cut short: {len(html)} of {record.length} bytes")
+    return HtmlRecord(_url(record), record.fields.text(_LANGUAGE), record.date, html)
 
 
 def url_at_start(kind: str, start: bytes, key: str) -> str:
@@ -290,11 +265,10 @@ def url_at_start(kind: str, start: bytes, key: str) -> str:
     do not tell."""
     try:
         if kind == HTML:
-            fields = _warc_fields(_split_head(start)[0])
-            return fields.get("warc-target-uri", "").strip("<>") if fields.get("clueweb22-id") == key else ""
+            return _url(_warc_record(start, key))
         fields_before_text, found, _ = start.partition(b',"Clean-Text":')  # in a JSON string the quotes were escaped
         return _string(_json_record(fields_before_text + b"}", key), "URL").strip() if found else ""
-    except MalformedRecordError:
+    except ValueError:
         return ""
 
 
@@ -353,28 +327,15 @@ def _string(record: dict[str, Any], field: str) -> str:
     return value
 
 
-def _split_head(data: bytes) -> tuple[bytes, int]:
-    """Return the WARC head and the position of the block behind its blank line."""
-    if not data.startswith(b"WARC/"):
-        raise MalformedRecordError("no WARC head")
-    end = _BLANK_LINE.search(data)
-    if end is None:
+def _warc_record(data: bytes, key: str) -> WarcRecord:
+    """Return the head of the WARC record of a document."""
+    record = parse_record(data)
+    if record is None:
         raise MalformedRecordError("the WARC head has no end")
-    return data[: end.start()], end.end()
+    if (held := record.fields.text(_WARC_ID)) != key:
+        raise MalformedRecordError(f"holds {held!r}")
+    return record
 
 
-def _warc_fields(head: bytes) -> dict[str, str]:
-    fields = {}
-    for line in head.decode("utf-8", "replace").split("\n")[1:]:
-        name, _, value = line.partition(":")
-        fields[name.lower()] = value.strip()
-    return fields
-
-
-def _utc_seconds(date: str) -> str | None:
-    """Return a W3C date-time with or without fraction, in UTC to the second: ``2022-08-01T12:00:00Z``."""
-    try:
-        moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
-        return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if moment.tzinfo else None
-    except (ValueError, OverflowError):
-        return None
+def _url(record: WarcRecord) -> str:
+    return record.fields.text(TARGET_URI).strip("<>")

@@ -24,7 +24,7 @@ from crawl4llm.base import pages
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import Told, run_jobs
 from crawl4llm.base.processes import cores
-from crawl4llm.base.whole_files import whole_folder, writing
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from simulate.clueweb22 import files as writer
 from simulate.clueweb22.files import DocumentHead
 from simulate.clueweb22.records import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
@@ -104,8 +104,7 @@ def build_demo(
         raise InputError(f"--pages {pages}: {hosts} hosts need at least {hosts * 2 * SMALLEST_SITE} pages")
     to = to.absolute()
     with writing(to, "the demo web"):
-        if to.exists() and (not to.is_dir() or any(to.iterdir())):
-            raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
+        check_free(to, "--to")
         with whole_folder(to) as temporary:
             work = _planned(Plan(pages, hosts, seed), demo_paths(temporary))
             told = Told(" pages", _KILLED, "building the demo web", None if progress else False)

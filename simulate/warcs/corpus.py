@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -88,7 +88,9 @@ class WarcCorpus:
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
         self._largest = largest
-        self._reader = RecordReader(partial(_locate, root, index), largest, f"; run {self._make}")
+        self._reader: RecordReader[str] = RecordReader(
+            lambda file: (root / file, points_path(index, file)), largest, f"; run {self._make}"
+        )
 
     def __getstate__(self) -> tuple[str, Path, Path, bool, int | None]:
         return self._opened_with
@@ -233,11 +235,9 @@ class WarcCorpus:
         revisits and indexed canonical links.
         """
         if "://" in url:
-            return self._at(normalise_url(url))
+            key = normalise_url(url)
+            return key if self._is_known(key) else self._follow(key)
         return self._named(url, TREC_ID) or self._follow(normalise_url(f"http://{url}"))
-
-    def _at(self, key: str) -> str | None:
-        return key if self._is_known(key) else self._follow(key)
 
     def _is_known(self, key: str) -> bool:
         """Return whether there is a document of just this key; in a replay, also one that redirects."""
@@ -341,10 +341,6 @@ class WarcCorpus:
     def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, *link[1:]) for link, target in resolved if target != key]
-
-
-def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:
-    return root / file, points_path(index, file)
 
 
 def _headers(stored: StoredRecord) -> HeaderFields:

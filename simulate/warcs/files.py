@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.crawl_log import FAILURES
-from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why, as_input_error
 from crawl4llm.base.files import PreadFile
 from crawl4llm.base.input_files import LONGEST_LINE, given_path, input_lines, json_or_none, open_input
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
@@ -89,7 +90,7 @@ def list_files(given: str | Path) -> Collection:
 def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
     """Return the root of the collection at a path, and all its files."""
     if path.is_dir():
-        return path, folders.walk(path)
+        return path, folders.walk([path])
     if path.exists():
         return path.parent, [path] if _is_archive(path) else _read_list(path, folders)
     if glob.has_magic(str(path)):
@@ -100,14 +101,22 @@ def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
 
 
 class _Folders:
-    """A cache of folders' entries, each read once."""
+    """Folders, each read once."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, dict[str, os.DirEntry[str]]] = {}
+        self.entries = cache(_entries)
         self._walked: set[tuple[int, int]] = set()
 
-    def walk(self, folder: Path) -> Iterator[Path]:
-        """Yield the archive files below a folder. One that symbolic links lead to by several ways is entered once."""
+    def walk(self, paths: Iterable[Path]) -> Iterator[Path]:
+        """Yield files, and for each folder the archive files below it. One that symbolic links lead to by several ways
+        is entered once."""
+        for path in paths:
+            if path.is_dir():
+                yield from self._below(path)
+            else:
+                yield path
+
+    def _below(self, folder: Path) -> Iterator[Path]:
         stat = folder.stat()
         if (stat.st_dev, stat.st_ino) in self._walked:
             return
@@ -116,26 +125,25 @@ class _Folders:
             if name.startswith("."):
                 continue
             if entry.is_dir():
-                yield from self.walk(folder / name)
+                yield from self._below(folder / name)
             elif _ARCHIVE_NAME.fullmatch(name) and entry.is_file():
                 yield folder / name
 
-    def entries(self, folder: Path) -> dict[str, os.DirEntry[str]]:
-        """Return entries by name; none for a folder that is not there."""
-        if folder not in self._read:
-            try:
-                with os.scandir(folder) as entries:
-                    self._read[folder] = {entry.name: entry for entry in entries}
-            except (FileNotFoundError, NotADirectoryError):
-                self._read[folder] = {}
-        return self._read[folder]
+
+def _entries(folder: Path) -> dict[str, os.DirEntry[str]]:
+    """Return the entries of a folder by name; none for a folder that is not there."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
 
 
 def _glob(pattern: Path, folders: _Folders) -> Iterator[Path]:
     matches = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - the pattern may begin anywhere
     if not matches:
         raise InputError(f"CORPUS {pattern}: matches no file")
-    return _expand([_absolute(Path(match)) for match in matches], folders)
+    return folders.walk([_absolute(Path(match)) for match in matches])
 
 
 def _is_archive(path: Path) -> bool:
@@ -144,29 +152,19 @@ def _is_archive(path: Path) -> bool:
 
 def _read_list(path: Path, folders: _Folders) -> Iterator[Path]:
     listed: dict[Path, int] = {}
-    try:
+    no_list = f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files"
+    errors = (OSError, EOFError, UnicodeDecodeError, zlib.error, zstd.ZstdError)
+    with as_input_error(no_list, form="{} ({})", errors=errors):
         for number, line in enumerate(input_lines(path, longest=_LONGEST_LINE), 1):
             if name := _COMMENT.sub("", line).strip():
                 listed.setdefault(_absolute(path.parent / name), number)
             if len(listed) > _MOST_LISTED:
                 many = f"lists more than {_MOST_LISTED:,} files; list folders, or a glob pattern"
                 raise InputError(f"CORPUS {path}: {many}")
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        if isinstance(error, UnicodeDecodeError) or getattr(error, "errno", None) == errno.EFBIG:
-            raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
-        raise InputError(f"CORPUS {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     for file, number in listed.items():
         if not file.exists():
             raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
-    return _expand(listed, folders)
-
-
-def _expand(paths: Iterable[Path], folders: _Folders) -> Iterator[Path]:
-    for path in paths:
-        if path.is_dir():
-            yield from folders.walk(path)
-        else:
-            yield path
+    return folders.walk(listed)
 
 
 def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:

@@ -100,6 +100,7 @@ def test_members_and_frames_are_joined(coding: str, coded: bytes) -> None:
         inflate(coded, coding, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coding", "coded"),
     [

@@ -135,6 +135,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
     yield Steered(storage, folder / "merged", read_log(web.log_file), blocked_at, killed_at, agents, said)
 
 
+@pytest.mark.slow
 def test_a_blocked_domain_gets_no_request_from_any_worker(steered: Steered) -> None:
     """Nor from one that began later; the other domains go on."""
     late = [one for one in steered.asked if one.host in BLOCKED and one.arrived > steered.blocked_at]

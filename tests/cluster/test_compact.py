@@ -92,6 +92,7 @@ def ended(request: pytest.FixtureRequest, demo_web: Web, tmp_path_factory: pytes
     return folder
 
 
+@pytest.mark.slow
 def test_a_compaction_that_is_killed_at_each_step(ended: Path, tmp_path: Path) -> None:
     storage, whole = tmp_path / "storage", tmp_path / "whole"
     shutil.copytree(ended / "storage", storage)

@@ -145,7 +145,7 @@ def run(action: Any, storage: Path, **options: Any) -> None:
 def test_a_section_tells_of_no_more_links_than_there_is_room_for(keyless: list[int], fits_it: bool) -> None:
     """A hundred bytes told of 30 million links without a key, which took 230 MB."""
     pages = [[place, [0], None, links] for place, links in enumerate(keyless)]
-    section = {"targets": [["key", ""]], "pages": pages, "redirects": []}
+    section = {"targets": [["key", "", "", False]], "pages": pages, "redirects": []}
     assert fits([section], shapes.SECTION) is fits_it
 
 
@@ -153,17 +153,16 @@ def test_a_section_tells_of_no_more_links_than_there_is_room_for(keyless: list[i
     ("targets", "fits_it"),
     [
         ([], True),
-        ([["a", ""], ["b", "u"]], True),
-        ([["a", "", "anchor", True]], True),
-        ([["a", ""], ["b", "", "anchor", True]], False),
-        ([["a", True]], False),
+        ([["a", "", "", False], ["b", "u", "anchor", True]], True),
+        ([["a", ""]], False),
+        ([["a", True, "", False]], False),
         ([["a", "", "anchor", "text"]], False),
         (["ab"], False),
         ("ab", False),
         ({}, False),
     ],
 )
-def test_a_section_has_targets_all_with_anchors_or_all_without(targets: Any, fits_it: bool) -> None:
+def test_a_section_has_targets_of_four_fields(targets: Any, fits_it: bool) -> None:
     assert fits([{"targets": targets, "pages": [], "redirects": []}], shapes.SECTION) is fits_it
 
 

@@ -110,6 +110,7 @@ def test_a_flipped_bit_is_found_in_each_byte_of_each_object(ended: Path, tmp_pat
     assert checked > 5_000
 
 
+@pytest.mark.slow
 def test_a_damaged_object_is_refused(ended: Path, tmp_path: Path) -> None:
     """A flipped bit anywhere, a cut end, nothing at all, or another object's content: each is found, and named."""
     draw = random.Random(2)
@@ -241,6 +242,7 @@ def mutated(storage: Storage, part: int, commit: journal.Commit, draw: random.Ra
     return sealed(journal.name(part, journal.LOG, commit.number), data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended", ["commits"], indirect=True)
 def test_a_commit_that_says_something_else_is_read_or_refused_in_one_line(
     ended: Path, demo_web: Web, tmp_path: Path

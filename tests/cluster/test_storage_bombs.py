@@ -28,6 +28,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 """How to make them: when the tests are collected they would cost each process seconds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_an_object_that_unpacks_to_too_much_is_damaged(tmp_path: Path, bomb: str) -> None:
     """Each is of less than 200 KB. The size that the first frame states was all that was looked at."""

@@ -31,6 +31,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     BUCKET_VIEWED.clear()
 
 
+@pytest.mark.slow
 def test_commands_take_a_storage_as_they_take_a_folder(url: str, demo_web: Web, tmp_path: Path) -> None:
     def output(*arguments: str) -> str:
         done = scrapy(*arguments)

@@ -6,22 +6,20 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
-from evaluation_helpers import rows, table
+from evaluation_helpers import evaluated, rows, table
 from finished_runs import FinishedRuns
-from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater, influence
-from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate as evaluate_runs
-from crawl4llm.tools.evaluate.figures import Figure, Report
+from crawl4llm.tools.evaluate.evaluate import Wanted
+from crawl4llm.tools.evaluate.figures import Figure
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 PAGES = 200
@@ -45,24 +43,17 @@ def evaluate(place: Path, *args: object) -> subprocess.CompletedProcess[str]:
     return scrapy("evaluate", *map(str, args), cwd=place, env=env)
 
 
-def evaluated(
-    place: Path, *runs: Path, wanted: Wanted | None = None, settings: Mapping[str, str] | None = None
-) -> Report:
-    """What the command would write, computed in this process."""
-    given = Settings({"SCORING_WORKERS": 1, "PROGRESS_BAR": "off"})
-    given.setdict(settings or {}, priority="cmdline")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        return evaluate_runs(given, runs, wanted or Wanted())
-
-
 @pytest.fixture(scope="module")
 def report(runs: dict[str, Path], place: Path) -> Path:
     out = place / "report"
     scorers = "fasttext,evaluation_helpers.ConstantScorer"
-    result = evaluate(place, *runs.values(), "--out", out, "--topic", "river market", "--scorers", scorers)
+    result = evaluate(place, *runs.values(), "--out", out, "--topic", "river market", "--scorers", scorers, "--json")
     assert result.returncode == 0, result.stderr
-    assert f"open {out / 'report.html'}" in result.stdout
+    assert result.stdout.count("\n") == 1
+    told, kept = json.loads(result.stdout), json.loads((out / "report.json").read_text())
+    assert told.keys() == kept.keys()
+    assert told["verdict"] == kept["verdict"]
+    assert [section["id"] for section in told["sections"]] == [section["id"] for section in kept["sections"]]
     return out
 
 

@@ -1,4 +1,7 @@
-"""``--json``: one object on standard output, and nothing else, of every command that prints tables."""
+"""``--json``: one object on standard output, and nothing else, of every command that prints tables.
+
+tests/commands/test_evaluate_command.py has that of an evaluation.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +56,6 @@ def test_commands_about_a_crawl(folder: Path, demo_web: Web) -> None:
     assert told("archive", "check", folder / "run", cwd=folder)["documents"] == 60
     exported = told("export", folder / "run", "--out", folder / "exported", cwd=folder)
     assert exported["documents"] == json.loads((folder / "exported/manifest.json").read_text())["documents"]
-
-
-def test_an_evaluation_is_its_report(folder: Path, demo_web: Web) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra evaluation")
-    report = told("evaluate", folder / "run", "--out", folder / "report", cwd=folder)
-    assert report == json.loads((folder / "report/report.json").read_text())
-    assert report["verdict"][-1].startswith("One policy, influence: give runs of others")
-    assert report["sections"][0]["id"] == "quarter"
 
 
 def test_an_error_is_part_of_it(folder: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from evaluation_helpers import evaluated, rows
 from known_links_helpers import anchor, wat_file
 from warc_helpers import page, url_of, write
 
@@ -44,12 +45,22 @@ def files(output: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def links(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of 300 pages of a crawl of the demo web, with their scores."""
-    folder = tmp_path_factory.mktemp("known")
-    given = {"CRAWL_SEEDS": 40, "CRAWL_MAX_PAGES": 300, "URL_POLICY": "breadth_first", "CRAWL_SEED": 3}
-    assert crawl(demo_web, folder / "run", **given).returncode == 0
+    return known_pages(demo_web, tmp_path_factory.mktemp("known"), 300)
+
+
+@pytest.fixture(scope="module")
+def few_links(small_demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 60 pages of the small one."""
+    return known_pages(small_demo_web, tmp_path_factory.mktemp("known"), 60)
+
+
+def known_pages(web: Web, folder: Path, pages: int) -> Path:
+    """A file of pages of a crawl."""
+    given = {"CRAWL_SEEDS": pages // 8, "CRAWL_MAX_PAGES": pages, "URL_POLICY": "breadth_first", "CRAWL_SEED": 3}
+    assert crawl(web, folder / "run", **given).returncode == 0
     made = known("--links", folder / "known", folder / "run")
     assert made.returncode == 0, made.stderr
-    assert "links   300 of 300 read (" in made.stdout
+    assert f"links   {pages} of {pages} read (" in made.stdout
     assert f"KNOWN_LINKS={folder}/known/links.known" in made.stdout
     return folder / "known/links.known"
 
@@ -72,20 +83,20 @@ def test_the_file_has_the_pages_of_the_crawl(demo_web: Web, links: Path, tmp_pat
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_new_pages_are_in_reach(demo_web: Web, links: Path, tmp_path: Path, order: str) -> None:
+def test_new_pages_are_in_reach(small_demo_web: Web, few_links: Path, tmp_path: Path, order: str) -> None:
     """As without a file; with KNOWN_URLS most are not. Known pages are in no archive, export or figure of pages."""
-    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 1500, "URL_BUDGET": 0}
-    sets = {"none": {}, "links": {"KNOWN_LINKS": links}, "urls": {"KNOWN_URLS": links.with_name("urls.known")}}
+    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 300, "URL_BUDGET": 0}
+    sets = {"none": {}, "links": {"KNOWN_LINKS": few_links}, "urls": {"KNOWN_URLS": few_links.with_name("urls.known")}}
     for name, one in sets.items():
-        result = crawl(demo_web, tmp_path / name, **given, **one)
+        result = crawl(small_demo_web, tmp_path / name, **given, **one)
         assert result.returncode == 0, result.stderr
-    told = KnownLinks(links)
+    told = KnownLinks(few_links)
     new = {name: {line["id"] for line in crawl_log(tmp_path / name) if told.find(line["id"]) is None} for name in sets}
     assert new["links"] == new["none"] > new["urls"]
     dropped = ended(tmp_path / "links")
     assert set(dropped.values()) == {"known_page"}
     figures = stats(tmp_path / "links")
-    assert figures["dropped/known_page"] == len(dropped) > 100
+    assert figures["dropped/known_page"] == len(dropped) > 40
     assert figures["pages/fetched"] == figures["pages/crawled"] == len(new["links"])
     assert not any(told.find(line["id"]) is not None for line in crawl_log(tmp_path / "links"))
     if order == "batch":
@@ -94,19 +105,28 @@ def test_new_pages_are_in_reach(demo_web: Web, links: Path, tmp_path: Path, orde
         documents = [line for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
         assert 0 < len(documents) <= len(new["links"])
         assert not {json.loads(line)["id"] for line in documents} & set(dropped)
-        evaluated = scrapy("evaluate", str(tmp_path / "links"), "--out", str(tmp_path / "evaluated"))
-        assert evaluated.returncode == 0, evaluated.stderr
+        (row,) = rows(evaluated(tmp_path, tmp_path / "links"), "runs")
+        assert row["Crawled"] == len(new["links"])
         reported = scrapy("report", str(tmp_path / "links"))
         assert reported.returncode == 0, reported.stderr
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_killed_and_stopped_it_goes_the_same_way(demo_web: Web, links: Path, tmp_path: Path, order: str) -> None:
-    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 500, "KNOWN_LINKS": links}
+@pytest.mark.parametrize(
+    ("order", "stops"),
+    [
+        ("batch", {50: signal.SIGKILL, 100: signal.SIGINT}),
+        ("continuous", {50: signal.SIGKILL}),
+        ("owners wait", {50: signal.SIGTERM}),
+    ],
+)
+def test_killed_and_stopped_it_goes_the_same_way(
+    demo_web: Web, links: Path, tmp_path: Path, order: str, stops: dict[int, int]
+) -> None:
+    given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 250, "KNOWN_LINKS": links}
     assert crawl(demo_web, tmp_path / "whole", **given).returncode == 0
     output, job = tmp_path / "run", tmp_path / "job"
     log = output / "crawl.jsonl"
-    for least, end in ((60, signal.SIGKILL), (150, signal.SIGTERM), (250, signal.SIGINT)):
+    for least, end in stops.items():
         process = begin(crawl_args(demo_web, output, **given, JOBDIR=job))
         until = time.monotonic() + 300
         while (not log.exists() or log.read_bytes().count(b"\n") < least) and process.poll() is None:
@@ -116,7 +136,7 @@ def test_killed_and_stopped_it_goes_the_same_way(demo_web: Web, links: Path, tmp
         os.kill(process.pid, end)
         _, err = process.communicate(timeout=600)
         assert "Traceback" not in err, err
-    assert len(crawl_log(output)) < 500
+    assert len(crawl_log(output)) < 250
     verified = scrapy("frontier", str(job), "--verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     other = crawl(demo_web, output, **{**given, "KNOWN_LINKS": ""}, JOBDIR=job)
@@ -130,7 +150,7 @@ def test_killed_and_stopped_it_goes_the_same_way(demo_web: Web, links: Path, tmp
 
 def test_several_workers_crawl_the_same(demo_web: Web, links: Path, tmp_path: Path) -> None:
     """Real processes, one of which is killed; the merged crawl is that of one process."""
-    given: dict[str, Any] = {**SEEDS, "URL_POLICY": "parent_first", "CRAWL_BATCH_SIZE": 20, "CRAWL_MAX_PAGES": 300}
+    given: dict[str, Any] = {**SEEDS, "URL_POLICY": "parent_first", "CRAWL_BATCH_SIZE": 20, "CRAWL_MAX_PAGES": 160}
     given["KNOWN_LINKS"] = links
     assert crawl(demo_web, tmp_path / "alone", **given).returncode == 0
     (tmp_path / "storage").mkdir()
@@ -221,12 +241,12 @@ def test_a_damaged_record_ends_the_crawl_where_it_is_met(demo_web: Web, links: P
     for place in range(start, start + size):
         data[place] ^= 0xFF
     (tmp_path / "links.known").write_bytes(data)
-    given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 200, "JOBDIR": tmp_path / "job"}
+    given: dict[str, Any] = {**SEEDS, **ORDERS["batch"], "CRAWL_MAX_PAGES": 100, "JOBDIR": tmp_path / "job"}
     said = error_of(crawl(demo_web, tmp_path / "run", **given, KNOWN_LINKS=tmp_path / "links.known"))
     assert said.startswith(f"KNOWN_LINKS {tmp_path}/links.known is damaged: the record of page ")
     result = crawl(demo_web, tmp_path / "run", **given, KNOWN_LINKS=links)
     assert result.returncode == 0, result.stderr
-    assert len(crawl_log(tmp_path / "run")) == 200
+    assert len(crawl_log(tmp_path / "run")) == 100
 
 
 # -- what the file is made of -------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ RUN = [page for page in PAGES if any(not block.why_not for block in blocks(page)
 
 
 @pytest.fixture(scope="module")
-def project(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def project(small_demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("docs") / "project"
-    make_project(folder, demo_web)
+    make_project(folder, small_demo_web)
     with forked_programs(folder / "bin", "scrapy"):
         make_crawls(folder)
         yield folder

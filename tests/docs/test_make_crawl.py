@@ -38,13 +38,15 @@ def run(checkout: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_it_goes_up_to_the_report_and_says_what_is_next(checkout: Path, demo_web: Web) -> None:
-    small = f"-s CORPUS={demo_web.corpus} -s SCORER_MODEL={demo_web.model} -s CRAWL_MAX_PAGES=150 -s SCORING_WORKERS=1"
+def test_it_goes_up_to_the_report_and_says_what_is_next(checkout: Path, small_demo_web: Web) -> None:
+    small = f"-s CORPUS={small_demo_web.corpus} -s SCORER_MODEL={small_demo_web.model} "
+    small += "-s CRAWL_MAX_PAGES=100 -s SCORING_WORKERS=1"
     (checkout / "crawls/0001").mkdir(parents=True)  # of an earlier crawl: the report is of the newest two
     with forked_programs(checkout / "bin", "scrapy"):
         said = run(checkout, "make", "crawl", "BIN=bin", f"ARGS={small}")
     assert (checkout / "report/0003/report.html").is_file()
     assert "influence is best" in said
+    assert "open report/0003/report.html" in said
     assert "\n  source .venv/bin/activate\n" in said
     explain = re.search(r"^  scrapy (explain '.*' --run (\S+)) ", said, re.MULTILINE)
     assert explain is not None

@@ -19,10 +19,10 @@ def test_every_cell_was_run_in_order() -> None:
     assert not [output for cell in code for output in cell["outputs"] if output["output_type"] == "error"]
 
 
-def test_cells_run(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_run(small_demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a notebook: one name space called ``__main__``, and sources that ``linecache`` knows."""
     pytest.importorskip("pandas")
-    make_project(tmp_path / "project", demo_web)
+    make_project(tmp_path / "project", small_demo_web)
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.syspath_prepend(str(PROJECT))
     names: dict[str, object] = {"__name__": "__main__"}

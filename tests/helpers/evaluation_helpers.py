@@ -6,10 +6,16 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scrapy.settings import Settings
 
 from crawl4llm.scoring import ScoringOptions
 from crawl4llm.tools.evaluate.figures import Report, Table
+
+if TYPE_CHECKING:
+    from crawl4llm.tools.evaluate.evaluate import Wanted
 
 FACTS: Mapping[str, Any] = {
     "corpus_digest": "c" * 64,
@@ -57,6 +63,19 @@ def rows(report: Report, name: str) -> list[dict[str, Any]]:
     """The rows of a table of a report that was not written."""
     (found,) = [section for section in report.sections if isinstance(section, Table) and section.id == name]
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def evaluated(
+    place: Path, *runs: Path, wanted: Wanted | None = None, settings: Mapping[str, str] | None = None
+) -> Report:
+    """What the command would write, computed in this process; its cache is below a folder."""
+    from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate  # what needs an extra
+
+    given = Settings({"SCORING_WORKERS": 1, "PROGRESS_BAR": "off"})
+    given.setdict(settings or {}, priority="cmdline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        return evaluate(given, runs, wanted or Wanted())
 
 
 def table(report: Path, name: str) -> list[dict[str, str]]:

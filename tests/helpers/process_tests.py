@@ -17,8 +17,8 @@ import scrapy_server
 TESTS = Path(__file__).resolve().parents[1]
 _STARTERS = (subprocess, multiprocessing, scrapy_server)
 _SERVER = scrapy_server.__name__
-_FIXTURES = {"demo_web"}
-"""Fixtures that start processes by code of the package; a test that has the demo web crawls it."""
+_FIXTURES = {"demo_web", "small_demo_web"}
+"""Fixtures that start processes by code of the package; a test that has a demo web crawls it."""
 _Part = FunctionType | type | ModuleType
 
 

@@ -186,7 +186,8 @@ def test_a_replay_goes_by_it_if_it_is_asked_to(crawled: tuple[Path, list[str]], 
 
 def test_workers_learn_it_whoever_dies(tmp_path: Path) -> None:
     storage = storage_at(tmp_path / "storage", 2)
-    given: dict[str, Any] = {**SETTINGS, **storage, "COMMIT_INTERVAL_SECONDS": 1}
+    lease = {"CLUSTER_LEASE": 4, "DOWNLOAD_TIMEOUT": 10}
+    given: dict[str, Any] = {**SETTINGS, **storage, **lease, "COMMIT_INTERVAL_SECONDS": 1}
     with serve_owners(3) as sites:
         seeds = serve_pages(sites)
         seeds_file = tmp_path / "first.seeds"

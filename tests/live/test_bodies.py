@@ -179,6 +179,7 @@ MOST_MEMORY = 400 << 20
 """Bytes of the crawl with its worker process, which take about 310 MiB; the bomb alone has 200, as text twice that."""
 
 
+@pytest.mark.slow
 def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
     rules = {host: host.removesuffix(".test") for host in ENDS if host != "good.test"} | {"drip.test": "drip:60"}
     pages = FewPages({"good.test": {"/": text_page(1, []).body}})

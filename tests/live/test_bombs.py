@@ -63,6 +63,7 @@ def children(process: psutil.Process) -> list[int]:
         return []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
 def test_memory_is_bounded(crawled: tuple[Path, dict[str, str], int, int]) -> None:
     _, _, main, reader = crawled

@@ -228,6 +228,7 @@ def _without_visited(line: Mapping[str, Any]) -> dict[str, Any]:
 # -- stops --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noindex", ["archive", "drop"])
 @pytest.mark.parametrize(("policy", "batch_size"), [("link", 0), ("parent_mean", 9)])
 def test_a_crawl_that_is_killed_goes_on_as_if_it_was_not(

@@ -108,26 +108,26 @@ def test_offsets_that_make_no_sense(tree: Path, lines: str) -> None:
 
 def no_such_folder(root: Path) -> str:
     shutil.rmtree(root)
-    return "no such folder"
+    return "not a ClueWeb22 tree"
 
 
 def a_file(root: Path) -> str:
     shutil.rmtree(root)
     root.write_text("text")
-    return "not a folder"
+    return "not a ClueWeb22 tree"
 
 
 def empty(root: Path) -> str:
     shutil.rmtree(root)
     root.mkdir()
-    return "it is empty: expected one of txt/, html/, inlink/, outlink/"
+    return "not a ClueWeb22 tree: expected a folder with one of txt/, html/, inlink/, outlink/"
 
 
 def something_else(root: Path) -> str:
     shutil.rmtree(root)
     (root / "music").mkdir(parents=True)
     (root / "txt").write_text("a file, not a folder")
-    return "not a ClueWeb22 tree: expected one of txt/"
+    return "not a ClueWeb22 tree"
 
 
 def no_data_files(root: Path) -> str:

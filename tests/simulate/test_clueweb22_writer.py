@@ -211,7 +211,7 @@ def test_ids_go_on_in_the_next_subdirectory_and_stream() -> None:
 def test_ids_of_a_language_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulate.clueweb22.records.SUBDIRS_PER_STREAM", 1)
     assert assign_ids(["en"] * 10_000, records_per_file=1)[-1] == "clueweb22-en9900-99-00000"
-    with pytest.raises(InputError, match="is the last id that the layout has for language en"):
+    with pytest.raises(InputError, match="the layout has no more ids for language en"):
         assign_ids(["en"] * 10_001, records_per_file=1)
 
 

@@ -437,6 +437,7 @@ def test_command_bad_input(
 # -- the real web ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_real_web_agrees_with_another_program(shared: Callable[[str], Path], tmp_path: Path) -> None:
     """All of it: benchmarks/building.py."""
     archive, reference = shared("corpora/real-web/real-web-00001.warc.gz"), shared("clueweb22-real")

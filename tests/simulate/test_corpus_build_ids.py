@@ -15,7 +15,7 @@ from warc_helpers import url_of
 from crawl4llm.base.errors import InputError
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.files import NewIds
-from simulate.clueweb22.records import DocId
+from simulate.clueweb22.records import language_of, number_of
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 
@@ -30,9 +30,9 @@ KEYS = [key_of("en0000-00", record) for record in range(6)]
     ],
 )
 def test_the_id_behind_an_id(before: str, after: str) -> None:
-    document = DocId.parse(f"clueweb22-{before}")
-    assert document is not None
-    assert NewIds([document]).next(document.language) == f"clueweb22-{after}"
+    key = f"clueweb22-{before}"
+    assert number_of(key) is not None
+    assert NewIds([key]).next(language_of(key)) == f"clueweb22-{after}"
 
 
 def test_ids_stay_across_rebuilds(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_manifest_of_json_and_of_urls_that_the_source_spells_otherwise(tmp_pat
         (f"{url_of(1)}\t{KEYS[0]}\n\n{url_of(2)}\t{KEYS[0]}\n", f"line 3: {KEYS[0]} has been given before"),
         (f"{url_of(1)}\tclueweb22-en0000-00-20000", "line 1: 'clueweb22-en0000-00-20000' is not a ClueWeb22-ID"),
         (f"{url_of(1)}\tclueweb22-en0081-00-00000", "is not a ClueWeb22-ID"),
-        (f"{url_of(5)}\tclueweb22-en9980-99-19999", "is the last id that the layout has"),
+        (f"{url_of(5)}\tclueweb22-en9980-99-19999", "the layout has no more ids for language en"),
         (b"\xff\xfe", "is no text in UTF-8"),
         (None, "cannot be read"),
     ],

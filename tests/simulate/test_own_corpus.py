@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from corpus_contract import CorpusContract
 from crawl_helpers import crawl, crawl_log, error_of, scrapy
+from evaluation_helpers import evaluated, rows
 from own_corpus import PAGES, OwnCorpus
 from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
+from crawl4llm.tools.evaluate.evaluate import Wanted
 from simulate import index_corpus, open_corpus
 
 PATH = "own_corpus.OwnCorpus"
@@ -45,13 +47,17 @@ def test_a_crawl_and_what_looks_at_it(tmp_path: Path) -> None:
     seeds.write_text("p00\n")
     for args in (
         ("explain", "p05", "--run", str(run), *given),
-        ("evaluate", str(run), "--out", str(tmp_path / "report"), "--sample", "5", *given),
         ("frontier", str(job), "--inject", str(seeds), *given),
     ):
         refused = error_of(scrapy(*args))
         assert refused.startswith(f"{run}: CORPUS = '{PATH}' in settings.json is the path of code"), refused
         allowed = scrapy(*args, "-s", f"CORPUS={PATH}")
         assert allowed.returncode == 0, allowed.stderr
+    settings, wanted = {"SCORER": "graph_corpus.NumberScorer"}, Wanted(sample=5)
+    with pytest.raises(InputError, match=r"in settings\.json is the path of code"):
+        evaluated(tmp_path, run, wanted=wanted, settings=settings)
+    (row,) = rows(evaluated(tmp_path, run, wanted=wanted, settings={**settings, "CORPUS": PATH}), "runs")
+    assert row["Crawled"] == PAGES
 
 
 @pytest.mark.parametrize(

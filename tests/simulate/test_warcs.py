@@ -498,6 +498,7 @@ def test_codings_are_undone(
     assert corpus.html(url_of(1)) == html_of(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coding", "code"),
     [
@@ -670,6 +671,7 @@ def links_of_reference(shared: Callable[[str], Path]) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_links_of_real_pages(real_web: WarcCorpus, shared: Callable[[str], Path]) -> None:
     assert len(real_web) == 21_599
     reference = links_of_reference(shared)

@@ -214,6 +214,7 @@ def without_note(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if name != "purged.jsonl"}
 
 
+@pytest.mark.slow
 def test_killed_while_it_purges(finished: Path, purged: Path, tmp_path: Path) -> None:
     before, after = tree(finished), without_note(tree(purged))
     ended, kill_at = False, 1

@@ -69,6 +69,7 @@ def test_the_points_of_a_plot_are_pairs(size: int, monkeypatch: pytest.MonkeyPat
     assert (points.x, points.y) == (known.tolist(), (known * 2).tolist())
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(NUMBERS, st.booleans()), min_size=1, max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_populations_are_those_of_a_sorted_array(pages: list[tuple[float, bool]]) -> None:
@@ -83,6 +84,7 @@ def test_populations_are_those_of_a_sorted_array(pages: list[tuple[float, bool]]
     assert [web.count_from(value).value for value in expected] == [np.sum(expected >= value) for value in expected]
 
 
+@pytest.mark.slow
 def test_more_rows_than_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit goes to the disk; the result is the same with any number of threads."""
     monkeypatch.setattr(reductions, "MEMORY", "48MB")

@@ -55,7 +55,7 @@ def test_oracle_set(subject: Subject) -> None:
     ],
 )
 def test_precision_and_recall(name: str, precisions: list[float], recalls: list[float], subject: Subject) -> None:
-    (run,) = [run for run in subject.runs if run.name == name]
+    (run,) = [pages for pages in subject.runs if pages.run.name == name]
     assert run.precision(AT).value.tolist() == pytest.approx(precisions, abs=0.01)
     assert run.recall(AT).value.tolist() == pytest.approx(recalls, abs=0.01)
 

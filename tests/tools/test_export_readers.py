@@ -36,6 +36,7 @@ def as_in_parquet(name: str, value: Any) -> Any:
     return datetime.fromisoformat(value.replace("Z", "+00:00")) if name == "date" else value
 
 
+@pytest.mark.slow
 def test_all_formats_hold_the_same(exports: dict[str, Path]) -> None:
     plain = documents(exports["jsonl"])
     assert plain == documents(exports["jsonl.gz"]) == documents(exports["jsonl.zst"])

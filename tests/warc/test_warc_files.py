@@ -462,7 +462,7 @@ def neither_archive_nor_list(folder: Path) -> str:
 
 def damaged_list(folder: Path) -> str:
     (folder / "list").write_bytes(gzip.compress(b"a.warc\n")[:-9])
-    return f"{folder / 'list'}: cannot be read"
+    return f"{folder / 'list'}: is neither a WARC or ARC file nor a list of such files (Compressed file ended"
 
 
 def enormous_file(folder: Path) -> str:
