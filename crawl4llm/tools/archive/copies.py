@@ -35,7 +35,7 @@ from crawl4llm.base.errors import InputError, PageError, reading
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
-from crawl4llm.base.whole_files import check_free, check_new_file
+from crawl4llm.base.whole_files import check_free, check_new_file, whole_folder
 from crawl4llm.scoring import title_of
 from crawl4llm.tools.archive.facts import TEXT, Facts, read_lines
 from crawl4llm.tools.archive.folder import Dataset, now, whole_file, writing
@@ -67,7 +67,8 @@ _REMEMBERED: Final = 10_000
 
 
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, every: int | None) -> Iterator[Part]:
-    """Copy a finished dataset, which :func:`check_copy` has checked, into a new folder; yields a line for the user.
+    """Copy a finished dataset, which :func:`check_copy` has checked, into a new folder, which appears whole; yields a
+    line for the user.
 
     ``name``: of the copy, for ids and ClueWeb12's layout. Without it names stay, and there are no ids. ``every``: k,
     for a sample.
@@ -76,11 +77,11 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
     find_refilled(facts)
     writer = RecordWriter(dataset, facts)
     digests, counts = [], []
-    with writing(out):
+    with writing(out), whole_folder(out.absolute()) as folder:
         for number, file, prefix in Progress(list(_files(dataset, facts, name)), "Copying", unit=" files"):
             if facts.first("SELECT 1 FROM kept JOIN numbered USING (file, offset) WHERE file = ?", number) is None:
                 continue
-            path = out / file
+            path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as target:
                 shutil.copymode(writer.paths[number], path)
@@ -91,8 +92,8 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
             counts.append((file, documents))
         for index in dataset.indexes:
             if index.exists():
-                write_index(dataset, facts, index, out / index.name)
-    _write_lists(out, name, digests, counts)
+                write_index(dataset, facts, index, folder / index.name)
+        _write_lists(folder, name, digests, counts)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
     yield Fact("copy", value, f"{out}: {total:,} documents and texts in {len(counts):,} files")
@@ -160,8 +161,7 @@ def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], co
     for segment in sorted({file.partition("/")[0] for file, _ in digests}):
         within = f"{segment}/"
         write_list(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
-        with writing(out):
-            (out / "recordcounts").mkdir(exist_ok=True)
+        (out / "recordcounts").mkdir(exist_ok=True)
         held = [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)]
         write_list(out / "recordcounts" / f"{segment}_counts.txt", held)
 
