@@ -208,3 +208,12 @@ def test_files_of_others_lose_their_damage_only(tmp_path: Path) -> None:
     assert {name.name for name in tmp_path.iterdir()} == {"a.warc.gz", "a.warc.gz.cut", "b"}
     done("purge", "site.example", tmp_path)
     assert "holds no WARC files" in refused("check", tmp_path)  # there was nothing else in them
+
+
+def test_counts_of_files_of_others_stay_true(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.warc.gz", *(response(url_of(number), http(html_of(number))) for number in range(4)))
+    counts = tmp_path / "archive_counts.txt"
+    counts.write_text(f"./a.warc.gz{4:>16}\n")
+    os.truncate(path, path.stat().st_size - 5)
+    done("repair", tmp_path)
+    assert counts.read_text() == f"./a.warc.gz{3:>16}\n"

@@ -45,7 +45,7 @@ DAMAGED: Final = "damaged records"
 
 @dataclass
 class Taken:
-    """What is taken from a source: the files that a job fills, if it is a job's, their counts, and faults."""
+    """URLs, texts and pages taken from a source: the files that a job fills with them, their counts, and faults."""
 
     files: Mapping[str, BinaryIO]
     counts: Counter[str] = field(default_factory=Counter)
