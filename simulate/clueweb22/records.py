@@ -1,8 +1,8 @@
 """The records of a ClueWeb22 tree: their ids, their places in files, and the text, links and HTML in them.
 
 A look-up takes two ``pread`` calls on handles that are kept open. Shapes are those of the dataset's documentation
-(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short
-reason, and one without a WARC head ValueError.
+(``clueweb22-format.md``, "Records"). A record of another shape raises ValueError with a short reason, mostly
+MalformedRecordError.
 """
 
 from __future__ import annotations
