@@ -35,7 +35,7 @@ def measure(partitions: int, workers: int, seconds: float) -> list[float]:
         joined = [ValkeyLiveness(f"unix://{folder}/s", "crawl", partitions, _LEASE) for _ in range(workers)]
         for worker in joined:
             worker.join()
-            worker.figures({"pages": 123_456.0, "queued": 1e7})
+            worker.figures = {"pages": 123_456.0, "queued": 1e7}
         for worker in joined:
             worker.claim()
         time.sleep(2 * _LEASE)

@@ -35,7 +35,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def __init__(self, common: Common, liveness: Liveness) -> None:
         self._routes = routes = RoutedOwners(common.partitions.of, self._workable)
         owners = None if common.clock is None else routes
-        super().__init__(common, liveness, visited=RoutedVisited(routes), owners=owners)
+        super().__init__(common, liveness, visited=RoutedVisited(common.partitions.of, routes.own), owners=owners)
         self._own = routes.own
         self._post = Post(common.storage, common.options.partitions)
         self._quotas = Quotas(common.storage, common.options.crawl_max_pages)

@@ -55,8 +55,10 @@ class Liveness:
         """The unique id of this worker, e.g. ``node7-4711-3f2a9c``; it names the machine."""
         self._partitions = partitions
         self._free, self._mine = set(range(partitions)), set[int]()
-        self._figures: Mapping[str, float] = {}
-        self._requested: str | None = None
+        self.figures: Mapping[str, float] = {}
+        """Facts of this worker, which the next heartbeat carries."""
+        self.requested: str | None = None
+        """DRAIN or STOP if this worker was asked to; as of the last heartbeat."""
         self._heard = Event()
         """Set if something was announced and not yet waited for."""
 
@@ -84,7 +86,7 @@ class Liveness:
         self._mine -= self._free
 
     def surplus(self) -> int:
-        """Return how many partitions to give up, because workers have joined."""
+        """Return how many partitions to give up, because workers have joined; below 0: how many it may yet have."""
         return 0
 
     def announce(self) -> None:
@@ -96,14 +98,6 @@ class Liveness:
         is_new = await asyncio.to_thread(self._heard.wait, timeout)
         self._heard.clear()
         return is_new
-
-    def figures(self, figures: Mapping[str, float]) -> None:
-        """Record figures for the next heartbeat."""
-        self._figures = figures
-
-    def requested(self) -> str | None:
-        """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""
-        return self._requested
 
     async def leave(self) -> None:
         """Release all partitions, and be no longer counted."""
@@ -234,7 +228,7 @@ class ValkeyLiveness(Liveness):
 
     def claim(self, *, is_new: bool = True) -> list[int]:
         with self._lock:
-            if self._excess >= 0:
+            if self.surplus() >= 0:
                 return []
             since = boottime()
             taken = self._try(lambda: self._call(_CLAIM, self._partitions, int(is_new), *self._held)) or []
@@ -259,12 +253,7 @@ class ValkeyLiveness(Liveness):
 
     def surplus(self) -> int:
         with self._lock:
-            return max(0, self._excess)
-
-    @property
-    def _excess(self) -> int:
-        """Partitions above the fair share, as of the last heartbeat; below 0: under it."""
-        return len(self._held) + self._partitions // -self._live
+            return len(self._held) + self._partitions // -self._live
 
     def announce(self) -> None:
         self._try(lambda: self._server.publish(self._said, "new"))
@@ -332,13 +321,13 @@ class ValkeyLiveness(Liveness):
                 return
             since = boottime()
             lasts = [value for item in self._held.items() for value in (item[0], int(since < item[1] + self._lease))]
-            answer = self._try(lambda: self._call(_BEAT, json.dumps(self._figures), *lasts))
+            answer = self._try(lambda: self._call(_BEAT, json.dumps(self.figures), *lasts))
             if answer is None:
                 return
             now, self._live, asked, lost = answer
             self._joined = self._joined or now
             requests = [found for line in asked if (found := _REQUEST.fullmatch(line or ""))]
-            self._requested = next((found[1] for found in requests if int(found[2]) >= self._joined), None)
+            self.requested = next((found[1] for found in requests if int(found[2]) >= self._joined), None)
             for partition in map(int, lost):
                 del self._held[partition]
                 self._lost.add(partition)

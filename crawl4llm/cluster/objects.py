@@ -115,19 +115,15 @@ class Exchange:
 
     head: Mapping[str, Any]
     """``rows``; ``counts``, to be added to the crawl's figures; ``pages``: name of the WARC file, or None."""
+    rows: list[list[Any]]
+    """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
+    another try); the page's facts for the archive. A page that was dropped after it was read has a line and a failure;
+    its line is not logged."""
     size: int
     """Bytes of all of it."""
     _name: str
     _storage: Storage
     _sections: Mapping[int, bytes]
-
-    @property
-    def rows(self) -> list[list[Any]]:
-        """By place: place; the crawl log's line (None without a page); the failure's line (None for a page, or before
-        another try); the page's facts for the archive. A page that was dropped after it was read has a line and a
-        failure; its line is not logged."""
-        rows: list[list[Any]] = self.head["rows"]
-        return rows
 
     @cached_property
     def lines(self) -> Mapping[int, Mapping[str, Any]]:
@@ -272,7 +268,7 @@ def decode(
 def read_exchange(storage: Storage, name: str, data: bytes) -> Exchange:
     """Return the exchange that was encoded. Raises StorageError."""
     head, _, sections = decode(storage, name, data, shapes.EXCHANGE, 0)
-    return Exchange(head, len(data), name, storage, sections)
+    return Exchange(head, head["rows"], len(data), name, storage, sections)
 
 
 class Iteration:
@@ -282,7 +278,7 @@ class Iteration:
     def __init__(self, storage: Storage, partitions: int, number: int) -> None:
         self._storage, self._partitions, self.number = storage, partitions, number
         self._seen: frozenset[str] = frozenset()
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, list[Any]] = {}
         """Content that was read, by kind."""
         self.short: list[int] = []
         """Partitions that must offer more before the batch can be planned."""
@@ -293,11 +289,8 @@ class Iteration:
 
     def plan(self) -> Plan | None:
         """Return the batch; None if it is not planned yet."""
-        called = folder(self.number) + PLAN
-        if PLAN not in self._known and called in self._seen:
-            self._known[PLAN] = Plan(*self._get([called], shapes.PLAN)[0])
-        plan: Plan | None = self._known.get(PLAN)
-        return plan
+        plans = self._once(PLAN, [folder(self.number) + PLAN], shapes.PLAN)
+        return Plan(*plans[0]) if plans else None
 
     def make_plan(self, size_of: Callable[[int], int]) -> None:
         """Plan the batch if it is not planned and the offers are enough; ``size_of`` returns its size, by the number of
@@ -307,7 +300,7 @@ class Iteration:
         plan = make_plan(offers, self._whole(), size_of(offers[0]["crawled"]))
         if isinstance(plan, Plan):
             self._storage.put_packed(folder(self.number) + PLAN, list(plan))
-            self._known = {PLAN: plan}
+            self._known = {PLAN: [plan]}
         else:
             self.short = plan
 
@@ -334,11 +327,13 @@ class Iteration:
         return dict(zip(there, self._get(there.values(), shapes.WHOLE), strict=True))
 
     def _of_all(self, kind: str, shape: Any = None) -> list[Any]:
-        names = [name(self.number, kind, partition) for partition in range(self._partitions)]
+        return self._once(kind, [name(self.number, kind, partition) for partition in range(self._partitions)], shape)
+
+    def _once(self, kind: str, names: list[str], shape: Any) -> list[Any]:
+        """Return the content of the objects of a kind, which are read once; nothing if one is missing."""
         if kind not in self._known and self._seen.issuperset(names):
             self._known[kind] = self._get(names, shape)
-        found: list[Any] = self._known.get(kind, [])
-        return found
+        return self._known.get(kind, [])
 
     def _get(self, names: Collection[str], shape: Any = None) -> list[Any]:
         """Return the content of objects of a shape, or, without one, exchanges."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from crawl4llm.cluster.continuous_partition import ContinuousPartition
@@ -25,11 +25,6 @@ class RoutedOwners:
         """The partitions of this worker, which it adds and takes away."""
         self._of, self._workable = of, workable
         self._others = OwnerIndex()
-
-    def in_visited(self, key: object) -> bool:
-        """Return whether a document was visited by its partition, if that is this worker's."""
-        partition = self.own.get(self._of(str(key)))
-        return partition is not None and key in partition.crawl.visited
 
     def is_own(self, url: str) -> bool:
         """Return whether a URL's owner is in a partition of this worker."""
@@ -113,15 +108,17 @@ class RoutedOwners:
 class RoutedVisited:
     """Implements :class:`crawl4llm.frontier.visited.VisitedSet` for the partitions of a worker, to be asked only."""
 
-    def __init__(self, routes: RoutedOwners) -> None:
-        self._routes = routes
+    def __init__(self, of: Callable[[str], int], own: Mapping[int, ContinuousPartition]) -> None:
+        """See :class:`RoutedOwners`."""
+        self._of, self._own = of, own
 
     def add(self, keys: Iterable[str]) -> list[str]:
         """Refuse: each partition adds its own."""
         raise NotImplementedError
 
     def __contains__(self, key: object) -> bool:
-        return self._routes.in_visited(key)
+        partition = self._own.get(self._of(str(key)))
+        return partition is not None and key in partition.crawl.visited
 
     def __len__(self) -> int:
         return 0

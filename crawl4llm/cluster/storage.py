@@ -115,7 +115,6 @@ class Storage:
 
     def get_as_is(self, name: str) -> bytes | None:
         """Return all bytes of an object, unchecked; None if the object does not exist."""
-        self.gets += 1
         return self._ask("give", name, self._whole)
 
     def _whole(self, name: str) -> bytes:
@@ -126,7 +125,6 @@ class Storage:
 
     def get_range(self, name: str, start: int, size: int) -> bytes | None:
         """Return a part of an object; None if there is no such object."""
-        self.gets += 1
         get = partial(self._store.get_range, start=start, length=size)
         data = self._ask("give", name, lambda name: bytes(get(name)) if size else b"")
         if data is not None and len(data) != size:
@@ -135,7 +133,6 @@ class Storage:
 
     def size(self, name: str) -> int | None:
         """Return the bytes of an object, or None if it does not exist."""
-        self.gets += 1
         return self._ask("give", name, lambda name: int(self._store.head(name)["size"]))
 
     def delete(self, name: str) -> None:
@@ -216,6 +213,7 @@ class Storage:
 
     def _ask(self, what: str, name: str, ask: Callable[[str], T]) -> T | None:
         """Return the answer of the store about an object; None if the object does not exist."""
+        self.gets += 1
         self._check(name)
         with self._failing(f"{what} {name}"):
             try:

@@ -209,17 +209,18 @@ class LoggedStore(Store):
         before, self._before = self._before or {}, {}
         changed = sorted(before.items(), key=itemgetter(0))
         values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
-        return encoded(_told(change for change in values if change[2] != change[3]))
+        return encoded(change for change in values if change[2] != change[3])
 
     def whole(self) -> bytes:
         """Return the reported tables as changes of an empty store."""
-        return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
+        return encoded((table, key, value, None) for table in _TOLD for key, value in self.items(table))
 
     def _remember(self, table: str, key: bytes) -> None:
-        if self._before is None or table not in _TOLD:
-            return
+        if self._before is None or table not in _TOLD or (table, key) == ("state", VISITED_STATE):
+            return  # the visited set is read from its fingerprints
         if (place := (TABLES.index(table), key)) not in self._before:
-            self._before[place] = self.get(table, key)
+            # The frontier's state is told whole: the worker that takes over has counted its documents again
+            self._before[place] = None if (table, key) == ("state", FRONTIER_STATE) else self.get(table, key)
 
 
 class StoredHolds:
@@ -229,13 +230,11 @@ class StoredHolds:
     def __init__(self, store: Store, longest: float) -> None:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
         self._store, self._longest = store, longest
-        self._holds: dict[str, Hold] = {}
         self.is_urgent = False
         """True if there is a new wait that a worker that takes over would not observe by itself."""
         now = time.time()
-        for owner, said in parse_json(store.get("state", _HOLDS) or b"{}").items():
-            hold = hold_of(said)
-            self._holds[owner] = hold._replace(until=now + hold.wait)
+        holds = {owner: hold_of(said) for owner, said in parse_json(store.get("state", _HOLDS) or b"{}").items()}
+        self._holds = {owner: hold._replace(until=now + hold.wait) for owner, hold in holds.items()}
 
     def items(self) -> Iterator[tuple[str, Hold]]:
         """Yield owners with the waits in force."""
@@ -318,14 +317,6 @@ class Working(CrawlStore):
         while batch := list(islice(self.tables.items(CURRENT, start), _AT_ONCE)):
             start = batch[-1][0] + b"\0"
             self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
-
-
-def _told(changes: Iterable[Values]) -> Iterator[Values]:
-    """Yield changes without those of the visited set, which is read from its fingerprints. The frontier's state is
-    whole: the worker that takes over has counted its documents again."""
-    for table, key, value, before in changes:
-        if (table, key) != ("state", VISITED_STATE):
-            yield table, key, value, None if (table, key) == ("state", FRONTIER_STATE) else before
 
 
 def each_fingerprint(fingerprints: bytes) -> Iterator[bytes]:

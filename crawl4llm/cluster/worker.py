@@ -8,10 +8,10 @@ from __future__ import annotations
 import shutil
 import time
 from abc import abstractmethod
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -41,8 +41,9 @@ from crawl4llm.parts import Parts
 from crawl4llm.policies import NO, Policy
 from crawl4llm.warc import ArchiveInfo
 
-_KEPT, _LONGEST = 1 << 15, 200
-"""Keys whose partition is remembered, unless they are longer; 15 MB at most."""
+_PLACES: Final = 1 << 20
+"""For keys whose partition is remembered, by their hashes, which nobody can choose; 12 MB."""
+_UNKNOWN: Final = -1
 POLL: Final = 1.0
 """Seconds between two looks for objects of other workers, announced or not."""
 
@@ -54,7 +55,8 @@ class Partitions:
     def __init__(self, count: int, corpus: Corpus) -> None:
         """Raise InputError if there are several partitions and the corpus does not know URLs."""
         self.count = count
-        self._known = lru_cache(maxsize=_KEPT)(self._of)
+        self._hashes = array("q", bytes(8 * _PLACES))
+        self._numbers = array("i", [_UNKNOWN]) * _PLACES
         self._url: Callable[[str], str] | None = getattr(corpus, "site", None) or getattr(corpus, "url", None)
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
@@ -65,14 +67,17 @@ class Partitions:
 
     def of(self, key: str) -> int:
         """Return the partition of a document."""
-        return self._known(key) if len(key) <= _LONGEST else self._of(key)
-
-    def _of(self, key: str) -> int:
         if self.count == 1:
             return 0
+        hashed = hash(key)
+        place = hashed % _PLACES
+        if self._hashes[place] == hashed and (number := self._numbers[place]) != _UNKNOWN:
+            return number
         name = owner_of(self._url_of(key)) or key
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "big") % self.count
+        number = int.from_bytes(digest, "big") % self.count
+        self._hashes[place], self._numbers[place] = hashed, number
+        return number
 
     def _url_of(self, key: str) -> str:
         if "://" in key or self._url is None:
@@ -285,7 +290,7 @@ class WorkerCrawl(Driven, Generic[P]):
         crawls = [one.crawl for one in self._own.values()]
         counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
         queued = sum(len(crawl.frontier) for crawl in crawls)
-        self._liveness.figures({"pages": counts["pages/crawled"]})
+        self._liveness.figures = {"pages": counts["pages/crawled"]}
         return {
             **counts,
             "pages/visited": sum(len(crawl.visited) for crawl in crawls),
@@ -324,10 +329,10 @@ class WorkerCrawl(Driven, Generic[P]):
         if self._own and time.monotonic() < self._looked + POLL:
             return
         self._looked = time.monotonic()
-        if (asked := self._liveness.requested()) is not None:
+        if (asked := self._liveness.requested) is not None:
             self.stop(asked, _SAID[asked])
             return
-        if surplus := self._liveness.surplus():
+        if (surplus := self._liveness.surplus()) > 0:
             await self._hand_over(sorted(self._own)[-surplus:])
         if not self._own:
             self._see_whether_ended()

@@ -91,11 +91,11 @@ def test_what_others_may_know_and_ask(join: Join) -> None:
     one = join()
     one.claim()
     one.give_up(range(2, P))
-    one.figures({"pages": 12.0})
+    one.figures = {"pages": 12.0}
     (worker,) = eventually(lambda: [worker for worker in one.workers() if worker.figures])
     assert worker == (one.worker, worker.silent, (0, 1), {"pages": 12.0})
     assert 0 <= worker.silent < LEASE
-    assert one.requested() is None
+    assert one.requested is None
     one.request(DRAIN, one.worker)
     assert eventually(one.requested) == DRAIN
 
@@ -282,7 +282,7 @@ def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeySer
     one = join()
     one.claim()
     one.give_up(range(2, P))
-    one.figures({"pages": 12.0})
+    one.figures = {"pages": 12.0}
     keys = f"crawl4llm:{{{crawl}}}:"
     client = Valkey.from_url(url_of(server))
     client.hset(f"{keys}facts", "odd", said)
@@ -295,6 +295,6 @@ def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeySer
     assert [worker for worker in one.workers() if worker.id != one.worker] == [("odd", 0.0, (4,), {})]
     heard = one._next_beat
     assert eventually(lambda: one._next_beat > heard)
-    assert one.requested() is None
+    assert one.requested is None
     client.hset(f"{keys}asked", one.worker, f"drain {10**14}")
     assert eventually(one.requested) == DRAIN

@@ -206,12 +206,12 @@ def test_another_format_is_told_with_both_numbers(
 ) -> None:
     (copy / "crawl.json").write_bytes(sealed("crawl.json", pack({"format": 99, "any": "thing"})))
     said = refused(copy, tmp_path / "out")
-    assert all("has format 99; this version reads format 5; make it again: " in line for line in said)
+    assert all(f"has format 99; this version reads format {objects.FORMAT}; make it again: " in line for line in said)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for command in (["cluster", "status"], ["frontier"], ["archive", "check"], ["report"]):
-        assert "reads format 5" in error_of(scrapy(*command, f"file://{copy}"))
+        assert f"reads format {objects.FORMAT}" in error_of(scrapy(*command, f"file://{copy}"))
     worker = crawl(demo_web, tmp_path / "one", **COMMON, CRAWL_BATCH_SIZE=20, STORAGE=f"file://{copy}")
-    assert "reads format 5" in error_of(worker)
+    assert f"reads format {objects.FORMAT}" in error_of(worker)
 
 
 def mutated(storage: Storage, part: int, commit: journal.Commit, draw: random.Random) -> bytes:
