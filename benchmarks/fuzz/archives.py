@@ -215,11 +215,18 @@ def _inflate_seeds() -> list[bytes]:
 
 
 def _clueweb(_: Path) -> Reader:
-    from simulate.clueweb22.records import HTML, MalformedRecordError, parse_html, parse_links, parse_text, url_at_start
+    from simulate.clueweb22.records import (
+        HTML,
+        MalformedRecordError,
+        parse_html,
+        parse_links,
+        parse_text,
+        url_at_start,
+    )
 
     def read(data: bytes) -> None:
         url_at_start(HTML, data, _ID), url_at_start("txt", data, _ID)
-        with suppress(ValueError):
+        with suppress(MalformedRecordError):
             parse_html(data, _ID)
         for prefix in ("", "clueweb22-en"):
             with suppress(MalformedRecordError):

@@ -71,6 +71,5 @@ from .records import (
     Record as Record,
     UnreadableFile as UnreadableFile,
     field_name as field_name,
-    parse_record as parse_record,
 )
 from .writer import ArchiveWriter as ArchiveWriter, FileNames as FileNames

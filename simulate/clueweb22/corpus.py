@@ -196,7 +196,7 @@ class ClueWeb22Corpus:
         self._url_index = None
         self.__dict__.pop("_opt_outs", None)
 
-    # -- URLs (for simulate.clueweb22.url_index) -------------------------------------------------------------------
+    # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
 
     def resolve(self, url: str) -> str | None:
         """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""

@@ -1,8 +1,7 @@
 """The records of a ClueWeb22 tree: their ids, their places in files, and the text, links and HTML in them.
 
 A look-up takes two ``pread`` calls on handles that are kept open. Shapes are those of the dataset's documentation
-(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short
-reason, and one without a WARC head ValueError.
+(``clueweb22-format.md``, "Records"). A record of another shape raises MalformedRecordError with a short reason.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,7 +22,6 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord, TooLarge
 from crawl4llm.base.files import PreadFile, keep_open
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.pages import Link
-from crawl4llm.warc import TARGET_URI, Record as WarcRecord, field_name, parse_record
 
 LANGUAGES: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "po", "pt", "zh_chs", "other")
 
@@ -181,7 +180,8 @@ FULL_ID_POSITION = 5
 
 _ID_FIELD = "ClueWeb22-ID"
 _NOT_BOILERPLATE = ("", "0")
-_WARC_ID, _LANGUAGE = field_name(_ID_FIELD), field_name("Language")
+_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n")
+_FRACTION = re.compile(r"\.[0-9]+")
 _TYPES_OF_KEYS = {str, type(None)}
 _new_tuple = tuple.__new__
 
@@ -252,13 +252,16 @@ def parse_links(data: bytes, key: str, kind: str, target_prefix: str = "") -> Li
 
 def parse_html(data: bytes, key: str) -> HtmlRecord:
     """Read an ``html`` record: a WARC head, then the HTML itself without any HTTP head (ISO 28500:2017 section 4)."""
-    record = _warc_record(data, key)
-    if record.length is None:
+    fields, start = _warc_head(data, key)
+    length = fields.get("content-length", "")
+    if not (length.isascii() and length.isdigit()):
         raise MalformedRecordError("no Content-Length")
-    html = record.block(data)
-    if len(html) < record.length:
-        raise MalformedRecordError(f"the HTML is cut short: {len(html)} of {record.length} bytes")
-    return HtmlRecord(_url(record), record.fields.text(_LANGUAGE), record.date, html)
+    end = start + int(length)
+    if end > len(data):
+        raise MalformedRecordError(f"the HTML is cut short: {len(data) - start} of {length} bytes")
+    date = _utc_seconds(fields.get("warc-date", ""))
+    url = fields.get("warc-target-uri", "").strip("<>")
+    return HtmlRecord(url, fields.get("language", ""), date, data[start:end])
 
 
 def url_at_start(kind: str, start: bytes, key: str) -> str:
@@ -266,10 +269,10 @@ def url_at_start(kind: str, start: bytes, key: str) -> str:
     do not tell."""
     try:
         if kind == HTML:
-            return _url(_warc_record(start, key))
+            return _warc_head(start, key)[0].get("warc-target-uri", "").strip("<>")
         fields_before_text, found, _ = start.partition(b',"Clean-Text":')  # in a JSON string the quotes were escaped
         return _string(_json_record(fields_before_text + b"}", key), "URL").strip() if found else ""
-    except ValueError:
+    except MalformedRecordError:
         return ""
 
 
@@ -319,15 +322,24 @@ def _string(record: dict[str, Any], field: str) -> str:
     return value
 
 
-def _warc_record(data: bytes, key: str) -> WarcRecord:
-    """Return the head of the WARC record of a document."""
-    record = parse_record(data)
-    if record is None:
-        raise MalformedRecordError("the WARC head has no end")
-    if (held := record.fields.text(_WARC_ID)) != key:
+def _warc_head(data: bytes, key: str) -> tuple[dict[str, str], int]:
+    """Return the fields of the WARC head of a document, and the position of the block behind its blank line."""
+    end = _BLANK_LINE.search(data)
+    if end is None or not data.startswith(b"WARC/"):
+        raise MalformedRecordError("no WARC head, or one that has no end")
+    fields = {}
+    for line in data[: end.start()].decode("utf-8", "replace").split("\n")[1:]:
+        name, _, value = line.partition(":")
+        fields[name.lower()] = value.strip()
+    if (held := fields.get("clueweb22-id")) != key:
         raise MalformedRecordError(f"holds {held!r}")
-    return record
+    return fields, end.end()
 
 
-def _url(record: WarcRecord) -> str:
-    return record.fields.text(TARGET_URI).strip("<>")
+def _utc_seconds(date: str) -> str | None:
+    """Return a W3C date-time with or without fraction, in UTC to the second: ``2022-08-01T12:00:00Z``."""
+    try:
+        moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
+        return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

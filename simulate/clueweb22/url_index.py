@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
@@ -24,11 +24,25 @@ from crawl4llm.base.urls import lookup_form, normalise_url
 from simulate import indexes
 from simulate.indexes import IndexSummary, PartJob, text_hash
 
-if TYPE_CHECKING:
-    from simulate.clueweb22.corpus import ClueWeb22Corpus
-
 _FORMS, _RECORDS = "forms", "records"
 """The columns of a part: hashes, and the numbers of the records. The first is also the table of the index."""
+
+
+class UrlSource(Protocol):
+    """A corpus as the index needs it."""
+
+    def url_files(self) -> list[tuple[str, str, int]]:
+        """Return name, signature and number of records of each file, in corpus order; the signature changes when its
+        URLs may have."""
+
+    def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
+        """Yield record number and URL of each document of a file; None for one that cannot be read."""
+
+    def key_at(self, number: int) -> str:
+        """Return the document key of a number: records are numbered in corpus order."""
+
+    def url(self, key: str) -> str:
+        """Return the URL of a document. Raises PageError if it cannot be read."""
 
 
 def filed_form(url: str) -> str:
@@ -47,7 +61,7 @@ class UrlIndex:
     Raises InputError if the folder holds none, or one of another format or another corpus.
     """
 
-    def __init__(self, folder: Path, source: ClueWeb22Corpus, make: str = indexes.MAKE) -> None:
+    def __init__(self, folder: Path, source: UrlSource, make: str = indexes.MAKE) -> None:
         """``make``: the command that makes it, for errors."""
         manifest = indexes.read_manifest(folder, make, "URL index")
         if manifest["digest"] != _digest(source.url_files()):
@@ -66,12 +80,11 @@ class UrlIndex:
         return None
 
 
-def build_url_index(
-    source: ClueWeb22Corpus, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED
-) -> IndexSummary:
+def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
-    Files are read in the tasks of ``executor``. Raises InputError if the folder cannot be written.
+    Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError if
+    the folder cannot be written.
     """
     files = source.url_files()
     digest = _digest(files)
@@ -103,7 +116,7 @@ def build_url_index(
     return IndexSummary(manifest["documents"], manifest["duplicates"], read, len(files) - read, counts)
 
 
-def _make_part(job: PartJob[ClueWeb22Corpus]) -> None:
+def _make_part(job: PartJob[UrlSource]) -> None:
     forms, records, unreadable = array("Q"), array("I"), 0
     for record, url in job.of.urls_in(job.name):
         if url is None:
