@@ -13,7 +13,7 @@ from scrapy.utils.misc import load_object
 
 from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part
-from crawl4llm.base.terminal import add_json_option, harmless, print_lines
+from crawl4llm.base.terminal import add_json_option, add_tasks_option, harmless, positive_integer, print_lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -32,6 +32,14 @@ class Action(NamedTuple):
     several of the last."""
     add_options: Callable[[argparse._ArgumentGroup], None] = lambda _group: None
     """Adds the action's options, whose names no other action of the command has."""
+
+
+def add_work_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--jobs`` and ``--tasks``, for the actions of a command that divide their work."""
+    parser.add_argument(
+        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
+    )
+    add_tasks_option(parser)
 
 
 class ActionCommand(ScrapyCommand):

@@ -230,12 +230,11 @@ class _Batches:
         return ArchiveWriter(self._to.folder / WARC, info, given["WARC_MAX_BYTES"], None, form)
 
     def _stats(self) -> dict[str, Any]:
-        counts: dict[str, Any] = dict(self._counters.counts)
-        for key, count in self._ended.items():
-            counts[key] = counts.get(key, 0) + count
+        counts = self._counters.counts.copy()
+        counts.update(self._ended)
         ended = sum(count for key, count in counts.items() if key.partition("/")[0] in ("failed", "dropped"))
         zeros = ("errors", "frontier/leased", "frontier/reranked", "pages/no_text", REDIRECTS)
-        figures = {
+        figures: dict[str, Any] = {
             **dict.fromkeys(zeros, 0),
             **({"pages/unrated": 0} if self._rates else {}),
             **counts,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.compression import zstd
-from crawl4llm.base.errors import InputError, MissingRecord, NoPage
+from crawl4llm.base.errors import InputError, MissingRecord, NoPage, as_input_error
 from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus
@@ -84,11 +84,8 @@ class Sources:
 
     def find(self, given: str) -> Source:
         """Return the source that a path or pattern names. Raises InputError if there is no such file or folder."""
-        path = given_path(given)
-        try:
-            return Source(given, _kind(path))
-        except OSError as error:
-            raise InputError(f"{given}: cannot be read: {error.strerror}") from None
+        with as_input_error(f"{given}: cannot be read"):
+            return Source(given, _kind(given_path(given)))
 
     def texts(self, source: Source) -> Iterator[str]:
         """Yield the texts of a source, in its order; counts and digests are noted in it.
@@ -133,13 +130,9 @@ class Sources:
             corpus.check()
             clean = self._options.simulation_text == "corpus"
             corpus.require("text" if clean else "html")
-            try:
+            taken_for = "read as a list of ids, because it is no JSON Lines (.jsonl), Parquet or WARC file"
+            with as_input_error(f"{path}: {taken_for}", errors=InputError):
                 seeds = read_seeds(path, corpus)
-            except InputError as error:
-                raise InputError(
-                    f"{path}: read as a list of ids, because it is no JSON Lines (.jsonl), Parquet or WARC file: "
-                    f"{error}"
-                ) from None
             source.digests["file"] = digest_of(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
             source.counts.update({f"{name} ids": count for name, count in faults.items() if count})

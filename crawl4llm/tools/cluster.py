@@ -39,20 +39,18 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     yield Rows("workers", ("id", "partitions", "pages", "silent_seconds"), rows, digits=1)
 
 
+def _progress(history: History, pages: int, **more: int | None) -> Iterator[Part]:
+    ended = history.end["reason"] if history.end else "no"
+    common = {"pages": pages, "wanted": history.max_pages, "ended": ended, "partitions": history.partitions}
+    return facts({**common, **more})
+
+
 def _of_journals(history: History) -> Iterator[Part]:
     numbers = range(history.partitions)
     newest = [journal.read_commit(history.storage, one, journal.newest(history.storage, one)) for one in numbers]
     heads = {number: commit.head for number, commit in enumerate(newest) if commit is not None}
     at_rest = [number for number, head in heads.items() if head.rest is not None]
-    yield from facts(
-        {
-            "pages": sum(head.crawled for head in heads.values()),
-            "wanted": history.max_pages,
-            "ended": history.end["reason"] if history.end else "no",
-            "partitions": history.partitions,
-            "begun": len(heads),
-        }
-    )
+    yield from _progress(history, sum(head.crawled for head in heads.values()), begun=len(heads))
     yield Fact("at_rest", at_rest, f"nothing to do in partitions {_numbers(at_rest)}" if at_rest else "")
 
 
@@ -65,16 +63,7 @@ def _of_batches(history: History) -> Iterator[Part]:
         crawled = next((plan.crawled for plan in plans if plan is not None), 0)
     if history.end is not None:
         iteration, crawled, missing = history.end["iteration"], history.end["crawled"], []
-    yield from facts(
-        {
-            "pages": crawled,
-            "wanted": history.max_pages,
-            "iteration": iteration,
-            "ended": history.end["reason"] if history.end else "no",
-            "partitions": history.partitions,
-            "lag": len(missing),
-        }
-    )
+    yield from _progress(history, crawled, iteration=iteration, lag=len(missing))
     yield Fact("waits_for", {waits_for: missing}, f"{waits_for} of partitions {_numbers(missing)}" if missing else "")
 
 

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.errors import InputError, PageError, as_input_error
-from crawl4llm.base.input_files import LARGEST_JSON, json_or_none, open_input, read_input
+from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.base.reasons import KNOWN_PAGE
-from crawl4llm.base.received import require_fit
-from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
+from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC, read_json
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url, site_of
-from crawl4llm.base.within import require_within, within
+from crawl4llm.base.within import within
 from crawl4llm.crawl import StoredCrawl, find_document, not_held
 from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
@@ -118,7 +117,7 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
         state = "leased" if leased else "parked" if is_parked else "queued"
         told = f"its score is {entry.score:.6f}; it was tried {entry.attempts} times"
         yield Fact(state, {"score": entry.score, "attempts": entry.attempts}, told)
-        yield _found({"parent": entry.parent, "depth": entry.depth})
+        yield _found(entry.parent, entry.depth)
 
 
 def _set_aside(scope: str, entry: Entry) -> Iterator[Part]:
@@ -127,7 +126,7 @@ def _set_aside(scope: str, entry: Entry) -> Iterator[Part]:
     place = {"owner": owner, "scope": scope, "score": entry.score, "attempts": entry.attempts}
     whose = f"the owner {owner}" if scope == owner else f"the prefix {scope} of {owner}"
     yield Fact("set aside", place, f"{whose} has no budget left (URL_BUDGET); its score is {entry.score:.6f}")
-    yield _found({"parent": entry.parent, "depth": entry.depth})
+    yield _found(entry.parent, entry.depth)
 
 
 def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[Part]:
@@ -182,7 +181,7 @@ def _fate(
         place = {name: own[name] for name in ("order", "iteration", "priority")}
         yield Fact("crawled", place, f"order {own['order']:,}{iteration}, priority {priority}")
         yield from _lowered(own)
-        yield _found(own)
+        yield _found(own["parent"], own["depth"])
         yield from _allowed(run / WARC, key)
         return
     if failure := _failure(run, key):
@@ -233,7 +232,7 @@ def _ended(failure: dict[str, Any], run: Path, facts: dict[str, Any]) -> Iterato
     led = f"; it led to {failure['target']}" if "target" in failure else ""
     yield Fact("target", failure.get("target"), "")
     yield Fact(str(failure["outcome"]), failure["reason"], f"{failure['reason']}{led}")
-    yield _found(failure)
+    yield _found(failure["parent"], failure["depth"])
     if "rule" in failure:
         yield Fact("rule", failure["rule"])
     if failure["reason"] == KNOWN_PAGE:
@@ -261,15 +260,13 @@ def _known_parent(run: Path, key: str, corpus: Corpus, facts: dict[str, Any]) ->
 def _known_page(key: str, facts: dict[str, Any]) -> tuple[PageRecord | None, float | None]:
     """Return a known page and its score, as the file that the run's settings name has them now; None for the page if
     it has it no more. Raises InputError."""
-    known = _known_links(_known_path(facts))
+    known = _known_links(Path(_known_path(facts)))
     number = known.find(key)
     return (None, None) if number is None else (known.page(number, key), known.score(number))
 
 
-@cache
-def _known_links(path: str) -> KnownLinks:
-    """Open a file once: all but its records is checked then."""
-    return KnownLinks(Path(path))
+_known_links = cache(KnownLinks)
+"""Opens a file once: all but its records is checked then."""
 
 
 def _known_path(facts: dict[str, Any]) -> str:
@@ -355,10 +352,9 @@ def _allowed_by(path: Path, offset: int) -> list[str]:
     return []
 
 
-def _found(line: dict[str, Any]) -> Fact:
-    place = {name: line[name] for name in ("parent", "depth")}
-    told = "it is a seed" if line["parent"] is None else f"on {line['parent']}, {line['depth']} links from a seed"
-    return Fact("found", place, told)
+def _found(parent: str | None, depth: int) -> Fact:
+    told = "it is a seed" if parent is None else f"on {parent}, {depth} links from a seed"
+    return Fact("found", {"parent": parent, "depth": depth}, told)
 
 
 def _holds(corpus: Corpus, part: str) -> bool:
@@ -370,10 +366,7 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 
 def _settings_of(run: Path) -> dict[str, Any]:
-    require_within(run, run / SETTINGS)
-    with as_input_error(f"--run {run}: {SETTINGS} cannot be read", form="{} ({}); give a crawl's OUTPUT_DIR"):
-        facts: Any = json_or_none(read_input(run / SETTINGS, LARGEST_JSON))
-    if not isinstance(facts, dict) or "policy" not in facts:
-        raise InputError(f"--run {run}: {SETTINGS} is damaged")
-    require_fit(run / SETTINGS, facts)
+    facts = read_json(run / SETTINGS)
+    if "policy" not in facts:
+        raise InputError(f"--run {run}: {SETTINGS} is damaged, or missing: give a crawl's OUTPUT_DIR")
     return facts

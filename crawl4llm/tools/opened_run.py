@@ -7,11 +7,11 @@ index; the pages stay in the storage.
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, Literal, TypeVa
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import merge_command
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.object_store import BUCKET_VIEWED, URL_NAME, flat_name, is_storage, views
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
@@ -221,52 +221,27 @@ def _whole(file: BinaryIO) -> int:
     return start + file.read(size - start).rfind(b"\n") + 1
 
 
-class _Part(io.RawIOBase):
-    """The beginning of a file, as a file."""
-
-    def __init__(self, file: BinaryIO, end: int) -> None:
-        self._file, self._left = file, end
-        file.seek(0)
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
-
-
 def _table(path: Path, kind: type, form: Form) -> Any:
     """Return a log whose lines have the fields of ``kind``."""
     if form == "dicts":
         return list(crawl_log.read_log(path)) if path.exists() else []
-    arrow = _library("pyarrow")
+    arrow, arrow_json = _library("pyarrow"), import_module("pyarrow.json")
     if form == "pandas":
         _library("pandas")
     types = {int: arrow.int64(), float: arrow.float64(), str: arrow.string(), bool: arrow.bool_()}
     hints = {name: _type_of(hint) for name, hint in get_type_hints(kind).items()}
     schema = arrow.schema([(name, types[hint]) for name, hint in hints.items() if hint in types])
+    parsing = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    reading = arrow_json.ReadOptions(block_size=_LONGEST_LINE)
     require_within(path.parent, path)
-    try:
-        with open_input(path) as file:
-            table = _parsed(_Part(file, end), schema) if (end := _whole(file)) else schema.empty_table()
+    table = schema.empty_table()
+    damaged = as_input_error(f"{path} is damaged", errors=arrow.ArrowInvalid)
+    # there is no such file if the crawl has just begun
+    with as_input_error(f"{path} cannot be read"), damaged, suppress(FileNotFoundError), open_input(path) as file:
+        if end := _whole(file):
+            table = arrow_json.read_json(arrow.PythonFile(file).get_stream(0, end), reading, parsing)
             table = table.select([name for name in table.column_names if name in hints])
-    except FileNotFoundError:
-        table = schema.empty_table()  # it has just begun
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except arrow.ArrowInvalid as error:
-        raise InputError(f"{path} is damaged: {error}") from None
     return table.to_pandas() if form == "pandas" else table
-
-
-def _parsed(file: _Part, schema: Any) -> Any:
-    # an extra
-    from pyarrow import json
-
-    parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    return json.read_json(file, json.ReadOptions(block_size=_LONGEST_LINE), parsing)
 
 
 def _type_of(hint: Any) -> type:

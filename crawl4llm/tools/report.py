@@ -23,7 +23,7 @@ from tqdm import tqdm
 from crawl4llm.base import reasons
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
@@ -87,12 +87,9 @@ class Log:
 
     def __post_init__(self) -> None:
         self._job = None if is_merged(self.jobdir) else JobDir(self.jobdir, lock=False).job
-        try:
+        form = "{} ({}); live crawls keep one (RequestLog)"
+        with as_input_error(f"JOBDIR {self.jobdir} has no log of requests", form=form, errors=InputError):
             self._days: Sequence[str] = days(self.jobdir)
-        except InputError as error:
-            raise InputError(
-                f"JOBDIR {self.jobdir} has no log of requests ({error}); live crawls keep one (RequestLog)"
-            ) from None
 
     def output(self, settings: BaseSettings) -> Path:
         """Return the output directory of the crawl, or its new place in OUTPUT_DIR. Raises InputError."""

@@ -67,7 +67,7 @@ def simulate(
         url_policy = _url_policy(policy, Path(scratch))
         output = claim_output_dir(None if out is None else str(out))
         values = {"OUTPUT_DIR": output, "URL_POLICY": url_policy, **({"CORPUS": corpus} if corpus else {}), **settings}
-        arguments = [f"-s{name}={_as_text(value)}" for name, value in values.items()]
+        arguments = [f"-s{name}={int(one) if isinstance(one, bool) else one}" for name, one in values.items()]
         if seeds is not None:
             arguments.append(f"-aseeds={seeds}")
         status = _run(["crawl", "influence", *arguments], scratch, _profile(Path(scratch)), said, output)
@@ -118,8 +118,7 @@ def _watch(process: subprocess.Popen[bytes], output: Path) -> int:
         while True:
             with suppress(OSError), (output / CRAWL_LOG).open("rb") as log:
                 if bar is None:
-                    wanted = (read_json(output / SETTINGS).get("settings") or {}).get("CRAWL_MAX_PAGES")
-                    total = wanted if isinstance(wanted, int) else None
+                    total = read_json(output / SETTINGS).get("settings", {}).get("CRAWL_MAX_PAGES")
                     bar = shown.enter_context(Progress[None](None, "simulating", total, unit=" pages"))
                 log.seek(read)
                 for piece in iter(lambda: log.read(1 << 20), b""):
@@ -174,10 +173,6 @@ def _is_constant(node: ast.stmt) -> bool:
     except (AttributeError, TypeError, ValueError):
         return False
     return isinstance(node, ast.Assign | ast.AnnAssign)
-
-
-def _as_text(value: object) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _error_in(said: BinaryIO) -> str | None:

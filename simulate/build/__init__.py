@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from crawl4llm.base.bars import Progress
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import digest_of, json_or_none
+from crawl4llm.base.jobs import Told
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.pools import LOST, Pool, why_lost
 from crawl4llm.base.processes import ChildEnded
@@ -119,10 +119,12 @@ def _write_tree(build: Build, pool: Pool[Any]) -> None:
     chunks = [chunk for file in left for chunk in passes.chunks_of(file)]
     unread = [chunk for chunk in chunks if not passes.chunk_path(build, chunk).exists()]
     to_read = sum(len(chunk.records) for chunk in unread)
-    with _bar("reading pages", "pages", to_read, sum(file.records for file in files)) as bar:
+    pages = sum(file.records for file in files)
+    with Told(" pages", label="reading pages").bar(pages, pages - to_read) as bar:
         for chunk in _read(build, pool, unread):
             bar.update(len(chunk.records))
-    with _bar("writing files", "files", len(of_pages + of_links), len(KINDS) * len(files)) as bar:
+    written = len(KINDS) * len(files) - len(of_pages + of_links)
+    with Told(" files", label="writing files").bar(len(KINDS) * len(files), written) as bar:
         for (_, file), done in pool.each(of_pages, passes.write_kind):
             done.result()
             bar.update()
@@ -182,10 +184,6 @@ def _write_root_files(build: Build) -> dict[str, int]:
     return dict(sorted(totals.items()))
 
 
-def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
-    return Progress(None, what, total, initial=total - to_do, unit=f" {unit}")
-
-
 # -- the folder -------------------------------------------------------------------------------------------------------
 
 
@@ -208,10 +206,10 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
         return {}
     except NotADirectoryError:
         raise InputError(f"{to}: not a folder; name another --to") from None
-    if isinstance(state, dict):
-        make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
-        require_format(to / _STATE, state.get("format"), _FORMAT, f"{make} with an empty DIR")
-    if not isinstance(state, dict) or state.get("identity") != identity:
+    state = state if isinstance(state, dict) else {}
+    make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
+    require_format(to / _STATE, state.get("format"), _FORMAT, f"{make} with an empty DIR")
+    if state.get("identity") != identity:
         raise InputError(
             f"{to}: holds a build of another corpus, or with other settings or --manifest; name another --to, "
             "or remove it"

@@ -241,9 +241,8 @@ def _slices(index: PreadFile, number: int, block: int) -> Iterator[tuple[int, in
     """Yield offset and length of each slice of a block."""
     entries = range(index.size // _ENTRY.size)
 
-    def entry(at: int) -> tuple[int, int, int, int]:
-        target, part, offset, length = _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
-        return target, part, offset, length
+    def entry(at: int) -> Any:
+        return _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
 
     for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
         *target, offset, length = entry(at)
@@ -264,10 +263,9 @@ _NO_HTML: Final = b"\r\n"
 
 def counts_of(build: Build, kind: str, file: PlannedFile) -> Counter[str] | None:
     """Return the counts of a written file; None if it is not written, or incomplete."""
-    try:
+    with suppress(FileNotFoundError, ValueError):
         return Counter(json.loads(_marker(build, kind, file).read_bytes()))
-    except (FileNotFoundError, ValueError):
-        return None
+    return None
 
 
 def write_kind(build: Build, job: tuple[str, PlannedFile]) -> None:
@@ -295,11 +293,8 @@ def _links_path(build: Build, file: PlannedFile) -> Path:
 
 def _pages(build: Build, file: PlannedFile) -> Iterator[tuple[writer.DocumentHead, Entry]]:
     for record, entry in enumerate(read_entries(build, file)):
-        yield _head(file, record, entry.url if isinstance(entry, Page) else ""), entry
-
-
-def _head(file: PlannedFile, record: int, url: str) -> writer.DocumentHead:
-    return writer.DocumentHead(format_id(file.file_id, record), url)
+        url = entry.url if isinstance(entry, Page) else ""
+        yield writer.DocumentHead(format_id(file.file_id, record), url), entry
 
 
 def _txt(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
@@ -359,5 +354,5 @@ def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]
     inlinks = spilled_links(path.parent, build.plan, file)
     for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
         # Nobody is told of links to a page that the tree does not hold after all.
-        head = _head(file, record, url)
+        head = writer.DocumentHead(format_id(file.file_id, record), url)
         yield writer.link_record(INLINK, head, links, slim=build.options.slim_links) if url else _NO_RECORD

@@ -15,7 +15,7 @@ import json
 import shutil
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -170,10 +170,14 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     writer = _PlanWriter(folder, len(source))
-    missing = dict(previous)
+    missing, new = dict(previous), NewIds(previous.values())
+
+    def id_of(key: str) -> str:
+        return previous.get(key) or new.next(language_of(key) if split_id(key) else DEFAULT_LANGUAGE)
+
     with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
         keys = Progress(source.keys(), "planning", len(source), unit=" pages")
-        assigned = _assigned(keys, previous)
+        assigned = ((key, id_of(key)) for key in keys)
         while pages := list(islice(assigned, _AT_ONCE)):
             writer.add(pages)
             for key, new_id in pages:
@@ -183,12 +187,6 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     if not writer.documents:
         raise InputError(f"the {source.name} corpus holds no pages to build from")
     writer.finish()
-
-
-def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    new = NewIds(previous.values())
-    for key in keys:
-        yield key, previous.get(key) or new.next(language_of(key) if split_id(key) else DEFAULT_LANGUAGE)
 
 
 class _PlanWriter:

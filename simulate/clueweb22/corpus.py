@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, Page
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22 import records as tree
 from simulate.clueweb22.files import Listing, check_files, kinds_held, list_files
-from simulate.clueweb22.opt_outs import OptOuts
+from simulate.clueweb22.opt_outs import NAME as OPT_OUTS, OptOuts
 
 if TYPE_CHECKING:
     from simulate.clueweb22.url_index import UrlIndex
@@ -105,17 +106,11 @@ class ClueWeb22Corpus:
 
     def text(self, key: str) -> str:
         """Return the clean text of a page, possibly empty."""
-        record = self._text(key)
-        if record is None:
-            raise self._missing(key, "text")
-        return record.text
+        return self._held(self._text(key), key, "text").text
 
     def html(self, key: str) -> bytes:
         """Return the page's HTML in UTF-8."""
-        record = self._html(key)
-        if record is None:
-            raise self._missing(key, "html")
-        return record.html
+        return self._held(self._html(key), key, "html").html
 
     def outlinks(self, key: str) -> list[Link]:
         """Return the page's links in page order; empty if the record is an empty line or the file is missing."""
@@ -153,7 +148,7 @@ class ClueWeb22Corpus:
 
     def keys(self) -> Iterator[str]:
         """Yield all ids, in ascending order."""
-        for file_id, records in self._records.items():
+        for file_id, records in self._records:
             yield from (tree.format_id(file_id, record) for record in range(records))
 
     def sample(self, n: int, seed: int) -> list[str]:
@@ -165,7 +160,7 @@ class ClueWeb22Corpus:
     def key_at(self, number: int) -> str:
         """Return the id of a document by its number among all, in ascending order."""
         file = bisect_right(self._first_numbers, number) - 1
-        return tree.format_id(self._file_ids[file], number - self._first_numbers[file])
+        return tree.format_id(self._records[file][0], number - self._first_numbers[file])
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the tree has the folder of each of ``parts`` (``text html outlinks inlinks``)."""
@@ -220,7 +215,7 @@ class ClueWeb22Corpus:
         held = self._listing.items()
         return [
             (name, " ".join(f"{kind}={files[name].data}" for kind, files in held if name in files), records)
-            for name, records in self._records.items()
+            for name, records in self._records
         ]
 
     def urls_in(self, file: str) -> Iterator[tuple[int, str | None]]:
@@ -237,29 +232,26 @@ class ClueWeb22Corpus:
     @cached_property
     def _opt_outs(self) -> OptOuts | None:
         """The side file of opt-outs; None if the tree has none. Raises InputError if it is damaged."""
-        return OptOuts.of_tree(self.root)
+        path = self.root / OPT_OUTS
+        return OptOuts(path) if os.path.lexists(path) else None
 
     @cached_property
     def _listing(self) -> Listing:
         return list_files(self.root, self._kinds)
 
     @cached_property
-    def _records(self) -> dict[str, int]:
-        """Documents by file id, in ascending order; the kind with the most records of a file counts."""
+    def _records(self) -> list[tuple[str, int]]:
+        """File ids in ascending order, with their documents; the kind with the most records of a file counts."""
         records: dict[str, int] = {}
         for kind in self._document_kinds:
             for file_id, sizes in self._listing[kind].items():
                 records[file_id] = max(sizes.records, records.get(file_id, 0))
-        return dict(sorted(records.items()))
-
-    @cached_property
-    def _file_ids(self) -> list[str]:
-        return list(self._records)
+        return sorted(records.items())
 
     @cached_property
     def _first_numbers(self) -> list[int]:
         """For each file, the documents in the files before it; at the end, all documents."""
-        return list(accumulate(self._records.values(), initial=0))
+        return list(accumulate((records for _, records in self._records), initial=0))
 
     def _html(self, key: str) -> tree.HtmlRecord | None:
         record = self._record(tree.HTML, key, tree.parse_html)
@@ -300,15 +292,19 @@ class ClueWeb22Corpus:
         cut = text.url if text else ""
         if outlinks and _completes(outlinks.url, cut):
             return outlinks.url
-        try:
+        with suppress(CorruptRecord, TooLarge):  # no reason to lose the page: nothing else of it is read from there
             inlinks = self._links(tree.INLINK, key)
-        except (CorruptRecord, TooLarge):  # no reason to lose the page: nothing else of it is read from there
-            inlinks = None
-        if inlinks and _completes(inlinks.url, cut):
-            return inlinks.url
+            if inlinks and _completes(inlinks.url, cut):
+                return inlinks.url
         if not cut:
             raise self._missing(key, "URL")
         return cut
+
+    def _held(self, record: tree.Record | None, key: str, part: str) -> tree.Record:
+        """Return a record of the document. Raises MissingRecord if there is none."""
+        if record is None:
+            raise self._missing(key, part)
+        return record
 
     def _missing(self, key: str, part: str = "") -> MissingRecord:
         return MissingRecord(f"CORPUS {self.root}: does not hold {f'the {part} of ' if part else ''}{key}")

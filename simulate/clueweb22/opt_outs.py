@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import shutil
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError, as_input_error
@@ -29,7 +28,10 @@ from simulate.clueweb22.records import split_id
 
 NAME: Final = "opt_outs.tsv"
 
-_KIND: Final = {"format": "crawl4llm opt-outs"}
+_KIND: Final = "crawl4llm opt-outs"
+_OURS: Final = {"format": {_KIND}}
+_HEAD: Final = {**_OURS, "known": {bool}, "bytes": {int}}
+"""Shapes of the first line: of any version, and of this one."""
 _VERSION: Final = 1
 _LONGEST_HEAD: Final = 1 << 12
 _LONGEST_LINE: Final = 1 << 14
@@ -38,7 +40,7 @@ _LONGEST_LINE: Final = 1 << 14
 
 def write_opt_outs(root: Path, parts: Sequence[Path], *, known: bool) -> None:
     """Write the file of a tree from files of lines, in their order. Raises OSError."""
-    head = {**_KIND, "version": _VERSION, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
+    head = {"format": _KIND, "version": _VERSION, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
     with whole(root / NAME) as file:
         file.write(json.dumps(head).encode() + b"\n")
         for part in parts:
@@ -52,7 +54,7 @@ def opt_outs_line(key: str, signals: str) -> bytes:
 
 
 class OptOuts:
-    """The side file of a tree, opened. Raises InputError if it is damaged. :meth:`of_tree` opens it if there is one."""
+    """The side file of a tree, opened. Raises InputError if it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,17 +62,14 @@ class OptOuts:
             head = file.readline(_LONGEST_HEAD)
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else b""
         self._start = len(head)
-        told = _parse(head, path)
-        if told is None or told["bytes"] != len(self._data) - self._start:
+        told = json_or_none(head)
+        if fits([told], _OURS):
+            make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
+            require_format(f"CORPUS {path}", told.get("version"), _VERSION, make)
+        if not fits([told], _HEAD) or told["bytes"] != len(self._data) - self._start:
             raise self._damaged("cut short, or no file of opt-outs")
         self.known: bool = told["known"]
         """True if a page without a line has no signals."""
-
-    @classmethod
-    def of_tree(cls, root: Path) -> OptOuts | None:
-        """Open the file of a tree; None if it has none."""
-        path = root / NAME
-        return cls(path) if os.path.lexists(path) else None
 
     def of(self, key: str) -> str:
         """Return the signals of a page; empty if it has none."""
@@ -100,12 +99,3 @@ class OptOuts:
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"CORPUS {self._path}: {why}; get it from the source of the tree, or build the tree again")
-
-
-def _parse(head: bytes, path: Path) -> dict[str, Any] | None:
-    told = json_or_none(head)
-    if not fits([told], {"format": {_KIND["format"]}}):
-        return None
-    make = command("corpus", "build", "--to", "DIR", simulation=True, CORPUS="SOURCE")
-    require_format(f"CORPUS {path}", told.get("version"), _VERSION, make)
-    return told if fits([told], {"known": {bool}, "bytes": {int}}) else None

@@ -7,8 +7,10 @@ reason, and one without a WARC head ValueError.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -154,10 +156,9 @@ class RecordFiles:
 
     def count(self, kind: str, file_id: str) -> int:
         """Return how many records a file has; 0 if there is no such file."""
-        try:
+        with suppress(FileNotFoundError):
             return max(0, self._opened(kind, file_id)[1].size // OFFSET_WIDTH - 1)
-        except FileNotFoundError:
-            return 0
+        return 0
 
     def too_large(self, kind: str, key: str) -> TooLarge:
         """Return the error for a record that is larger than is allowed."""
@@ -302,22 +303,13 @@ def _json_record(data: bytes, key: str) -> dict[str, Any]:
 
 
 def _odd_json(data: bytes) -> Any:
-    """Parse JSON as Python's own library does, which takes more than orjson."""
+    """Parse JSON as Python's own library does, which takes more than orjson; with U+FFFD for each lone half of a
+    surrogate pair, which nothing could encode."""
     try:
-        return _without_lone_surrogates(parse_json(data))
+        text = json.dumps(parse_json(data), ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     except (ValueError, RecursionError) as error:
         raise MalformedRecordError(f"broken JSON ({error})") from error
-
-
-def _without_lone_surrogates(value: Any) -> Any:
-    """Return the JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_lone_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _without_lone_surrogates(item) for name, item in value.items()}
-    return value
 
 
 def _string(record: dict[str, Any], field: str) -> str:

@@ -77,10 +77,13 @@ class WarcCorpus:
             logger.info("Making the index of %s in %s", given, index)
             for fault in build_warc_index(collection, index, canonical_links, processes).unreadable:
                 logger.warning("Left out: %s", fault)
-        self._open(str(given), collection.root, index, canonical_links, largest)
+        self.__setstate__((str(given), collection.root, index, canonical_links, largest))
 
-    def _open(self, given: str, root: Path, index: Path, canonical_links: bool, largest: int | None) -> None:
-        self._opened_with = given, root, index, canonical_links, largest
+    def __getstate__(self) -> tuple[str, Path, Path, bool, int | None]:
+        return self._opened_with
+
+    def __setstate__(self, state: tuple[str, Path, Path, bool, int | None]) -> None:
+        self._opened_with = given, root, index, canonical_links, largest = state
         self.given, self._canonical_links = given, canonical_links
         self._make = index_command(given, **settings_of(canonical_links))
         self._index_folder = index
@@ -91,12 +94,6 @@ class WarcCorpus:
         self._reader: RecordReader[str] = RecordReader(
             lambda file: (root / file, points_path(index, file)), largest, f"; run {self._make}"
         )
-
-    def __getstate__(self) -> tuple[str, Path, Path, bool, int | None]:
-        return self._opened_with
-
-    def __setstate__(self, state: tuple[str, Path, Path, bool, int | None]) -> None:
-        self._open(*state)
 
     # -- one document -------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +19,7 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
-from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
+from crawl4llm.optouts import LARGEST_FILE, Heard
 from crawl4llm.warc import RecordReader, UnreadableFile
 from simulate.indexes import IndexSummary, PartJob, build_index, columns_name, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
@@ -27,12 +29,6 @@ from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Sourc
 def settings_of(canonical_links: bool) -> dict[str, Any]:
     """Return the settings by which an index has canonical links, or has none."""
     return {"CORPUS_CANONICAL_LINKS": True} if canonical_links else {}
-
-
-def _killed(collection: Collection, canonical_links: bool) -> str:
-    """Return the error for a killed process. Other commands than ``corpus index`` make indexes too."""
-    command = index_command(collection.given, "--jobs", 1, **settings_of(canonical_links))
-    return f"an indexing process was killed; if memory ran out, index with fewer processes: {command}"
 
 
 def build_warc_index(
@@ -62,7 +58,9 @@ def build_warc_index(
         for file in collection.files
     ]
 
-    killed = _killed(collection, canonical_links)
+    # Other commands than ``corpus index`` make indexes too.
+    command = index_command(collection.given, "--jobs", 1, **settings_of(canonical_links))
+    killed = f"an indexing process was killed; if memory ran out, index with fewer processes: {command}"
 
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
@@ -89,7 +87,7 @@ def build_warc_index(
         len(jobs) - read,
         manifest["counts"],
         manifest["unreadable"],
-        [job.of.file.name for job in jobs if manifest["counts"].get(DAMAGED) and _is_damaged(job)],
+        [job.name for job in jobs if manifest["counts"].get(DAMAGED) and _is_damaged(job)],
     )
 
 
@@ -191,18 +189,12 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
 
 def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
     """Return the opt-out signals of all files."""
-    roots = {job.of.file.name: job.of.root for job in jobs}
-    reader = RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)
-
-    def noted() -> Iterator[OfPage | OfSite]:
-        for job in jobs:
-            lines = bytes(job.stored().numbers("opt_outs")).splitlines()
-            yield from heard_of(job.of.file.name, lines, reader.read)
-
-    try:
-        return Heard(noted())
-    finally:
-        reader.close()
+    roots = {job.name: job.of.root for job in jobs}
+    with closing(
+        RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)
+    ) as reader:
+        notes = ((job.name, bytes(job.stored().numbers("opt_outs")).splitlines()) for job in jobs)
+        return Heard(chain.from_iterable(heard_of(name, lines, reader.read) for name, lines in notes))
 
 
 def _no_documents(collection: Collection, manifest: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ def flipped(data: bytes) -> bytes:
         ("txt", member(TEXT.replace(b'"Some text."', b"7"))),
         ("txt", member(TEXT.replace(b'"Some text."', b"null"))),
         ("txt", member(text_record(key_of(FILE, 1)))),
-        ("txt", member(b'{"Clean-Text": "\\ud800", "x": %b%b}' % (b"[" * 900, b"]" * 900))),
+        ("txt", member(b'{"Clean-Text": "\\ud800", "x": %b%b}' % (b"[" * 100_000, b"]" * 100_000))),
         ("outlink", flipped(member(LINKS))),
         ("outlink", member(LINKS[:-1])),
         ("outlink", member(LINKS.replace(b'"outlinks"', b'"anchors"'))),

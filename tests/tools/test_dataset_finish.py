@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -21,9 +22,12 @@ from typing import NamedTuple
 import pytest
 from archive_helpers import INFO, fastwarc_records, warcio_check
 from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
+from scrapy.settings import Settings
 
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.tools.archive import copies
+from crawl4llm.tools.archive.check import FINISH
 from crawl4llm.tools.archive.facts import Facts
 from crawl4llm.tools.archive.folder import exclusive
 from crawl4llm.warc import ArchiveWriter
@@ -313,3 +317,22 @@ def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     )
     status, _, err = archive("finish", finished, "--trec-ids", "a-b", "--out", tmp_path / "o")
     assert (status, "'a-b' is no name of a dataset" in err) == (2, True)
+
+
+def test_a_copy_that_is_stopped_is_not_there(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command then makes the copy that it makes at once."""
+    out = tmp_path / "copy"
+    given = {"arguments": [str(finished)], "trec_ids": "C", "sample": None, "wacz": None, "jobs": 1}
+
+    def stopped(*args: object) -> None:
+        assert list(tmp_path.glob(".copy.*.tmp/C_00/0000wb/*.gz"))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copies, "_write_lists", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            list(FINISH.run(Settings(), Namespace(out=out, **given)))
+    assert list(tree(tmp_path)) == []
+    list(FINISH.run(Settings(), Namespace(out=out, **given)))
+    list(FINISH.run(Settings(), Namespace(out=tmp_path / "at once", **given)))
+    assert tree(out) == tree(tmp_path / "at once")

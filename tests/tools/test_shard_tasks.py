@@ -85,7 +85,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     command = ("export", "foreign", "--out", "export", "--shard-documents", "50", *SETTINGS)
     one, here, there = (copied(project, tmp_path / name) for name in ("one", "here", "there"))
     env = {"KILLED": str(tmp_path / "killed")}
-    tasks = ("--tasks", "3")
+    tasks = ("--tasks", "2")
     assert "a task was killed" in error_of(scrapy(*command, *tasks, cwd=here, env=env))
     told = [scrapy(*command, *more, cwd=folder, env=env).stdout for folder, more in ((one, ()), (here, tasks))]
     assert told[0] == told[1] != ""

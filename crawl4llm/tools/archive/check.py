@@ -7,31 +7,27 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
 from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows
-from crawl4llm.base.terminal import add_tasks_option, positive_integer
+from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import read_options
-from crawl4llm.tools._action import Action
+from crawl4llm.tools._action import Action, add_work_options
 from crawl4llm.tools.archive import copies
-from crawl4llm.tools.archive.facts import OF_NO_PAGE, Facts, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, Facts, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.opened_run import run_folder
-from crawl4llm.warc import IndexLine
+from crawl4llm.warc import IndexLine, parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
-        OR r.kind = 'text' AND c.rid = r.refers
-    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
-"""The document whose record, or text, is at a place."""
 _AMONG_NO_PAGES: Final = "(SELECT 1 FROM no_pages e WHERE e.file = r.file AND e.page = r.page)"
 _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
@@ -47,15 +43,14 @@ def check(dataset: Dataset, facts: Facts) -> None:
         facts.note(query)
     if dataset.log.exists():
         _check_log(dataset, facts)
-    _check_stated(facts)
     _check_lists(dataset, facts)
 
 
 CONTRADICTIONS: Final = (
     # Each record has a name of its own (ISO 28500:2017, 5.2).
-    """SELECT r.file, r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
-        FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
-        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
+    """SELECT file, offset, kind || ' has the WARC-Record-ID of another record: ' || name FROM (
+        SELECT *, row_number() OVER (PARTITION BY rid ORDER BY file, offset) AS copy FROM records WHERE name != '')
+        WHERE copy > 1""",
     """SELECT r.file, r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""",
@@ -75,12 +70,16 @@ CONTRADICTIONS: Final = (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
             FROM texts) t WHERE t.number > 1""",
     # A document is in the dataset once.
-    """SELECT d.file, d.offset, 'document ' || d.doc || ' is also in '
-            || (SELECT name FROM files WHERE files.file = o.file) || ', record at ' || o.offset
-        FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
-        JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
-        WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
-        AND (d.file, d.offset) != (o.file, o.offset)""",
+    """SELECT d.file, d.offset, 'document ' || d.doc || ' is also in ' || f.name || ', record at ' || d.first
+        FROM (SELECT *, first_value(file) OVER copies AS first_file, first_value(offset) OVER copies AS first
+            FROM documents WINDOW copies AS (PARTITION BY doc ORDER BY file, offset)) d
+        JOIN files f ON f.file = d.first_file WHERE (d.file, d.offset) != (d.first_file, d.first)""",
+    # Counts in warcinfo records, as ClueWeb12's files have them.
+    """SELECT file, 0, 'warcinfo says ' || stated_documents || ' documents, but there are ' || count(number)
+        FROM files LEFT JOIN numbered USING (file) WHERE stated_bytes != ''
+        GROUP BY file HAVING stated_documents != CAST(count(number) AS TEXT)""",
+    """SELECT file, 0, 'warcinfo says ' || stated_bytes || ' bytes, but there are ' || bytes
+        FROM files WHERE stated_bytes != '' AND stated_bytes != CAST(bytes AS TEXT)""",
 )
 """Queries for the records that contradict others, and how."""
 
@@ -101,8 +100,6 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
             last = order
         facts.add("log", [(number, parsed["id"])])
     facts.load_lost(dataset)
-    facts.execute("CREATE INDEX log_by_doc ON log(doc)")
-    facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
     facts.note(f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
         WHERE doc NOT IN (SELECT doc FROM documents) AND doc NOT IN (SELECT doc FROM lost)""")
     facts.note(
@@ -122,51 +119,35 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
         WHERE number < before ORDER BY line LIMIT 1""")
 
 
-def _check_stated(facts: Facts) -> None:
-    """Check counts in warcinfo records, as ClueWeb12's files have them."""
-    counts = facts.document_counts()
-    for name, read, documents, length in list(
-        facts.rows("SELECT name, bytes, stated_documents, stated_bytes FROM files WHERE stated_bytes != ''")
-    ):
-        if documents != str(counts[name]):
-            facts.problem(name, 0, f"warcinfo says {documents} documents, but there are {counts[name]}")
-        if length != str(read):
-            facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
-
-
 def check_index(facts: Facts, index: Path, view: str) -> None:
     """Note differences between an index and the records of a view, and take its lines into the table ``lines``."""
     if not index.exists():
         if facts.first(f"SELECT 1 FROM {view}"):
             facts.problem(index.name, None, "is missing")
         return
-    for number, line, parsed, file in facts.index_lines(index):
-        if parsed is None:
-            facts.problem(index.name, number, "is no whole entry")
-        elif file is None:
-            facts.problem(index.name, number, f"names {parsed.place[0]}, which is not there")
-        else:
-            for what in _differences(facts, file, parsed, view):
-                facts.problem(index.name, number, f"{what} at {parsed.place[1]} of {parsed.place[0]}")
-            facts.add_line(index, number, line, parsed, file)
-    facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
+    facts.load_index(index)
+    query = f"""SELECT l.number, l.raw, a.kind, r.length, r.url, r.date, r.digest, r.status,
+            (SELECT d.doc FROM records c JOIN documents d ON d.file = c.file AND d.offset = c.offset
+                WHERE c.file = r.file AND c.offset = r.offset OR r.kind = '{TEXT}' AND c.rid = r.refers LIMIT 1)
+        FROM lines l LEFT JOIN records a ON a.file = l.file AND a.offset = l.offset
+        LEFT JOIN {view} r ON r.file = a.file AND r.offset = a.offset WHERE l.list = ? ORDER BY l.number"""
+    for number, raw, *stated in facts.rows(query, index.name):
+        line = parse_index_line(raw)
+        assert line is not None
+        name, offset, _ = line.place
+        for what in _differences(line, *stated):
+            facts.problem(index.name, number, f"{what} at {offset} of {name}")
     facts.note(f"""SELECT '{index.name}', max(number), 'leads to a record that is indexed already' FROM lines
         WHERE list = '{index.name}' GROUP BY file, offset HAVING count(*) > 1""")
     facts.note(f"""SELECT file, offset, kind || ' is not in {index.name}' FROM {view} r WHERE NOT EXISTS
         (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = '{index.name}')""")
 
 
-def _differences(facts: Facts, file: int, line: IndexLine, view: str) -> list[str]:
-    _, offset, length = line.place
-    query = "SELECT length, url, date, digest, status FROM {} WHERE file = ? AND offset = ?"
-    found = facts.first(query.format(view), file, offset)
-    if found is None:
-        is_there = facts.first(query.format("records"), file, offset)
-        return ["leads to a record of another kind" if is_there else "leads to no record"]
-    there, url, date, digest, status = found
-    document = facts.first(_DOCUMENT, file, offset)
-    names = ["length"] * (length != there)
-    names += differences(line, url, date, digest, status, document[0] if document else None)
+def _differences(line: IndexLine, kind: str | None, length: int | None, *stated: Any) -> list[str]:
+    """Return how a line differs from a record of that kind; one without a length is in no index like this."""
+    if length is None:
+        return ["leads to no record" if kind is None else "leads to a record of another kind"]
+    names = ["length"] * (line.place[2] != length) + differences(line, *stated)
     return [f"has another {name} than the record" for name in names]
 
 
@@ -193,28 +174,24 @@ def _check_lists(dataset: Dataset, facts: Facts) -> None:
 def _check_list(path: Path, dataset: Dataset, facts: Facts, found: Mapping[str, str], what: str) -> None:
     shown = path.relative_to(dataset.root).as_posix()
     named = set()
-    for listed in read_list(path, dataset, found):
-        if listed.file is None:
-            facts.problem(shown, listed.number, f"names {listed.name}, which is not there")
+    for number, name, value, file in read_list(path, dataset, found):
+        if file is None:
+            facts.problem(shown, number, f"names {name}, which is not there")
             continue
-        named.add(listed.file)
-        if found[listed.file] != listed.value:
-            has = what.format(found[listed.file])
-            facts.problem(shown, listed.number, f"says {listed.value}, but {listed.file} has {has}")
+        named.add(file)
+        if found[file] != value:
+            facts.problem(shown, number, f"says {value}, but {file} has {what.format(found[file])}")
     folders = {file.rpartition("/")[0] for file in named}
-    for file in sorted(found.keys() - named):
-        if file.rpartition("/")[0] in folders or not named:
-            facts.problem(shown, None, f"does not name {file}")
+    for left in sorted(found.keys() - named):
+        if left.rpartition("/")[0] in folders or not named:
+            facts.problem(shown, None, f"does not name {left}")
 
 
 def _add_check_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="number of problems to print (default: 100)"
     )
-    parser.add_argument(
-        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
-    )
-    add_tasks_option(parser)
+    add_work_options(parser)
 
 
 def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:

@@ -28,16 +28,16 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError, reading
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
-from crawl4llm.base.whole_files import check_free, check_new_file
+from crawl4llm.base.whole_files import check_free, check_new_file, whole_folder
 from crawl4llm.scoring import title_of
-from crawl4llm.tools.archive.facts import Facts, read_lines
+from crawl4llm.tools.archive.facts import TEXT, Facts, read_lines
 from crawl4llm.tools.archive.folder import Dataset, now, whole_file, writing
 from crawl4llm.tools.archive.rewrite import (
     COUNTS,
@@ -66,17 +66,9 @@ _REMEMBERED: Final = 10_000
 # -- ClueWeb12's layout, and samples ---------------------------------------------------------------------------------
 
 
-class _File(NamedTuple):
-    """A file of the copy."""
-
-    number: int
-    name: str
-    id_prefix: str | None
-    """None: ClueWeb12's fields are left out; empty: there are no ids."""
-
-
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, every: int | None) -> Iterator[Part]:
-    """Copy a finished dataset, which :func:`check_copy` has checked, into a new folder; yields a line for the user.
+    """Copy a finished dataset, which :func:`check_copy` has checked, into a new folder, which appears whole; yields a
+    line for the user.
 
     ``name``: of the copy, for ids and ClueWeb12's layout. Without it names stay, and there are no ids. ``every``: k,
     for a sample.
@@ -85,18 +77,23 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
     find_refilled(facts)
     writer = RecordWriter(dataset, facts)
     digests, counts = [], []
-    with writing(out):
-        for file in Progress(list(_files(dataset, facts, name)), "Copying", unit=" files"):
-            documents = _copy_file(facts, out, file, writer)
-            if documents:
-                digests.append((file.name, md5_of(out / file.name)))
-                counts.append((file.name, documents))
-        if not counts:
-            raise InputError(f"no file of {dataset.root} has {every} documents; give a smaller --sample")
+    with writing(out), whole_folder(out.absolute()) as folder:
+        for number, file, prefix in Progress(list(_files(dataset, facts, name)), "Copying", unit=" files"):
+            if facts.first("SELECT 1 FROM kept JOIN numbered USING (file, offset) WHERE file = ?", number) is None:
+                continue
+            path = folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as target:
+                shutil.copymode(writer.paths[number], path)
+                documents = writer.write(
+                    number, target, file, counted=name is not None, filename=path.name, id_prefix=prefix
+                )
+            digests.append((file, md5_of(path)))
+            counts.append((file, documents))
         for index in dataset.indexes:
             if index.exists():
-                write_index(dataset, facts, index, out / index.name)
-    _write_lists(out, name, digests, counts)
+                write_index(dataset, facts, index, folder / index.name)
+        _write_lists(folder, name, digests, counts)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
     yield Fact("copy", value, f"{out}: {total:,} documents and texts in {len(counts):,} files")
@@ -116,20 +113,23 @@ def check_target(dataset: Dataset, out: Path) -> None:
 
 def check_copy(dataset: Dataset, facts: Facts, name: str | None, every: int | None) -> None:
     """Raise InputError, before anything is changed, if a dataset has no such copy."""
-    if max(facts.document_counts().values(), default=0) < (every or 0):
-        raise InputError(f"no file of {dataset.root} has {every} documents; give a smaller --sample")
+    number = every or 1
+    if facts.first(f"SELECT 1 FROM numbered WHERE kind != '{TEXT}' AND number = ?", number - 1) is None:
+        raise InputError(f"no file of {dataset.root} has {number} documents; give a smaller --sample")
     for _ in _files(dataset, facts, name):  # can they be numbered?
         pass
 
 
-def _files(dataset: Dataset, facts: Facts, copy: str | None) -> Iterator[_File]:
+def _files(dataset: Dataset, facts: Facts, copy: str | None) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each file, its name in the copy, and the beginning of its documents' ids, if they have
+    any."""
     texts = set(facts.column("SELECT DISTINCT file FROM texts"))
     serial = 0
     for number, name in facts.names().items():
         if copy is None:
-            yield _File(number, name, None)
+            yield number, name, ""
         elif number in texts:  # ClueWeb12 has none: beside the segments, under their own names
-            yield _File(number, f"text/{name}", "")
+            yield number, f"text/{name}", ""
         else:
             segment, rest = divmod(serial, _PER_FOLDER**2)
             directory, file = divmod(rest, _PER_FOLDER)
@@ -139,32 +139,14 @@ def _files(dataset: Dataset, facts: Facts, copy: str | None) -> Iterator[_File]:
             place = f"{segment:02d}{directory:02d}wb"
             suffix = name[name.rindex(".warc") :]
             path = f"{copy}_{segment:02d}/{place}/{place}-{file:02d}{suffix}"
-            yield _File(number, path, f"{copy.lower()}-{place}-{file:02d}-")
-
-
-def _copy_file(facts: Facts, out: Path, file: _File, writer: RecordWriter) -> int:
-    """Copy the kept records of a file, if documents are among them; returns the number of documents."""
-    if facts.first("SELECT 1 FROM kept WHERE file = ? AND number IS NOT NULL", file.number) is None:
-        return 0
-    path = out / file.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as target:
-        shutil.copymode(writer.paths[file.number], path)
-        prefix, counted = file.id_prefix or "", file.id_prefix is not None
-        return writer.write(file.number, target, file.name, counted=counted, filename=path.name, id_prefix=prefix)
+            yield number, path, f"{copy.lower()}-{place}-{file:02d}-"
 
 
 def _select_sample(facts: Facts, every: int) -> None:
-    """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
-
-    If no crawl has described the pages, each record with content is a document.
-    """
-    facts.execute("""CREATE TEMP TABLE numbered AS
-        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM contents r
-        WHERE EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-            OR NOT EXISTS (SELECT 1 FROM documents)""")
-    facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
+    """Keep every kth document of each file, all records of its page, and its text. A document has its old number."""
+    facts.execute(f"""INSERT INTO kept SELECT file, offset FROM numbered
+        WHERE kind != '{TEXT}' AND number % {every} = {every - 1}""")
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset FROM records r
         WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
         AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)""")
     keep_texts(facts)
@@ -179,8 +161,7 @@ def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], co
     for segment in sorted({file.partition("/")[0] for file, _ in digests}):
         within = f"{segment}/"
         write_list(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
-        with writing(out):
-            (out / "recordcounts").mkdir(exist_ok=True)
+        (out / "recordcounts").mkdir(exist_ok=True)
         held = [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)]
         write_list(out / "recordcounts" / f"{segment}_counts.txt", held)
 
@@ -189,12 +170,11 @@ def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], co
 
 
 def write_wacz(dataset: Dataset, path: Path) -> Iterator[Part]:
-    """Write the WACZ of a finished dataset; yields a line for the user.
+    """Write the WACZ of a finished dataset, for a path that :func:`check_name` has checked; yields a line for the user.
 
     Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
     them to replay. Raises InputError.
     """
-    check_name(path)
     files = list(indexed_files(dataset))
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
@@ -280,14 +260,13 @@ def _blocks(dataset: Dataset, places: list[bytes]) -> Iterator[bytes]:
     """Yield the blocks of the sorted index, and add the lines of their places."""
     places.append(f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': 'index.cdx.gz'})}\n".encode())
     offset = 0
-    with Facts() as facts:
-        lines = facts.in_order(read_lines(dataset.index))
-        while block := list(islice(lines, _LINES)):
-            member = gzip.compress(b"".join(block), mtime=0)
-            place = {"offset": offset, "length": len(member), "digest": f"sha256:{hashlib.sha256(member).hexdigest()}"}
-            places.append(b"%b %b\n" % (block[0].split(b"{", 1)[0].strip(), json.dumps(place).encode()))
-            yield member
-            offset += len(member)
+    lines = read_lines(dataset.sorted_index)
+    while block := list(islice(lines, _LINES)):
+        member = gzip.compress(b"".join(block), mtime=0)
+        place = {"offset": offset, "length": len(member), "digest": f"sha256:{hashlib.sha256(member).hexdigest()}"}
+        places.append(b"%b %b\n" % (block[0].split(b"{", 1)[0].strip(), json.dumps(place).encode()))
+        yield member
+        offset += len(member)
 
 
 def _pages(dataset: Dataset) -> Iterator[bytes]:

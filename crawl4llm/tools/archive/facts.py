@@ -10,7 +10,6 @@ import hashlib
 import re
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -64,12 +63,23 @@ CREATE TABLE no_pages AS
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN contents c ON c.rid = r.target
     WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page;
 CREATE INDEX no_pages_by_page ON no_pages(file, page);
-CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
-CREATE TABLE log(number INTEGER, doc TEXT);
+CREATE TABLE numbered AS
+    SELECT r.file AS file, r.offset AS offset, r.page AS page, r.kind AS kind,
+        row_number() OVER (PARTITION BY r.file, r.kind = '{TEXT}' ORDER BY r.offset) - 1 AS number
+    FROM records r LEFT JOIN contents c ON c.file = r.file AND c.offset = r.offset WHERE r.kind = '{TEXT}'
+        OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+        OR c.file IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents);
+CREATE INDEX numbered_by_place ON numbered(file, offset);
+CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, raw BLOB);
+CREATE INDEX lines_by_place ON lines(file, offset);
+CREATE TABLE log(number INTEGER PRIMARY KEY, doc TEXT);
+CREATE INDEX log_by_doc ON log(doc);
 CREATE TABLE lost(doc TEXT);
-CREATE TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
-CREATE TABLE kept(file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
-INSERT INTO kept SELECT file, offset, NULL FROM records WHERE kind = 'warcinfo';
+CREATE INDEX lost_by_doc ON lost(doc);
+CREATE TABLE kept(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+INSERT INTO kept SELECT file, offset FROM records WHERE kind = 'warcinfo';
+CREATE VIEW gone AS SELECT * FROM records r
+    WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset);
 CREATE TABLE refilled(
     file INTEGER, offset INTEGER, o_file INTEGER, o_offset INTEGER, o_length INTEGER, PRIMARY KEY (file, offset))
     WITHOUT ROWID;
@@ -81,9 +91,10 @@ CREATE TABLE moves(
 
 ``contents``: records with a page's content, which are in the index. ``texts``: those in the index of texts.
 ``originals``: contents that are no revisits. ``documents``: pages, by the records that describe them. ``no_pages``:
-exchanges that are no page's. ``lines``, ``log`` and ``lost``: lines of the indexes and of the logs. ``gone``, ``kept``:
-records that a purge removes; those that stay, documents with a number. ``refilled``: revisits that become full records,
-with the place of the original. ``moves``: new places of records, with a line of the index for those that were changed.
+exchanges that are no page's. ``numbered``: the documents and texts of each file, numbered from 0; without a crawl's
+description each record with content is a document. ``lines``, ``log`` and ``lost``: lines of the indexes and of the
+logs. ``kept``, ``gone``: records that stay, and all others. ``refilled``: revisits that become full records, with the
+place of the original. ``moves``: new places of records, with a line of the index for those that were changed.
 """
 _LONGEST_LINE: Final = 1 << 24
 
@@ -122,11 +133,9 @@ class Row(NamedTuple):
 
 
 class Facts:
-    """The database, in a file of its own, or in a temporary one that is removed on exit."""
+    """The database, in a file of its own, or in a temporary one that SQLite removes."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
-        path = path or Path(self._folder.name if self._folder else "", "facts.db")
+    def __init__(self, path: Path | str = "") -> None:
         with _full_disk():
             self._db = sqlite3.connect(path)
             self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
@@ -140,8 +149,6 @@ class Facts:
         with _full_disk():
             self._db.commit()
             self._db.close()
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def merge(self, part: Path) -> None:
         """Take over the rows of another database, and remove it."""
@@ -217,32 +224,23 @@ class Facts:
         return dict(self.rows("SELECT file, name FROM files ORDER BY file"))
 
     def document_counts(self) -> dict[str, int]:
-        """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
-        pages = dict(self.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
-        texts, others = (
-            dict(self.rows(f"SELECT file, count(*) FROM {view} GROUP BY file")) for view in ("texts", "contents")
-        )
-        return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in self.names().items()}
+        """Count documents and texts in each file."""
+        query = "SELECT name, count(number) FROM files LEFT JOIN numbered USING (file) GROUP BY file ORDER BY file"
+        return dict(self.rows(query))
 
-    def index_lines(self, index: Path) -> Iterator[tuple[int, bytes, IndexLine | None, int | None]]:
-        """Yield number, bytes, content and file of each line of an index. The content of a line that is not whole is
-        None, and so is a file that is not there."""
+    def load_index(self, index: Path) -> None:
+        """Add the whole lines of an index to the table ``lines``, and note the others as problems."""
         files = {name: file for file, name in self.names().items()}
         for number, line in enumerate(read_lines(index), 1):
             parsed = parse_index_line(line)
-            yield number, line, parsed, None if parsed is None else files.get(parsed.place[0])
-
-    def add_line(self, index: Path, number: int, line: bytes, parsed: IndexLine, file: int) -> None:
-        """Add a line of an index to the table ``lines``."""
-        self.add("lines", [(index.name, number, file, parsed.place[1], as_in_warc(parsed.id), line)])
-
-    def load_lines(self, dataset: Dataset) -> None:
-        """Fill the table ``lines`` with the whole lines of both indexes."""
-        for index in dataset.indexes:
-            for number, line, parsed, file in self.index_lines(index):
-                if parsed is not None and file is not None:
-                    self.add_line(index, number, line, parsed, file)
-        self.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
+            if parsed is None:
+                self.problem(index.name, number, "is no whole entry")
+                continue
+            name, offset, _ = parsed.place
+            if name in files:
+                self.add("lines", [(index.name, number, files[name], offset, line)])
+            else:
+                self.problem(index.name, number, f"names {name}, which is not there")
 
     def load_lost(self, dataset: Dataset) -> None:
         """Fill the table ``lost``: pages of the log that are known to be gone."""

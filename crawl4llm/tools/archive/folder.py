@@ -245,9 +245,9 @@ class Changes:
             shutil.copymode(like or path, new)
         return new
 
-    def write(self, path: Path, lines: Iterable[bytes]) -> None:
-        """Stage a file with this content."""
-        with writing(path), self.stage(path).open("wb") as out:
+    def write(self, path: Path, lines: Iterable[bytes], like: Path | None = None) -> None:
+        """Stage a file with this content, as :meth:`stage` does."""
+        with writing(path), self.stage(path, like).open("wb") as out:
             out.writelines(lines)
 
     def staged(self, path: Path) -> Path | None:

@@ -15,14 +15,12 @@ from __future__ import annotations
 import argparse
 import filecmp
 import json
-import os
-import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from functools import lru_cache
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,17 +39,7 @@ from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.facts import TEXT, Facts, parse_log_line, read_lines
-from crawl4llm.tools.archive.folder import (
-    LOST,
-    PURGED,
-    Changes,
-    Dataset,
-    changing,
-    idle_dataset,
-    now,
-    resumable,
-    writing,
-)
+from crawl4llm.tools.archive.folder import LOST, PURGED, Changes, Dataset, changing, idle_dataset, now, resumable
 from crawl4llm.tools.archive.rewrite import find_refilled, keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
@@ -73,11 +61,9 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
     """Repair a dataset; yields lines about the changes once all are in place. Raises InputError."""
     with changing(dataset.base) as changes, surveyed(dataset, processes, digests=True) as facts:
         _refuse_foreign(dataset, facts)
-        facts.load_lines(dataset)
         told = [*_mend_log(dataset, facts, changes)]
         _select_whole_pages(dataset, facts)
-        files = facts.column("""SELECT file FROM damage UNION SELECT r.file FROM records r
-            WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)""")
+        files = facts.column("SELECT file FROM damage UNION SELECT file FROM gone")
         told += [_cut(dataset, facts, changes, file, discard=discard) for file in files]
         of_indexes = stage_rewrite(dataset, facts, changes, files)
         told += [*_index_changes(dataset, changes), *of_indexes, *_lost_pages(dataset, facts, changes)]
@@ -87,9 +73,9 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
 
 
 def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
-    foreign = facts.rows("""SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
-        WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)""")
-    for name, what in list(foreign):
+    foreign = """SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
+        WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)"""
+    for name, what in facts.rows(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
             raise InputError(f"{path}: {what}; no record of it can be read: move it away, then repair the rest")
@@ -97,7 +83,7 @@ def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:
     """Read the log into the facts, without its last line if that is incomplete."""
-    whole, rest = 0, 0
+    number = rest = 0
     for number, line in enumerate(read_lines(dataset.log), 1):
         if rest:
             raise InputError(f"{dataset.log} line {number - 1} is no whole entry; restore the file from a backup")
@@ -106,41 +92,34 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
             rest = len(line)
         else:
             facts.add("log", [(number, parsed["id"])])
-            whole += len(line)
-    facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     if rest:
-        with writing(dataset.log):
-            new = shutil.copyfile(dataset.log, changes.stage(dataset.log))
-            os.truncate(new, whole)
+        changes.write(dataset.log, islice(read_lines(dataset.log), number - 1))
         yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are removed"
 
 
 def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
     if facts.first("SELECT 1 FROM documents") is None:  # not of a crawl of ours: each record is by itself
-        facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
+        facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    facts.execute(f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset
+    facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset
         FROM documents d JOIN records c ON c.file = d.file AND c.offset = d.offset
+        JOIN records r ON r.file = d.file AND r.page = d.page
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM originals o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page WHERE o.rid = c.refers))""")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
-        FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page""")
-    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset
         FROM no_pages e JOIN records r ON r.file = e.file AND r.page = e.page""")
     keep_texts(facts)
-    facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
-            WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
-            AND EXISTS (SELECT 1 FROM records e JOIN kept k ON k.file = e.file AND k.offset = e.offset
-                WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset)))""")
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT file, offset FROM (
+        SELECT file, offset, row_number() OVER (PARTITION BY rid ORDER BY file, offset) AS copy
+        FROM kept JOIN records USING (file, offset) WHERE name != '') WHERE copy > 1)""")
 
 
 def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard: bool) -> str:
     """Keep aside the stretches that a file loses, and describe them."""
     path = dataset.warc_files()[facts.names()[file]]
-    query = """SELECT r.offset, r.length, 1 FROM records r WHERE r.file = ?1
-            AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)
+    query = """SELECT offset, length, 1 FROM gone WHERE file = ?1
         UNION ALL SELECT offset, length, 0 FROM damage WHERE file = ?1 ORDER BY 1"""
     stretches = list(facts.rows(query, file))
     size = sum(length for _, length, _ in stretches)
@@ -152,10 +131,10 @@ def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard
     names = chain([f"{path.name}{_CUT}"], (f"{path.name}.{number}{_CUT}" for number in count(2)))
     aside = next(one for one in map(path.with_name, names) if not one.exists())
     reader = WarcReader(path)
-    with writing(aside), changes.stage(aside, like=path).open("wb") as out:
-        for offset, length, _ in stretches:
-            for at in range(offset, offset + length, _COPIED):
-                out.write(reader.raw(at, min(_COPIED, offset + length - at)))
+    places = (
+        (at, offset + length) for offset, length, _ in stretches for at in range(offset, offset + length, _COPIED)
+    )
+    changes.write(aside, (reader.raw(at, min(_COPIED, end - at)) for at, end in places), like=path)
     return f"{said}; they are kept in {aside.name}"
 
 
@@ -167,10 +146,10 @@ def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
             continue
         if index.exists() and filecmp.cmp(index, new, shallow=False):
             changes.leave(index)
-            continue
-        now = sum(1 for _ in read_lines(new))
-        whole = sum(parse_index_line(line) is not None for line in read_lines(index))
-        yield f"{index.name}: {now:,} entries, there were {whole:,}"
+        else:
+            now = sum(1 for _ in read_lines(new))
+            whole = sum(parse_index_line(line) is not None for line in read_lines(index))
+            yield f"{index.name}: {now:,} entries, there were {whole:,}"
 
 
 def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
@@ -227,7 +206,6 @@ def purge(
         )
         if problem is not None:
             raise InputError(f"{dataset.root / problem[0]}: damaged at {problem[1]}; repair the dataset, then purge it")
-        facts.load_lines(dataset)
         _find_documents(dataset, facts, domain, listing)
         _select_others(facts)
         counts = _counts(facts)
@@ -258,32 +236,28 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
             parsed = parse_log_line(line)
             if parsed is None:
                 raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
+            if path == dataset.log:
+                facts.execute("INSERT OR IGNORE INTO log VALUES (?, ?)", number, parsed["id"])
             if path == listing or domain.holds(str(parsed.get("url"))):
                 facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
 
 
 def _select_others(facts: Facts) -> None:
-    """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
-    facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
-    facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
+    """Fill the tables ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
+    facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset FROM records WHERE NOT of_domain(url)")
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
-        WHERE d.doc IN (SELECT doc FROM purged)""")
-    facts.execute("""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
-        FROM texts t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset""")
-    facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
-            CASE WHEN r.kind = '{TEXT}' OR NOT EXISTS (SELECT 1 FROM documents)
-                AND EXISTS (SELECT 1 FROM contents c WHERE c.file = r.file AND c.offset = r.offset)
-                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset) THEN 1 END
-        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)""")
+        WHERE d.doc IN (SELECT doc FROM purged))""")
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN
+        (SELECT t.file, t.offset FROM texts t JOIN gone g ON g.rid = t.refers)""")
     find_refilled(facts)
 
 
 def _counts(facts: Facts) -> dict[str, int]:
-    gone = "gone g JOIN records r ON r.file = g.file AND r.offset = g.offset"
     return {
         "documents": facts.count("SELECT count(*) FROM documents WHERE doc IN (SELECT doc FROM purged)"),
         "records": facts.count("SELECT count(*) FROM gone"),
-        "texts": facts.count(f"SELECT count(*) FROM {gone} WHERE r.kind = '{TEXT}'"),
+        "texts": facts.count(f"SELECT count(*) FROM gone WHERE kind = '{TEXT}'"),
         "revisits filled": facts.count("SELECT count(*) FROM refilled"),
     }
 
@@ -292,22 +266,16 @@ def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
     """Stage the crawl log without the domain's pages; returns how many there were."""
     if not dataset.log.exists():
         return 0
-    gone = 0
-    with writing(dataset.log), changes.stage(dataset.log).open("wb") as out:
-        for line in read_lines(dataset.log):
-            parsed = parse_log_line(line)
-            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", parsed["id"]):
-                gone += 1
-            else:
-                out.write(line)
-    return gone
+    is_gone = "SELECT 1 FROM log JOIN purged USING (doc) WHERE number = ?"
+    lines = enumerate(read_lines(dataset.log), 1)
+    changes.write(dataset.log, (line for number, line in lines if facts.first(is_gone, number) is None))
+    return facts.count("SELECT count(*) FROM log JOIN purged USING (doc)")
 
 
 def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain, counts: dict[str, int]) -> None:
     """Stage the log of purges with one line more."""
     path = dataset.base / PURGED
-    records = facts.column("""SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset
-        ORDER BY g.file, g.offset""")
+    records = facts.column("SELECT name FROM gone ORDER BY file, offset")
     note = {"date": now(), "domain": domain.name, "counts": counts, "records": records}
     changes.write(path, chain(read_lines(path), [f"{json.dumps(note)}\n".encode()]))
 
@@ -356,7 +324,8 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
 def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
     """Write a file without the domain's documents; returns its entry of the manifest."""
     form = path.name.partition(".")[2]
-    with writing(path), new.open("wb") as file, closing(ShardWriter(file, form, tokens=tokens)) as shard:
+    failed = as_input_error(f"{path} cannot be written")
+    with failed, new.open("wb") as file, closing(ShardWriter(file, form, tokens=tokens)) as shard:
         for document in _documents(path):
             if not domain.holds(document.url):
                 shard.add(document)

@@ -151,28 +151,19 @@ class RecordWriter:
         reader, rows = WarcReader(self.paths[file]), self._rows(file)
         documents = sum(row.number is not None for row in rows)
         pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
-
-        def added(row: _Kept) -> bytes:
-            return f"{id_prefix}{row.number:05d}".encode("ascii") if id_prefix and row.number is not None else b""
-
-        def size(row: _Kept) -> int:
-            """Return the bytes that a record takes, decompressed."""
-            record, key = self._filled(reader, row)[0], added(row)
-            more = len(b"%b: %b\r\n" % (TREC_ID, key)) if key else 0
-            return (len(record) if record else row.size + LINE_ENDS) + more
-
-        others = sum(size(row) for row in rows if row.kind != "warcinfo") if counted else 0
+        others = 0
+        for row in (row for row in rows if counted and row.kind != "warcinfo"):
+            record = self._changed(reader, row, id_prefix)[0]
+            others += row.size + LINE_ENDS if record is None else len(record)
         before = """SELECT min(offset) FROM (SELECT offset FROM records WHERE file = ?1
             UNION ALL SELECT offset FROM damage WHERE file = ?1)"""
         at = out.write(reader.raw(0, self._facts.count(before, file)))
         for row in rows:
-            record, line = self._filled(reader, row)
-            if key := added(row):
-                record = with_field(record or reader.read(row.offset, row.length), TREC_ID, key)
-            if row.kind == "warcinfo" and filename:
-                record = with_field(reader.read(row.offset, row.length), FILENAME, one_line(filename).encode())
-            if row.kind == "warcinfo" and counted:
-                record = with_counts(record or reader.read(row.offset, row.length), documents, others)
+            record, line = self._changed(reader, row, id_prefix)
+            if row.kind == "warcinfo" and (filename or counted):
+                record = reader.read(row.offset, row.length)
+                record = with_field(record, FILENAME, one_line(filename).encode()) if filename else record
+                record = with_counts(record, documents, others) if counted else record
             data = reader.raw(row.offset, row.length) if record is None else pack(record)
             out.write(data)
             self._facts.add("moves", [(file, row.offset, name, at, len(data), line)])
@@ -180,22 +171,30 @@ class RecordWriter:
         return documents
 
     def _rows(self, file: int) -> list[_Kept]:
-        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, k.number,
+        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, n.number,
                 (SELECT d.doc FROM documents d WHERE d.file = r.file AND d.offset = r.offset),
                 o_file, o_offset, o_length
-            FROM kept k JOIN records r USING (file, offset) LEFT JOIN refilled USING (file, offset)
+            FROM kept k JOIN records r USING (file, offset) LEFT JOIN numbered n USING (file, offset)
+            LEFT JOIN refilled USING (file, offset)
             WHERE k.file = ? ORDER BY k.offset"""
         return [_Kept(*row) for row in self._facts.rows(query, file)]
 
-    def _filled(self, reader: WarcReader, row: _Kept) -> tuple[bytes | None, bytes | None]:
-        """Return the record that takes a revisit's place, and its line in the index; None for what stays."""
-        if row.original_file is None:
-            return None, None
-        original = WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
-        return filled(reader.read(row.offset, row.length), original, row.digest, row.doc or "")
+    def _changed(self, reader: WarcReader, row: _Kept, id_prefix: str) -> tuple[bytes | None, bytes | None]:
+        """Return the record that takes a revisit's place, with its line in the index, or a document with its new id;
+        None for what stays."""
+        record = line = None
+        if row.original_file is not None:
+            original = WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
+            record, line = filled(reader.read(row.offset, row.length), original, row.digest, row.doc or "")
+        if id_prefix and row.number is not None:
+            key = f"{id_prefix}{row.number:05d}".encode("ascii")
+            record = with_field(record or reader.read(row.offset, row.length), TREC_ID, key)
+        return record, line
 
 
 def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
+    for index in dataset.indexes:
+        facts.load_index(index)
     if not dataset.index.exists() and facts.first("SELECT 1 FROM documents") is None:
         return []  # WARC files of others, without an index
     new = changes.stage(dataset.index)
@@ -208,9 +207,8 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
 
 
 def keep_texts(facts: Facts) -> None:
-    """Keep the texts of the kept records; they are documents if the file holds nothing else."""
-    facts.execute("""INSERT OR IGNORE INTO kept
-        SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
+    """Keep the texts of the kept records."""
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT t.file, t.offset
         FROM texts t JOIN contents c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset""")
 
 
@@ -273,19 +271,10 @@ def write_list(path: Path, values: Iterable[tuple[str, object]]) -> None:
         new.write(list_content(path, values))
 
 
-class Listed(NamedTuple):
-    """A line of an MD5 or count file."""
-
-    number: int
-    name: str
-    value: str
-    file: str | None
-    """The WARC file of that name; None if it is not there."""
-
-
-def read_list(path: Path, dataset: Dataset, known: Container[str]) -> Iterator[Listed]:
-    """Yield the lines of an MD5 or count file. Names in it are relative to the folder of the list, or of the dataset,
-    or of the segment that a count file is named by."""
+def read_list(path: Path, dataset: Dataset, known: Container[str]) -> Iterator[tuple[int, str, str, str | None]]:
+    """Yield number, name and value of each line of an MD5 or count file, and the WARC file of that name; None if it is
+    not there. Names are relative to the folder of the list, or of the dataset, or of the segment that a count file is
+    named by."""
     bases = [path.parent, dataset.root, dataset.root / path.name.removesuffix("_counts.txt")]
     for number, line in enumerate(read_lines(path), 1):
         text = line.decode("utf-8", "replace").rstrip("\r\n")
@@ -295,7 +284,7 @@ def read_list(path: Path, dataset: Dataset, known: Container[str]) -> Iterator[L
         first, second = split(None, 1) if " " in text.strip() else (text, "")
         name, value = (second.lstrip("*"), first.lower()) if path.suffix == ".md5" else (first, second)
         names = (os.path.relpath(base / name, dataset.root) for base in bases)
-        yield Listed(number, name, value, next((one for one in names if one in known), None))
+        yield number, name, value, next((one for one in names if one in known), None)
 
 
 def _stage_lists(
@@ -305,10 +294,10 @@ def _stage_lists(
     names = set(facts.names().values())
     for path in (*dataset.lists("*.md5"), *dataset.lists("*_counts.txt")):
         left: list[tuple[str, object]] = []
-        for listed in read_list(path, dataset, names):
-            value = values.get(listed.file or "", (listed.value, listed.value))
+        for _, name, old, file in read_list(path, dataset, names):
+            value = values.get(file or "", (old, old))
             if value is not None:
-                left.append((listed.name.removeprefix("./"), value[path.suffix != ".md5"]))
+                left.append((name.removeprefix("./"), value[path.suffix != ".md5"]))
         changes.write(path, [list_content(path, left)])
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,10 +30,10 @@ from crawl4llm.base.input_files import named_lines
 from crawl4llm.base.pages import Corpus, Link
 from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows, facts
-from crawl4llm.base.terminal import add_tasks_option, harmless, positive_integer
+from crawl4llm.base.terminal import harmless, positive_integer
 from crawl4llm.base.whole_files import check_new_file, write_new
 from crawl4llm.crawl import find_document, not_held
-from crawl4llm.tools._action import Action
+from crawl4llm.tools._action import Action, add_work_options
 from simulate import (
     FULL_ID_POSITION,
     HOSTS,
@@ -59,10 +60,7 @@ def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     text = None
     with suppress(MissingRecord):
         text = corpus.text(key)
-    yield Fact("id", key)
-    yield Fact("url", page.url)
-    yield Fact("date", page.date)
-    yield Fact("language", page.language)
+    yield from facts({"id": key, "url": page.url, "date": page.date, "language": page.language})
     html = None if page.html is None else len(page.html)
     yield Fact("html", html, "-" if html is None else f"{html:,} bytes")
     yield Fact("characters", None if text is None else len(text), "")
@@ -88,19 +86,16 @@ def _link_line(held: bool, key: str | None, url: str, anchor: str) -> str:
 
 
 def _sample(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    keys: Iterable[str]
     if opts.ranks is not None:
-        keys: Iterable[str] = ranked_seeds(opts.ranks, opts.n, opts.without)
-        yield _keys(keys)
-        return
-    if opts.without is not None:
+        keys = ranked_seeds(opts.ranks, opts.n, opts.without)
+    elif opts.without is not None:
         raise InputError("--without goes with --ranks FILE")
-    corpus = open_corpus(settings)
-    corpus.check()
-    yield _keys(corpus.sample(opts.n, opts.seed))
-
-
-def _keys(keys: Iterable[str]) -> Rows:
-    return Rows("documents", ("id",), ((key,) for key in keys), line=str)
+    else:
+        corpus = open_corpus(settings)
+        corpus.check()
+        keys = corpus.sample(opts.n, opts.seed)
+    yield Rows("documents", ("id",), ((key,) for key in keys), line=str)
 
 
 def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
@@ -127,7 +122,7 @@ def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]
     if listed is not None and listed.fault is not None:
         yield f"# {listed.fault}"
     left_out = odd = 0
-    for found, name in enumerate(_hosts(path, number), 1):
+    for name in islice(_hosts(path, number), number):
         try:
             host = Domain(name).name
         except InputError:
@@ -137,8 +132,6 @@ def ranked_seeds(path: Path, number: int, without: Path | None) -> Iterator[str]
                 left_out += 1
             else:
                 yield f"https://{host}/"
-        if found == number:
-            break
     more = f", {odd:,} are not domains" if odd else ""
     yield f"# of {number:,} hosts of highest PageRank in {path.name}, {left_out:,} are left out by the list{more}"
 
@@ -183,13 +176,6 @@ SAMPLE = Action(
 
 
 # -- building ---------------------------------------------------------------------------------------------------------
-
-
-def _add_index_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument(
-        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
-    )
-    add_tasks_option(parser)
 
 
 def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
@@ -270,7 +256,7 @@ INDEX = Action(
     "Build the index: of a ClueWeb22 tree, for seeds given as URLs; of WARC files, for everything. After an "
     "interruption the next run continues.",
     _index,
-    add_options=_add_index_options,
+    add_options=add_work_options,
 )
 DEMO = Action(
     "Build the demo web and its model in a folder (also takes --seed and --jobs).",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
@@ -62,17 +62,6 @@ _WHAT: Final = "the known sets"
 _Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
 
-class _Findings(NamedTuple):
-    """Counts and faults of a source."""
-
-    counts: Mapping[str, int]
-    """URLs, texts and pages with links, and the reasons why others were left out."""
-    fault: str = ""
-    """The first thing that was left out."""
-    damaged: str = ""
-    """An archive file with a record that is damaged or cut short."""
-
-
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 
@@ -99,8 +88,8 @@ class _Job:
             with ExitStack() as opened:
                 taken = sources.Taken({name: opened.enter_context((folder / name).open("wb")) for name in _SETTINGS})
                 yield taken
-            damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
-            (folder / _TOLD).write_text(json.dumps(_Findings(taken.counts, taken.fault, damaged)))
+            taken.damaged = str(self.source.path) if taken.counts[DAMAGED] else ""
+            (folder / _TOLD).write_text(json.dumps([taken.counts, taken.fault, taken.damaged]))
             for path in folder.iterdir():
                 sync_path(path)
 
@@ -187,11 +176,8 @@ def _in_folder(folder: Path, *, links: bool) -> Iterator[tuple[str, Path]]:
 
 def _found(given: Sequence[str], *, links: bool) -> Mapping[str, Sequence[Path]]:
     """Return what all sources name, by kind. Raises InputError."""
-    found: dict[str, list[Path]] = {kind: [] for kind in (_ROWS, _ARCHIVES, _WATS, _TREES)}
-    for source in given:
-        for kind, path in _find(source, links=links):
-            found[kind].append(path)
-    found = {kind: list(dict.fromkeys(paths)) for kind, paths in found.items()}  # patterns may overlap
+    named = dict.fromkeys(pair for source in given for pair in _find(source, links=links))  # patterns may overlap
+    found = {kind: [path for one, path in named if one == kind] for kind in (_ROWS, _ARCHIVES, _WATS, _TREES)}
     by_url, trees = found[_ARCHIVES] + found[_WATS], found[_TREES]
     if trees and by_url:
         raise InputError(f"{trees[0]}: names documents by ids, and the other sources by URLs; make two files")
@@ -214,7 +200,7 @@ class _Known:
         self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs or cores()
         self._show = wants_bar(self._options.progress_bar)
         self._jobs: list[_Job] = []
-        self.told: list[_Findings] = []
+        self.told: list[sources.Taken] = []
 
     def read(self) -> None:
         """Do the jobs that are missing. Raises InputError."""
@@ -230,11 +216,12 @@ class _Known:
             damaged = [path if path.is_file() else path / name for name in summary.damaged]
             faults = [*summary.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged), ""]
             counts = {"unreadable files": len(summary.unreadable), "files with damaged records": len(damaged)}
-            self.told.append(_Findings(counts, faults[0], str(damaged[0]) if damaged else ""))
+            self.told.append(sources.Taken({}, Counter(counts), faults[0], str(damaged[0]) if damaged else ""))
             self._read_pages(path, corpus, self._settings, clean_text=not summary.counts.get(PAGE))
         for path in self._found[_TREES]:
             self._read_pages(path, *sources.open_clueweb22(path, self._settings))
-        self.told += [_Findings(*json.loads((job.folder / _TOLD).read_bytes())) for job in self._jobs]
+        found = (json.loads((job.folder / _TOLD).read_bytes()) for job in self._jobs)
+        self.told += [sources.Taken({}, Counter(counts), *faults) for counts, *faults in found]
 
     def _read_pages(self, path: Path, corpus: Corpus, settings: BaseSettings, *, clean_text: bool = False) -> None:
         opts, options = self._opts, read_options(settings)

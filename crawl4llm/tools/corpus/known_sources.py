@@ -45,13 +45,15 @@ DAMAGED: Final = "damaged records"
 
 @dataclass
 class Taken:
-    """The files that a job fills from a source, and their counts."""
+    """What is taken from a source: the files that a job fills, if it is a job's, their counts, and faults."""
 
     files: Mapping[str, BinaryIO]
     counts: Counter[str] = field(default_factory=Counter)
     """URLs, texts and pages with links, and the reasons why others were left out."""
     fault: str = ""
     """The first thing that was left out: its place, and the reason."""
+    damaged: str = ""
+    """An archive file with a record that is damaged or cut short."""
 
     def add_url(self, url: str) -> None:
         """Take a URL."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError, as_input_error
 from crawl4llm.base.files import PreadFile
-from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.base.input_files import json_or_none, open_input, parse_json
 from crawl4llm.base.processes import python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
@@ -72,11 +72,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
 
 def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
     """Return the line of a crawl log that begins at an offset; empty if none does."""
-    data = log.read(_LONGEST_LINE, offset)
-    try:
-        line = parse_json(data[: data.index(b"\n")])
-    except ValueError:
-        return {}
+    line = json_or_none(log.read(_LONGEST_LINE, offset).partition(b"\n")[0])
     return line if isinstance(line, dict) else {}
 
 
@@ -104,6 +100,8 @@ def frontier(jobdir: str) -> dict[str, Any]:
     """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
     folder is known to be a JOBDIR."""
     # only what is asked for, as the child starts for each question
+    import numpy as np
+
     from crawl4llm.base.domains import owner_of
     from crawl4llm.crawl import StoredCrawl
 
@@ -113,13 +111,11 @@ def frontier(jobdir: str) -> dict[str, Any]:
             scores.append(entry.score)
             owners[owner_of(entry.url or entry.key)] += 1
         aside = Counter(scope for scope, _ in islice(crawl.set_aside(), _READ))
-        low, high = min(scores, default=0.0), max(scores, default=0.0)
-        bins = Counter(min(int((score - low) / (high - low or 1.0) * _BINS), _BINS - 1) for score in scores)
-        width = (high - low) / _BINS
+        numbers, edges = (found.tolist() for found in np.histogram(scores, _BINS))
         return {
             "read": len(scores),
             "queued": len(crawl.frontier),
-            "scores": [[low + number * width, low + (number + 1) * width, bins[number]] for number in range(_BINS)],
+            "scores": list(zip(edges, edges[1:], numbers, strict=False)),
             "owners": [[harmless(name), count] for name, count in owners.most_common(_OWNERS)],
             "aside": [[harmless(name), count] for name, count in aside.most_common(_OWNERS)],
         }

@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
             found = self.server.watch.text(int(query))
             self._answer(HTTPStatus.OK, "application/json", json.dumps(found).encode())
         elif name == "events":
-            self._begin(HTTPStatus.OK, "text/event-stream")
+            self._answer(HTTPStatus.OK, "text/event-stream")
             for event in self._events():
                 self.wfile.write(event)
         else:
@@ -104,18 +104,14 @@ class _Handler(BaseHTTPRequestHandler):
                 yield b": nothing new\n\n"  # fails where nobody listens any more
             time.sleep(_LOOK_SECONDS)
 
-    def _answer(self, status: HTTPStatus, media_type: str, body: bytes) -> None:
-        self._begin(status, media_type, length=len(body))
-        self.wfile.write(body)
-
-    def _begin(self, status: HTTPStatus, media_type: str, length: int | None = None) -> None:
+    def _answer(self, status: HTTPStatus, media_type: str, body: bytes | None = None) -> None:
+        """Send the answer, or its head alone if its body comes later."""
         self.send_response(status)
-        self.send_header("Content-Type", f"{media_type}; charset=utf-8")
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        for name, value in _HEADERS.items():
+        length = {} if body is None else {"Content-Length": str(len(body))}
+        for name, value in {"Content-Type": f"{media_type}; charset=utf-8", **length, **_HEADERS}.items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(body or b"")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the standard library
         """Say nothing: the address would be in the log, with its token."""

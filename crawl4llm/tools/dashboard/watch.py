@@ -82,25 +82,24 @@ class Watch:
         self._lock, self._reading = threading.Lock(), threading.Lock()
         self._seen: bytes = b""
         self._next_look = 0.0
-        self._over: object = None
-        """The files of a crawl that does not run, as seen last. A change of them is final, and shown at once."""
+        self._left: object = None
+        """The files that the crawl had left when they were looked at last; None while it ran. A change of them is
+        final, and shown at once."""
         self._frontier: dict[str, Any] | None = None
         self._next_frontier = 0.0
         self._frontier_of: object = None
-        """The files that the crawl had left when its frontier was read last; None while it ran."""
+        """The files that the crawl had left when its frontier was read last."""
 
     def now(self) -> bytes:
         """Return the current content of the page, as JSON."""
         with self._lock:
             runs = is_written(self.output / crawl_log.NAME)
-            files = tuple(self._stamps())
-            over = None if runs else (*files, self._next_frontier)
-            if time.monotonic() < self._next_look and over == self._over:
+            left = None if runs else tuple(self._stamps())
+            if time.monotonic() < self._next_look and left == self._left:
                 return self._seen
             began = time.thread_time()
-            frontier = self._waiting(None if runs else files)
-            self._over = None if runs else (*files, self._next_frontier)
-            more = {"runs": runs, "frontier": frontier, "jobdir": self._jobdir is not None}
+            self._left = left
+            more = {"runs": runs, "frontier": self._waiting(left), "jobdir": self._jobdir is not None}
             self._seen = json.dumps({**self._look(), **more}).encode()
             self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
             return self._seen
@@ -184,6 +183,7 @@ class Watch:
         self._frontier = child.run("frontier", str(jobdir))
         took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         self._next_frontier = time.monotonic() + _REST * took
+        self._next_look = 0.0
 
 
 # -- what the page draws ----------------------------------------------------------------------------------------------
@@ -282,8 +282,8 @@ class _LogReader:
         self._pages = PreadFile(output / crawl_log.NAME)
         self._failures = PreadFile(output / crawl_log.FAILURES) if (output / crawl_log.FAILURES).exists() else None
         self._failures_read = self._crawled = 0
+        self._visited: int | None = None
         self._counts: Counter[str] = Counter()
-        self._piece = min(max(self._pages.size // _PIECES, _SMALLEST_PIECE), 1 << 20)
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
@@ -295,13 +295,19 @@ class _LogReader:
 
     def _run(self) -> None:
         """Read the lines of the log and follow it, up to an invalid line."""
+        piece = min(max(self._pages.size // _PIECES, _SMALLEST_PIECE), 1 << 20)
         with suppress(InputError):
             while True:
-                lines, failures = self._scores.read(self._pages, self._piece), self._read_failures()
-                self._crawled += lines.count(b"\n")
-                if lines or (failures and self.points):
-                    self._add(lines)
-                if not lines and not failures:
+                lines, failures = self._scores.read(self._pages, piece), self._read_failures()
+                if lines:
+                    points = self.points[::2] if len(self.points) == series.MOST else self.points
+                    found = _VISITED.search(lines, lines.rfind(b"\n", 0, -1) + 1)
+                    self._visited = None if found is None else int(found[1])
+                    self._crawled += lines.count(b"\n")
+                    self.points = [*points, self._point()]
+                elif failures:  # the last point once more, with these counts
+                    self.points = [*self.points[:-1], self._point()] if self.points else []
+                else:
                     time.sleep(1.0)
 
     def _read_failures(self) -> bool:
@@ -313,14 +319,7 @@ class _LogReader:
         self._failures_read += end
         return end > 0
 
-    def _add(self, lines: bytes) -> None:
-        """Add a point; without lines, the last one once more, with the counts of the log of failures."""
-        points = self.points[::2] if len(self.points) == series.MOST else self.points[:]
-        if lines:
-            found = _VISITED.search(lines, lines.rfind(b"\n", 0, -1) + 1)
-            visited = None if found is None else int(found[1])
-        else:
-            visited = points.pop()["visited"]
+    def _point(self) -> dict[str, Any]:
         point = dict.fromkeys(series.FIELDS) | self._scores.point() | {"counts": dict(self._counts)}
-        point |= {"crawled": self._crawled, "visited": visited, "cpu": [None, None], "memory": [None, None]}
-        self.points = [*points, {**point, "behind": 0, "workers": 0}]
+        point |= {"crawled": self._crawled, "visited": self._visited, "cpu": [None, None], "memory": [None, None]}
+        return {**point, "behind": 0, "workers": 0}

@@ -13,6 +13,7 @@ import random
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,7 @@ from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.whole_files import check_new_file, write_new
-from crawl4llm.options import Options, read_options
+from crawl4llm.options import read_options
 from crawl4llm.policies import bound_text
 from crawl4llm.scoring import FastTextScorer, PageRater
 from crawl4llm.tools._action import Action
@@ -121,13 +122,21 @@ def _path(url: str) -> str:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def read_web(
-    name: str, corpus: Corpus, rater: PageRater, options: Options
-) -> tuple[MemoryWeb, dict[str, float | None]]:
-    """Return the readable pages of a corpus in memory, and the influence of all its pages, None without one."""
-    influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
-    known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
-    return MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar)), known
+@contextmanager
+def opened_web(
+    name: str, settings: BaseSettings
+) -> Iterator[tuple[MemoryWeb, dict[str, float | None], Corpus, PageRater]]:
+    """Open the corpus that settings name; yield its readable pages in memory, and the influence of each, None without
+    one. Raises InputError."""
+    options = read_options(settings)
+    corpus, rater = open_rater(settings)
+    with closing(corpus):
+        corpus.check()
+        corpus.require("outlinks")
+        influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+        known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+        web = MemoryWeb.read(name, corpus, rater.text, bar=wants_bar(options.progress_bar))
+        yield web, {key: known[key] for key in web.keys()}, corpus, rater
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
@@ -135,16 +144,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         raise InputError("give the file to write: --out FILE")
     check_new_file(opts.out)
     check_installed()
-    options = read_options(settings)
-    corpus, rater = open_rater(settings)
-    try:
-        corpus.check()
-        corpus.require("outlinks")
-        web, known = read_web("the corpus", corpus, rater, options)
-        scores = bound_of(web, {key: known[key] for key in web.keys()}, progress=wants_bar(options.progress_bar))
+    bar = wants_bar(read_options(settings).progress_bar)
+    with opened_web("the corpus", settings) as (web, known, corpus, rater):
+        scores = bound_of(web, known, progress=bar)
         write_new(opts.out, bound_text(scores, corpus.identity(), rater.scorer.digest), "the scores")
-    finally:
-        corpus.close()
     yield Fact("pages", len(scores), width=7)
     yield Fact("scores", opts.out, width=7)
     given = given_settings(settings) | {"URL_POLICY": "bound", "BOUND_SCORES": opts.out}

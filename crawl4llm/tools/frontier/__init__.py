@@ -90,14 +90,13 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[Part]:
         last_run, place = {}, f"unknown: {error}"
     else:
         last_run, place = read_json(output / SETTINGS), str(output)
-    settings_then = last_run.get("settings")
-    wanted = settings_then.get("CRAWL_MAX_PAGES") if isinstance(settings_then, dict) else None
+    wanted = last_run.get("settings", {}).get("CRAWL_MAX_PAGES")
     yield Fact("crawl", crawl.job["crawl_id"])
     yield Fact("output", place)
     yield Fact("now", crawl.holder, "not running" if crawl.holder is None else f"in use by process {crawl.holder}")
     yield Fact("committed", f"{committed:%Y-%m-%d %H:%M:%S} UTC")
-    yield Fact("wanted", wanted if isinstance(wanted, int) else None, "")
-    yield Fact("crawled", crawl.pages, f"{crawl.pages:,}{f' of {wanted:,}' if isinstance(wanted, int) else ''} pages")
+    yield Fact("wanted", wanted, "")
+    yield Fact("crawled", crawl.pages, f"{crawl.pages:,}{'' if wanted is None else f' of {wanted:,}'} pages")
     yield Fact("size", size, f"{size / 1e6:,.1f} MB on disk")
 
 
@@ -320,15 +319,10 @@ def _check_size(path: Path, size: int) -> None:
     """Check that a file, whose name may end with ``.open``, holds ``size`` bytes."""
     # A crawl that is running may rename the file between two looks.
     for place in (path, path.with_name(path.name + OPEN_SUFFIX), path):
-        try:
-            found = place.stat().st_size
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise InputError(f"{place} cannot be read: {error.strerror}") from None
-        if found < size:
-            raise lost(place, f"holds {found:,} bytes", f"{size:,}")
-        return
+        with as_input_error(f"{place} cannot be read"), suppress(FileNotFoundError):
+            if (found := place.stat().st_size) < size:
+                raise lost(place, f"holds {found:,} bytes", f"{size:,}")
+            return
     raise lost(path, "is missing", f"{size:,} bytes of it")
 
 

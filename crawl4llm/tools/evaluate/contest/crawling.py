@@ -20,10 +20,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import digest_of, given_path
-from crawl4llm.base.jobs import KILLED, J, Jobs, R, Told, run_missing
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import ChildEnded, in_children
 from crawl4llm.base.reasons import CORRUPT_RECORD
@@ -264,7 +264,6 @@ class CrawlJob:
     number: int
     path: Path
     """The file of its findings, whose name is a digest of all facts that decide them."""
-    size: int = 1
 
     def find(self) -> dict[str, Any] | None:
         """Return the saved findings; None without any, or if the file is damaged."""
@@ -281,31 +280,6 @@ class CrawlJob:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - policies are anybody's code
             kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
             raise InputError(" ".join(f"{kind}{error}".split())) from None
-
-
-class OwnProcesses:
-    """The executor of crawls: each has a forked process of its own, so what a policy leaves behind or breaks is nothing
-    to the next one. A crawl that fails has no result."""
-
-    tasks: int | None = None
-
-    def __init__(self) -> None:
-        self.failed: list[tuple[Any, str]] = []
-        """The crawls that failed, and why in one line."""
-
-    def processes(self, workers: int) -> int:
-        return max(workers, 1)
-
-    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
-        """See :class:`~crawl4llm.base.jobs.Executor`."""
-        with told.bar(len(jobs.jobs), len(jobs.jobs) - len(missing)) as bar:
-            for job, outcome in in_children(lambda job: list(jobs.work([job])), missing, processes):
-                bar.update()
-                if error := outcome.exception():
-                    ended = "its process ended with " if isinstance(error, ChildEnded) else ""
-                    self.failed.append((job, f"{ended}{error}"))
-                else:
-                    yield job, outcome.result()[0]
 
 
 def jobs_of(subject: Subject, track: Track, entrants: Sequence[Entrant], folder: Path) -> list[CrawlJob]:
@@ -332,22 +306,25 @@ def jobs_of(subject: Subject, track: Track, entrants: Sequence[Entrant], folder:
 def do_missing(
     subject: Subject, track: Track, jobs: Sequence[CrawlJob], options: Options
 ) -> list[tuple[CrawlJob, str]]:
-    """Do the crawls that are not saved; return those that failed, by the sets of seeds, and why."""
-    policies = {job.entrant.url_policy for job in jobs if job.find() is None}
-    executor, show = OwnProcesses(), wants_bar(options.progress_bar)
+    """Do the crawls that are not saved; return those that failed, by the sets of seeds, and why in one line.
+
+    Each has a forked process of its own, so what a policy leaves behind or breaks is nothing to the next one.
+    """
+    missing = [job for job in jobs if job.find() is None]
+    if not missing:
+        return []
+    failed: list[tuple[CrawlJob, str]] = []
     with tempfile.TemporaryDirectory() as name:
-        files = subject.files_for(policies, Path(name))
-
-        def work(some: Sequence[CrawlJob]) -> Iterator[None]:
-            for job in some:
-                job.do(subject, track, files)
-                yield
-
-        all_jobs = Jobs(work, jobs, jobs[0].path.parent, done=lambda job: job.find() is not None)
-        told = Told(" crawls", KILLED, subject.name, show)
-        for _ in run_missing(all_jobs, executor, max(options.workers, 1), told):
-            pass
-    return sorted(executor.failed, key=lambda one: one[0].number)
+        files = subject.files_for({job.entrant.url_policy for job in missing}, Path(name))
+        done, show = len(jobs) - len(missing), wants_bar(options.progress_bar)
+        with Progress[None](None, subject.name, len(jobs), unit=" crawls", initial=done, bar=show) as bar:
+            crawls = in_children(lambda job: job.do(subject, track, files), missing, max(options.workers, 1))
+            for job, outcome in crawls:
+                bar.update()
+                if error := outcome.exception():
+                    ended = "its process ended with " if isinstance(error, ChildEnded) else ""
+                    failed.append((job, f"{ended}{error}"))
+    return sorted(failed, key=lambda one: one[0].number)
 
 
 @cache

@@ -172,15 +172,13 @@ def read_results(path: Path) -> Results | None:
     if not isinstance(content, dict) or content.get("kind") != KIND:
         return None
     require_format(path, content.get("format"), FORMAT, command("evaluate", "--contest", "TRACK"))
-    if not fits([content], _RESULTS):
-        raise InputError(f"{path} is damaged: {misfit(content, _RESULTS)}; get it again, or repeat the contest")
-    results = Results(**{name: content[name] for name in _RESULTS})
-    if not _is_whole(results):
-        raise InputError(
-            f"{path} is damaged: its crawls are not those of its webs, policies and sets of seeds; get it again, or "
-            "repeat the contest"
-        )
-    return results
+    fault = misfit(content, _RESULTS)
+    if fits([content], _RESULTS):
+        results = Results(**{name: content[name] for name in _RESULTS})
+        if _is_whole(results):
+            return results
+        fault = "its crawls are not those of its webs, policies and sets of seeds"
+    raise InputError(f"{path} is damaged: {fault}; get it again, or repeat the contest")
 
 
 def _is_whole(results: Results) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.command_lines import docs
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.base.settings import is_corpus_class
 from crawl4llm.base.shapes import Where, fits, misfit, whole
@@ -22,10 +22,10 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import bound_text
 from crawl4llm.scoring import PageRater
-from crawl4llm.tools.evaluate.bound import bound_of, read_web
+from crawl4llm.tools.evaluate.bound import bound_of, opened_web
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
 from crawl4llm.tools.evaluate.shares import BOUND
-from simulate import HOSTS, PAGES, data_dir, ensure_demo, open_rater, page_ranks
+from simulate import HOSTS, PAGES, data_dir, ensure_demo, page_ranks
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -98,15 +98,11 @@ def read_track(named: str, corpora: Sequence[str] = ()) -> Track:
 
 
 def _from_file(named: str) -> Track:
-    try:
-        content = read_json(given_path(named))
-    except FileNotFoundError:
-        known = f"known are: {SMALL.name}"
-        raise InputError(f"--contest {named}: no such track, and no such file; {known}") from None
-    except OSError as error:
-        raise InputError(f"--contest {named} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"--contest {named} is no JSON file in UTF-8") from None
+    path, no_json = given_path(named), f"--contest {named} is no JSON file in UTF-8"
+    with as_input_error(f"--contest {named} cannot be read"), as_input_error(no_json, form="{}", errors=ValueError):
+        if not path.exists():
+            raise InputError(f"--contest {named}: no such track, and no such file; known are: {SMALL.name}")
+        content = read_json(path)
     if fault := _fault(content):
         raise InputError(f"--contest {named}: {fault}; `{docs('contest')}` has an example")
     return Track(content["track"], [WebSource(**web) for web in content["webs"]], *map(content.get, _NUMBERS))
@@ -230,12 +226,8 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
     source = source.for_half(half)
     settings = _settings(source, settings)
     options = read_options(settings)
-    corpus, rater = open_rater(settings)
-    try:
-        corpus.check()
-        corpus.require("outlinks")
-        web, known = read_web(source.name, corpus, rater, options)
-        web, half_taken = _divided(web, half) if source.demo is None else (web, half)
+    with opened_web(source.name, settings) as (whole_web, known, corpus, rater):
+        web, half_taken = _divided(whole_web, half) if source.demo is None else (whole_web, half)
         scores = {key: known[key] for key in web.keys()}
         oracle = best_tenth(scores)
         yield Subject(
@@ -250,8 +242,6 @@ def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -
             options=Options(**{name: getattr(options, name) for name in _KEPT}),
             held=len(corpus),
         )
-    finally:
-        corpus.close()
 
 
 def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:

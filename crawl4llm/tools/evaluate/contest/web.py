@@ -180,12 +180,8 @@ def half_of(host: str) -> int:
 
 def best_tenth(scores: Mapping[str, float | None]) -> set[str]:
     """Return the oracle set: a tenth of the pages, rounded down, with the highest scores; ties by key."""
-
-    def order(key: str) -> tuple[float, str]:
-        score = scores[key]
-        return (0.0 if score is None else -score, key)
-
-    return set(sorted(scores, key=order)[: len(scores) // ORACLE_SHARE])
+    ordered = sorted(scores, key=lambda key: (-(scores[key] or 0.0), key))
+    return set(ordered[: len(scores) // ORACLE_SHARE])
 
 
 def hashed_seeds(web: MemoryWeb, count: int, number: int) -> list[str]:
