@@ -97,7 +97,7 @@ def test_what_others_may_know_and_ask(join: Join) -> None:
     assert 0 <= worker.silent < LEASE
     assert one.requested is None
     one.request(DRAIN, one.worker)
-    assert eventually(one.requested) == DRAIN
+    assert eventually(lambda: one.requested) == DRAIN
 
 
 def test_each_worker_has_its_share(join: Join) -> None:
@@ -117,11 +117,11 @@ def test_each_worker_has_its_share(join: Join) -> None:
 def test_a_stop_is_for_those_who_have_joined(server: ValkeyServer, crawl: str, join: Join) -> None:
     one, two = join(), join()
     ValkeyLiveness(url_of(server), crawl, P, LEASE).request(STOP)
-    assert eventually(one.requested) == eventually(two.requested) == STOP
+    assert eventually(lambda: one.requested) == eventually(lambda: two.requested) == STOP
     time.sleep(0.002)
     three = join()
     three.request(DRAIN, three.worker)
-    assert eventually(three.requested) == DRAIN
+    assert eventually(lambda: three.requested) == DRAIN
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
@@ -297,4 +297,4 @@ def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeySer
     assert eventually(lambda: one._next_beat > heard)
     assert one.requested is None
     client.hset(f"{keys}asked", one.worker, f"drain {10**14}")
-    assert eventually(one.requested) == DRAIN
+    assert eventually(lambda: one.requested) == DRAIN
