@@ -59,22 +59,22 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(small_demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell in a project that ``crawl4llm init`` has made; a crawl of it has 60 pages of a small web."""
     folder = tmp_path_factory.mktemp("a shell")
     with forked_programs(folder / "bin", "crawl4llm"):
-        yield with_project(Shell(folder, folder / "bin"), demo_web)
+        yield with_project(Shell(folder, folder / "bin"), small_demo_web)
 
 
-def with_project(shell: Shell, demo_web: Web) -> Shell:
+def with_project(shell: Shell, web: Web) -> Shell:
     """Make the project; the shell is in it then."""
     folder = shell.folder
     assert shell("command -v scrapy").returncode
     lines = shell.out("crawl4llm init 'mein projekt'").splitlines()
     project, corpus = folder / "mein projekt", folder / "my corpora/a web"
     corpus.parent.mkdir()
-    corpus.symlink_to(demo_web.corpus)
-    settings = {"CORPUS": str(corpus), "SCORER_MODEL": str(demo_web.model), "CRAWL_MAX_PAGES": 60, "SCORING_WORKERS": 1}
+    corpus.symlink_to(web.corpus)
+    settings = {"CORPUS": str(corpus), "SCORER_MODEL": str(web.model), "CRAWL_MAX_PAGES": 60, "SCORING_WORKERS": 1}
     given = "".join(f"{name} = {value!r}\n" for name, value in settings.items())
     (project / "small_web.py").write_text(f"from settings.simulation import *\n{given}")
     cfg = (project / "scrapy.cfg").read_text()
@@ -198,7 +198,7 @@ def test_a_storage_is_merged(shell: Shell, tmp_path: Path) -> None:
 def test_a_live_crawl_is_replayed(shell: Shell, tmp_path: Path) -> None:
     """By the command that tests.testweb prints, and then by the one that this crawl prints."""
     web = subprocess.Popen(
-        [sys.executable, "-m", "tests.testweb", "--folder", tmp_path / "my web", "--hosts", "40", "--pages", "1500"],
+        [sys.executable, "-m", "tests.testweb", "--folder", tmp_path / "my web", "--hosts", "10", "--pages", "300"],
         cwd=PROJECT,
         env={**shell.env, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
         stdout=subprocess.PIPE,
@@ -239,8 +239,9 @@ def test_crawl4llm_has_the_commands_of_scrapy(shell: Shell, tmp_path: Path) -> N
     assert "influence" in shell.out("crawl4llm list").split()
     assert "--since" in shell.out("crawl4llm report --help")
     assert re.fullmatch(r"crawl4llm \S+\n", shell.out("crawl4llm --version"))
-    assert "init" in shell.out("crawl4llm --help")
-    assert "crawl4llm COMMAND --help" in " ".join(shell.out("crawl4llm --help").split())
+    told = shell.out("crawl4llm --help")
+    assert "init" in told
+    assert "crawl4llm COMMAND --help" in " ".join(told.split())
     unknown = shell("crawl4llm nonsense")
     assert (unknown.returncode, "Unknown command: nonsense" in unknown.stdout) == (2, True)
     assert shell("crawl4llm").returncode == 2

@@ -43,18 +43,19 @@ def test_pages_without_a_score_are_no_oracle_pages() -> None:
     assert (population.lowest, oracle.threshold.value, oracle.size.value) == (0.2, 0.3, 2)
 
 
+@pytest.mark.slow
 def test_a_sample_has_intervals_that_hold_what_they_promise() -> None:
-    """95 in 100 intervals hold the true value; fewer than 88 of 100 seeds would be a chance of one in a thousand."""
+    """38 in 40 intervals hold the true value; fewer than 33 of 40 seeds would be a chance of one in a thousand."""
     population = np.random.default_rng(7).random(5000)
     truth = oracle_of(Population(population, 5000))
     held = 0
-    for seed in range(100):
+    for seed in range(40):
         sample = np.random.default_rng(seed).choice(population, 400, replace=False)
         threshold, size = oracle_of(Population(sample, 5000))
         held += threshold.low <= truth.threshold.value <= threshold.high
         assert threshold.low < threshold.value < threshold.high
         assert size.low < size.value < size.high
-    assert held >= 88
+    assert held >= 33
 
 
 # -- along the crawl --------------------------------------------------------------------------------------------------
