@@ -21,7 +21,7 @@ from crawl4llm.base.reasons import KNOWN_PAGE
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC, read_json
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url, site_of
-from crawl4llm.base.within import within
+from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl import StoredCrawl, find_document, not_held
 from crawl4llm.engine import take_over
 from crawl4llm.frontier import Entry
@@ -366,6 +366,7 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 
 def _settings_of(run: Path) -> dict[str, Any]:
+    require_within(run, run / SETTINGS)
     facts = read_json(run / SETTINGS)
     if "policy" not in facts:
         raise InputError(f"--run {run}: {SETTINGS} is damaged, or missing: give a crawl's OUTPUT_DIR")

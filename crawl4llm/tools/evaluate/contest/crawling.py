@@ -264,6 +264,7 @@ class CrawlJob:
     number: int
     path: Path
     """The file of its findings, whose name is a digest of all facts that decide them."""
+    size: int = 1
 
     def find(self) -> dict[str, Any] | None:
         """Return the saved findings; None without any, or if the file is damaged."""
