@@ -132,10 +132,10 @@ class Report:
 
     def json(self) -> str:
         """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
-        content = asdict(self)
+        content = asdict(self.plain())
         for section, described in zip(self.sections, content["sections"], strict=True):
             described["type"] = type(section).__name__.lower()
-        return json.dumps(content, sort_keys=True, default=str) + "\n"
+        return json.dumps(content, sort_keys=True, default=str, allow_nan=False) + "\n"
 
 
 def floats(values: Floats | Integers) -> list[float]:
