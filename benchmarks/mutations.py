@@ -37,9 +37,7 @@ from benchmarks.mutating import TRAP, Mutator
 MOST_MB: Final = 300
 _CPU_SECONDS, _SECONDS, _ADDRESSES = 60, 150, 3 << 30
 _LONGEST_LINE: Final = 3_000
-_TOOLS: Final = [
-    f"crawl4llm.tools.{name}" for name in ("archive", "corpus", "dashboard", "export", "frontier", "report")
-]
+_TOOLS: Final = [f"crawl4llm.tools.{name}" for name in ("archive", "corpus", "dashboard", "export", "frontier")]
 _STATUSES: Final = range(5)
 """Of commands that say what was wrong."""
 
@@ -239,7 +237,7 @@ def warm() -> None:
 
     names = ["scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "scrapy.core.scraper", "lmdb", "tldextract"]
     names += ["scrapy.core.downloader.handlers.http11", "crawl4llm.engine.run", "crawl4llm.engine.summary"]
-    names += ["crawl4llm.spiders.influence", "crawl4llm.tools.cluster"]
+    names += ["crawl4llm.spiders.influence", "crawl4llm.tools.cluster", "crawl4llm.tools.report"]
     names += ["simulate.middleware", "simulate.clueweb22", "twisted.internet.asyncioreactor", "trafilatura"]
     for package in ("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies", *_TOOLS):
         paths = import_module(package).__path__

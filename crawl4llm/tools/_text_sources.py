@@ -228,7 +228,7 @@ def lines_of_rows(path: Path) -> Iterator[tuple[int, str]]:
         lines = input_lines(path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield number, line
+                yield number, line.removeprefix("\ufeff")  # files with byte order marks, put together
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read after line {number}: {reason}") from None

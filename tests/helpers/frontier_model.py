@@ -21,7 +21,8 @@ from hypothesis.stateful import (
 
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import IMPATIENT, Caps, Entry, Lease, Outcome, OwnerCounts, Patience, order_of
+from crawl4llm.frontier import IMPATIENT, Caps, Entry, Lease, Outcome, OwnerCounts, Patience
+from crawl4llm.frontier.memory import order_of
 
 SCORES = st.one_of(
     st.sampled_from([0.0, 0.25, 0.5, 1.0]),  # ties
