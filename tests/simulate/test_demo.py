@@ -184,8 +184,8 @@ def test_a_crawl_by_influence_beats_a_random_one(graph: Graph, seed: int) -> Non
     assert gain(graph, seed) > 2.0
 
 
-def test_traits_of_a_larger_web(tmp_path: Path) -> None:
-    paths = build_demo(tmp_path / "web", pages=8000, hosts=200, seed=0, progress=False)
+def test_traits_at_full_size(tmp_path: Path) -> None:
+    paths = build_demo(tmp_path / "web", seed=0, progress=False)
     corpus = ClueWeb22Corpus(paths.corpus)
     graph = read_graph(corpus, FastTextScorer(paths.model, "__label__hq"))
     check_traits(traits_of(graph), tolerance=0.07)
