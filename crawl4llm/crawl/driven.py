@@ -150,11 +150,11 @@ class Driven(ABC):
 
     # -- what is no page's ------------------------------------------------------------------------------------------
 
-    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:  # noqa: B027
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:  # noqa: B027 - simulations have none
         """Archive at once an exchange that belongs to no page, such as that of ``robots.txt``, its ``purpose``. It
         precedes all pages that are merged later, and becomes durable with the next commit, as they do."""
 
-    def follow(self, links: CrawledPage) -> None:  # noqa: B027
+    def follow(self, links: CrawledPage) -> None:  # noqa: B027 - simulations have none
         """Let :meth:`advance` follow links that come from no crawled page, for example from a sitemap. The policy sees
         them as links of a page without an influence score."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.sorted_file import known
 from crawl4llm.base.sorted_writer import SortedWriter, WrittenRows
@@ -137,11 +138,21 @@ class LinkedPage(NamedTuple):
 
 
 def packed_pages(path: Path) -> Iterator[LinkedPage]:
-    """Yield the pages that a file has one after the other."""
+    """Yield the pages that a file has one after the other. Raises InputError if it is damaged."""
+    damaged = InputError(f"{path} is damaged; remove {path.parents[1]} and begin anew")
+    most = path.stat().st_size
     with path.open("rb") as file:
         while numbers := file.read(_PACKED.size):
-            key, date, size = _PACKED.unpack(numbers)
-            yield LinkedPage(file.read(key).decode("utf-8", "surrogatepass"), date, file.read(size))
+            if len(numbers) < _PACKED.size:
+                raise damaged
+            length, date, size = _PACKED.unpack(numbers)
+            if length + size > most:
+                raise damaged
+            try:
+                key = file.read(length).decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                raise damaged from None
+            yield LinkedPage(key, date, file.read(size))
 
 
 class LinkSpread:

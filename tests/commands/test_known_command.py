@@ -185,6 +185,22 @@ def test_stopped_it_goes_on(number: signal.Signals, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("content", [b"", b"[", b"[1]", b'[{"urls": -1}, "", ""]', b'{"a": 1}'])
+def test_a_damaged_folder_of_a_job(content: bytes, tmp_path: Path) -> None:
+    """Left by a command that found a file which could not be read."""
+    (tmp_path / "a.jsonl").write_text('{"url": "http://a.example/"}\n')
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"url": "http://b.example/"}\n')[:-9])
+    given = tmp_path / "out", tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz", "--jobs", 1
+    assert "b.jsonl.gz: cannot be read" in known(*given).stderr
+    (told,) = tmp_path.glob(".out.work/*/told.json")
+    told.write_bytes(content)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"url": "http://b.example/"}\n'))
+    refused = known(*given)
+    assert refused.returncode == 1
+    assert error_of(refused) == f"{told} is damaged; remove {tmp_path / '.out.work'} and begin anew"
+    assert not (tmp_path / "out").exists()
+
+
 def test_blocks_of_pages(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive, and a crawl of a tree, in jobs of any number of pages, here and in tasks."""
     run = tmp_path / "run"

@@ -199,7 +199,7 @@ def check_name(path: Path) -> None:
 
 
 def indexed_files(dataset: Dataset) -> Iterator[Path]:
-    """Yield the files that a WACZ holds. Raises InputError for others, or if there are none."""
+    """Yield the files that a WACZ holds. Raises InputError if it would hold others, or none."""
     paths = dataset.warc_files()
     parsed = map(parse_index_line, read_lines(dataset.index))
     named = dict.fromkeys(line.place[0] for line in parsed if line is not None)

@@ -112,7 +112,7 @@ def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
 
 # -- seeds from ranks -------------------------------------------------------------------------------------------------
 
-_COLUMNS: Final = "#harmonicc_pos #harmonicc_val #pr_pos #pr_val #host_rev".split()  # noqa: SIM905 - as a head has them
+_COLUMNS: Final = ["#harmonicc_pos", "#harmonicc_val", "#pr_pos", "#pr_val", "#host_rev"]
 _POSITION, _NAME = _COLUMNS.index("#pr_pos"), _COLUMNS.index("#host_rev")
 
 

@@ -26,9 +26,10 @@ from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.input_files import given_path, open_input
+from crawl4llm.base.input_files import LARGEST_JSON, given_path, json_or_none, open_input, read_input
 from crawl4llm.base.jobs import KILLED, Jobs, Told, run_missing
 from crawl4llm.base.processes import cores
+from crawl4llm.base.shapes import fits, whole
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = {URLS: "KNOWN_URLS", TEXTS: "KNOWN_TEXTS", LINKS: "KNOWN_LINKS"}
 _TOLD: Final = "told.json"
+_COUNTS_AND_FAULTS: Final = ({...: whole()}, {str}, {str})
 _BLOCK: Final = 1 << 14
 """Pages of a job."""
 _AT_ONCE: Final = 1024
@@ -80,6 +82,15 @@ class _Job:
     def is_done(self) -> bool:
         """Return whether the folder is there."""
         return self.folder.exists()
+
+    def told(self) -> sources.Taken:
+        """Return the counts and faults of a job that is done. Raises InputError if the folder is damaged."""
+        with as_input_error(f"{self.folder} cannot be read"):
+            found = json_or_none(read_input(self.folder / _TOLD, LARGEST_JSON))
+        if not fits([found], _COUNTS_AND_FAULTS):
+            raise InputError(f"{self.folder / _TOLD} is damaged; remove {self.folder.parent} and begin anew")
+        counts, *faults = found
+        return sources.Taken({}, Counter(counts), *faults)
 
     @contextmanager
     def taking(self) -> Iterator[sources.Taken]:
@@ -220,8 +231,7 @@ class _Known:
             self._read_pages(path, corpus, self._settings, clean_text=not summary.counts.get(PAGE))
         for path in self._found[_TREES]:
             self._read_pages(path, *sources.open_clueweb22(path, self._settings))
-        found = (json.loads((job.folder / _TOLD).read_bytes()) for job in self._jobs)
-        self.told += [sources.Taken({}, Counter(counts), *faults) for counts, *faults in found]
+        self.told += [job.told() for job in self._jobs]
 
     def _read_pages(self, path: Path, corpus: Corpus, settings: BaseSettings, *, clean_text: bool = False) -> None:
         opts, options = self._opts, read_options(settings)

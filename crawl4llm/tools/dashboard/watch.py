@@ -1,5 +1,5 @@
-"""The watch over a crawl's folder: reads it again and again, as seldom as its size makes that costly, and makes the
-columns of the page's charts and the rows of its tables out of the points of its series."""
+"""The watch over a crawl's folder. It reads the folder again and again, more seldom if that costs much. The points of
+the crawl's series become the columns of the page's charts and the rows of its tables."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def _differences(results: Results) -> Table:
 
 
 def _markdown_of(results: Results) -> str:
-    """Return the ranking as a Markdown table, with what it was measured on."""
+    """Return the ranking as a Markdown table, with the webs and the track behind it."""
     about, ranking = results.about, _ranking(results)
     lines = [_line(ranking.columns), "|" + "-|" * len(ranking.columns), *map(_line, ranking.rows), ""]
     lines += [
