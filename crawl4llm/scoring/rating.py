@@ -176,7 +176,8 @@ class Raters(Generic[R]):
     def run_all(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Like :meth:`run`, for code outside an event loop. Ctrl-C raises KeyboardInterrupt while pages are rated.
 
-        An event loop that Ctrl-C interrupts while it is made or closed prints its own error.
+        An event loop prints errors of its own if Ctrl-C interrupts it while it is made or closed, or if two of its
+        tasks end by KeyboardInterrupt.
         """
         with ExitStack() as held_back:
             held_back.enter_context(interrupt_held_back())
@@ -185,10 +186,15 @@ class Raters(Generic[R]):
                 held_back.pop_all().close()
                 try:
                     return await self.run(task, pages)
+                except KeyboardInterrupt:
+                    raise asyncio.CancelledError from None
                 finally:
                     held_back.enter_context(interrupt_held_back())
 
-            return asyncio.run(run())
+            try:
+                return asyncio.run(run())
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
 
     async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Like :meth:`run`, for a few pages in one process."""
