@@ -67,7 +67,9 @@ def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool =
         # Whoever read has enough. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, Exception) and not _signalled.is_set():  # numpy.fromfile() makes a TypeError of Ctrl-C
+            raise
         say_interrupted("; the same command goes on" if goes_on else "")
         return INTERRUPTED
     return 0

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, scrapy
+from crawl_helpers import Web, crawl, python, scrapy
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import complain, guard_log, harmless, print_lines
@@ -49,6 +49,29 @@ def test_lines_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.err == f"crawl4llm: error: {CLEAN} cannot be read: crawl4llm: all is well\n"
     complain(OSError(2, HOSTILE))
     assert "\x1b" not in capsys.readouterr().err
+
+
+_SWALLOWED = """\
+import signal, sys
+from crawl4llm.base.terminal import print_lines
+
+def lines():
+    yield "begun"
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        pass
+    raise TypeError("expected str, bytes or os.PathLike object, not BufferedReader")
+
+sys.exit(print_lines(lines(), goes_on=True))
+"""
+
+
+def test_ctrl_c_that_a_library_turns_into_an_error() -> None:
+    """As numpy.fromfile() does if it comes while it looks at its argument."""
+    done = python("-c", _SWALLOWED)
+    assert (done.returncode, done.stdout) == (130, "begun\n")
+    assert done.stderr == "crawl4llm: interrupted; the same command goes on\n"
 
 
 def test_log_lines() -> None:

@@ -292,8 +292,34 @@ def run(
     return subprocess.CompletedProcess(list(args), status, out, err)
 
 
+def _run(request: Mapping[str, Any]) -> int:
+    """Be the command, and return its exit status as Python would end with it."""
+    try:
+        become(request)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _end_soon(status: int) -> None:
+    """End as Python does, but for the objects, which it would take apart one by one: that copies all that is shared
+    with the parent, and takes longer than most commands. Returns if the output cannot be written, which Python tells.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status & 0xFF)
+
+
 if __name__ == "__main__":
     import_all()
     asked = serve()
     if asked is not None:
-        become(asked)
+        ended_with = _run(asked)
+        _end_soon(ended_with)
+        sys.exit(ended_with)
