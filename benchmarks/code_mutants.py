@@ -117,7 +117,7 @@ def changes(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         elif isinstance(node, (ast.BinOp, ast.BoolOp)) and (sum_ := _OTHER_SUM.get(type(node.op))):
             values = (node.left, sum_(), node.right) if isinstance(node, ast.BinOp) else (sum_(), node.values)
             yield node, f"({ast.unparse(type(node)(*values))})"
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int):
             yield node, str(not node.value) if isinstance(node.value, bool) else str(node.value + 1)
         elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
             yield node.test, f"(not ({ast.unparse(node.test)}))"
@@ -183,7 +183,7 @@ class Tree:
 
     def pytest(self, folder: Path, *args: str, **env: str) -> subprocess.Popen[bytes]:
         """Start pytest in a copy."""
-        command = [self.path / ".venv/bin/python", "-m", "pytest", "-p", "mutant_plugin", "-q", *args]
+        command = [str(self.path / ".venv/bin/python"), "-m", "pytest", "-p", "mutant_plugin", "-q", *args]
         whole = {**os.environ, "PYTHONPATH": str(self.work), **env}
         log = (folder / "pytest.log").open("wb")
         return subprocess.Popen(command, cwd=folder, env=whole, stdout=log, stderr=log, start_new_session=True)
@@ -225,7 +225,8 @@ class Tree:
 
     def sees(self, folder: Path, number: int, mutant: Mutant, seconds: float) -> bool | None:
         """Whether a test fails with a mutant; None if none reaches it."""
-        left, chosen = seconds, []
+        left = seconds
+        chosen: list[str] = []
         for test in self.reached[number]:
             left -= self.times[test]
             if left < 0 and chosen:
