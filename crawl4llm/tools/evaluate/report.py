@@ -248,6 +248,7 @@ def draw(figure: Figure) -> dict[str, bytes]:
             metadata: dict[str, Any] = {**dict.fromkeys(unwanted), "Title": title}
             canvas.savefig(written, format=suffix, dpi=_DPI, metadata=metadata)
             files[suffix] = written.getvalue()
+            canvas.set_layout_engine("none")  # where things lie is settled by now
         return files
 
 
