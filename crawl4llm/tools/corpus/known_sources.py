@@ -239,9 +239,8 @@ def _page_of(source: PageSource, key: str) -> tuple[str, LinkedPage | str]:
         page.key = page.url = key
     may_follow = page.follows and _follows(from_text(page.opt_outs), fetch_opted_out=source.fetch_opted_out)
     record = links_record(page, follows=may_follow, by_url=source.by_url)
-    return page.url, "URLs too long" if record is None else LinkedPage(
-        page.key, date_as_number((page.date or "").encode()), record
-    )
+    date = date_as_number((page.date or "").encode())
+    return page.url, "URLs too long" if record is None else LinkedPage(page.key, date, record)
 
 
 def _follows(said: Sequence[Said], *, fetch_opted_out: bool) -> bool:
