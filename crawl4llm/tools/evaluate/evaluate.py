@@ -178,11 +178,8 @@ def _runs(subject: Subject) -> Table:
         id="runs",
         title="The runs at their end",
         definition="Crawled and visited: P and V of Algorithm 1. Fetched: documents looked up or downloaded. "
-        "Precision and recall of the oracle set as in figure 4 of Craw4LLM. Harvest rate: oracle pages crawled per "
-        "page fetched. New quality per 1,000 fetches: crawled pages with an influence of the run's QUALITY_THRESHOLD "
-        "or more (of the oracle set without that setting), and with a new text as far as the run compared texts "
-        "(KNOWN_TEXTS, NEAR_DUPLICATES). Tokens: runs of characters between blanks in the text, as fastText divides "
-        "it. Domains: registrable domains (Public Suffix List with its private part).",
+        "Precision and recall of the oracle set, harvest rate, new quality and domains: as in the figures of these "
+        "names. Tokens: runs of characters between blanks in the text, as fastText divides it.",
         columns=[
             *("Run", "Crawled", "Wanted", "Visited", "Fetched", "Mean influence", "Precision", "Recall", *interval),
             *("Harvest rate", "New quality per 1,000 fetches", "Tokens a page fetched", "Domains"),
