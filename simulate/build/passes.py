@@ -171,7 +171,7 @@ def _entry(stored: list[Any] | None) -> Entry:
 
 # -- links that are spilled --------------------------------------------------------------------------------------------
 
-BLOCK: Final = 500
+BLOCK: Final = 2_000
 """Consecutive records of a file whose inlinks are put together at a time."""
 _TABLES: Final = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
@@ -289,6 +289,7 @@ def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[
                 yield _NO_RECORD
                 continue
             held = [link for link in entry.links if link.key is not None]
+            # Anchors in JSON, as SQLite takes no lone surrogates
             rows = [
                 (build.plan.place_of(str(one.key)), record, json.dumps(one.anchor), one.boilerplate) for one in held
             ]
