@@ -34,6 +34,7 @@ from .warcs.scan import (
     PAGE as PAGE,
     REVISIT as REVISIT,
     UNTYPED as UNTYPED,
+    date_as_number as date_as_number,
     read_site_file as read_site_file,
 )
 from .web import open_rater as open_rater, open_scores as open_scores

@@ -51,9 +51,11 @@ def tree(path: Path) -> ast.Module:
 
 @cache
 def imports(module: str) -> list[Import]:
-    """What a module imports of the package, those for types and those in functions too."""
+    """What a module imports of the package, those for types and those in functions too; of a room that it imports whole
+    what it uses."""
     path = modules()[module]
     found = []
+    rooms: dict[str, str] = {}
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             alone = module.rpartition(".")[0] == ALONE
@@ -61,8 +63,13 @@ def imports(module: str) -> list[Import]:
             assert not (ours if alone else node.level), f"{path}:{node.lineno} imports by {'name' if alone else 'dots'}"
             name = f"{ALONE}.{node.module}" if node.level else node.module
             found += [Import(path, node.lineno, name, alias.name) for alias in node.names]
+            rooms |= {alias.asname or alias.name: f"{name}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found += [Import(path, node.lineno, alias.name, "") for alias in node.names]
+            rooms |= {alias.asname or alias.name: alias.name for alias in node.names}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and rooms.get(node.value.id) in DOORS:
+            found.append(Import(path, node.lineno, rooms[node.value.id], node.attr))
     return [one for one in found if one.module in modules()]
 
 

@@ -27,15 +27,7 @@ from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, sealed
 from crawl4llm.crawl import open_archive
 from crawl4llm.options import Options
-from crawl4llm.warc import (
-    INDEX_NAME,
-    Archive,
-    ArchiveInfo,
-    IndexLine,
-    NullArchive,
-    Values,
-    parse_index_line,
-)
+from crawl4llm.warc import INDEX_NAME, Archive, ArchiveInfo, IndexLine, NullArchive, Values, parse_index_line
 
 T = TypeVar("T")
 _ANY_SIZE: Final = 1 << 62

@@ -43,8 +43,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Set when something may have happened elsewhere, and each second."""
         self._tasks: list[asyncio.Task[None]] = []
         """Tasks beside the crawl: the pulse, and orders of the operator."""
-        self._announced = False
-        self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """True if scores of different partitions can be compared."""
         self._spent = {part.spent for part in self.parts if part.spent}
@@ -159,12 +157,13 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self._tasks.append(asyncio.ensure_future(self._pulse_on()))
             if self._heeding is not None:
                 self._tasks.append(asyncio.ensure_future(self._heeding.run(self._drop_blocked)))
-        is_due = self._pulse.is_set() or self._was_idle
+        is_heard = self._pulse.is_set()
+        is_due = is_heard or self._was_idle
         self._pulse.clear()
         self._woken.clear()
         touched = await self._advance_touched()
         if is_due:
-            await self._look_around()
+            await self._look_around(is_heard=is_heard)
             touched |= await self._advance_touched()
         is_idle = not self._of and not touched
         stands_still = is_idle and not self._has_work
@@ -212,14 +211,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._see_whether_ended()
         if self.finished is None:
             await asyncio.to_thread(self._quotas.look)
-            await self._look_around()
+            await self._look_around(is_heard=True)
             await self._commit(self._own, all_of_them=True)
             await self._claim_pages(self._own)
 
     async def _pulse_on(self) -> None:
         with suppress(asyncio.CancelledError):
             while True:
-                self._announced |= await self._liveness.wait(POLL)
+                await self._liveness.wait(POLL)
                 self._pulse.set()
                 self._woken.set()
                 self.wake()
@@ -258,8 +257,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self._spooled_at = time.monotonic()
             await self._spool.put()
 
-    async def _look_around(self) -> None:
-        """Renew leases, and read the objects of other workers."""
+    async def _look_around(self, *, is_heard: bool) -> None:
+        """Renew leases, and read the objects of other workers, if there may be new ones."""
         if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
             await self._put_requests()
         await self._look_after_leases()
@@ -269,9 +268,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 await self._put_requests()
                 await self._put_commits_of(partition)
                 self._release([partition.number])
-        if self._announced or time.monotonic() >= self._read_at + POLL:
-            self._read_at = time.monotonic()
-            self._announced = False
+        if is_heard:
             if self._quotas.left(self._post.returned) <= 0:
                 for partition in self._own.values():
                     partition.leave_pages()

@@ -68,15 +68,9 @@ _SEGMENT: Final = base.Where(
     _TEXT, re.compile(r"(i/\d{8}/pages-\d{4,}|p/\d{4,}/pages-\d{8})-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch
 )
 SEGMENTS: Final = base.Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
+_ABOUT: Final = {"date": base.Maybe(_TEXT), "language": base.Maybe(_TEXT), "opt_outs": _TEXT}
 _EXCHANGE: Final = {
-    "rows": [
-        (
-            _WHOLE,
-            base.Maybe(_PAGE),
-            base.Maybe(_FAILURE),
-            base.Maybe({"date": base.Maybe(_TEXT), "language": base.Maybe(_TEXT), "opt_outs": _TEXT}),
-        )
-    ],
+    "rows": [(_WHOLE, base.Maybe(_PAGE), base.Maybe(_FAILURE), base.Maybe(_ABOUT))],
     "pages": base.Maybe(_SEGMENT),
     "counts": _COUNTS,
 }

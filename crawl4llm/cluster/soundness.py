@@ -11,23 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from crawl4llm import frontier
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
 from crawl4llm.cluster.stores import Patch, each_fingerprint
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
-from crawl4llm.frontier import (
-    CURRENT,
-    LEASES,
-    TABLE as ASIDE,
-    MemoryVisited,
-    decode,
-    decode_stored,
-    fingerprint,
-    is_document,
-    unpack,
-)
 from crawl4llm.warc import cdxj
 
 _NO_RULE: Final = {
@@ -61,7 +51,7 @@ class Soundness:
         self._history = history
         self._storage = history.storage
         self._storage.checked = {objects.CRAWL}
-        self._ended = MemoryVisited()
+        self._ended = frontier.MemoryVisited()
         self.equation = ""
         """Says how many documents are in each state, once all is read."""
 
@@ -100,7 +90,7 @@ class CommitsSoundness(Soundness):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._discovered = MemoryVisited()
+        self._discovered = frontier.MemoryVisited()
         self._waiting: dict[int, dict[bytes, str]] = defaultdict(dict)
         """By partition, the keys of documents that have not ended, by where they lie."""
         self._mail: dict[tuple[int, int], list[tuple[int, list[str]]]] = defaultdict(list)
@@ -191,7 +181,7 @@ class CommitsSoundness(Soundness):
         return index
 
     def _is_discovered(self, key: str) -> bool:
-        return fingerprint(key).hex() in self._discovered
+        return frontier.fingerprint(key).hex() in self._discovered
 
 
 def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Patch | None) -> None:
@@ -201,11 +191,11 @@ def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Patc
         waiting.pop(place, None)
     elif isinstance(value, Patch):
         return
-    elif table == CURRENT and is_document(value):
-        waiting[place] = decode_stored(value).key
-    elif table in (LEASES, ASIDE):
-        (record,) = unpack(value)
-        waiting[place] = decode(record).key
+    elif table == frontier.CURRENT and frontier.is_document(value):
+        waiting[place] = frontier.decode_stored(value).key
+    elif table in (frontier.LEASES, frontier.TABLE):
+        (record,) = frontier.unpack(value)
+        waiting[place] = frontier.decode(record).key
 
 
 class BatchesSoundness(Soundness):

@@ -23,18 +23,7 @@ from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.archive import Lines, Segments
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl import (
-    Balance,
-    Clock,
-    Counters,
-    Crawl,
-    CrawlStore,
-    Driven,
-    Limits,
-    RatePages,
-    Scope,
-    open_crawl,
-)
+from crawl4llm.crawl import Balance, Clock, Counters, Crawl, CrawlStore, Driven, Limits, RatePages, Scope, open_crawl
 from crawl4llm.frontier import NAME, Lease, MemoryVisited, Owners, Store, VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.parts import Parts

@@ -15,27 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from crawl4llm import parts
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.sorted_file import known
 from crawl4llm.base.sorted_writer import SortedWriter, WrittenRows
 from crawl4llm.base.spread import Rows, Spread, SpreadRecords, hashes_of, records_in, spread_bits
 from crawl4llm.base.whole_files import writing
-from crawl4llm.parts import (
-    BITS,
-    CODE,
-    DIGESTS,
-    PAGES,
-    RECORD,
-    TEXT_SCHEME,
-    TEXTS,
-    URL_SCHEME,
-    URLS,
-    band_name,
-    key_fingerprint,
-    links_kind,
-    score_bits,
-)
 from crawl4llm.scoring import BANDS
 
 URL: Final = np.dtype("<u8")
@@ -49,7 +35,7 @@ _WHAT: Final = "known sets"
 _PACKED: Final = Struct("<IQQ")
 """Three numbers of a page with its links: bytes of its key, date, bytes of its record."""
 
-assert TEXT.itemsize == RECORD.size
+assert TEXT.itemsize == parts.RECORD.size
 
 
 # -- URLs and texts ---------------------------------------------------------------------------------------------------
@@ -57,12 +43,12 @@ assert TEXT.itemsize == RECORD.size
 
 def write_urls(spread: Spread, scratch: Path, to: Path) -> int:
     """Write the file of known URLs; return how many there are. Raises InputError."""
-    return _write(spread, URL, (URLS, URLS, URL_SCHEME), scratch, to)
+    return _write(spread, URL, (parts.URLS, parts.URLS, parts.URL_SCHEME), scratch, to)
 
 
 def write_texts(spread: Spread, scratch: Path, to: Path, *, near: bool) -> int:
     """Write the file of known texts; return how many there are. Raises InputError."""
-    return _write(spread, TEXT, (TEXTS, DIGESTS, TEXT_SCHEME), scratch, to, near=near)
+    return _write(spread, TEXT, (parts.TEXTS, parts.DIGESTS, parts.TEXT_SCHEME), scratch, to, near=near)
 
 
 def _write(
@@ -78,10 +64,12 @@ def _write(
             writer = SortedWriter(file)
             writer.table(name, "I", count, ([hashes_of(rows)] for rows in read_rows(path, of)))
             if near:
-                writer.column(BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, of)))
+                writer.column(parts.BITS, "QQ", (rows["bits"].tobytes() for rows in read_rows(path, of)))
                 for band, entries in enumerate(_spread_bands(path, scratch, count)):
                     ordered = (np.sort(rows, order=["hash", "number"]) for rows in entries.parts())
-                    writer.table(band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered))
+                    writer.table(
+                        parts.band_name(band), "II", count, ([rows["hash"], rows["number"]] for rows in ordered)
+                    )
             writer.finish(known(kind), scheme, count)
         sync_path(to)
         path.unlink()
@@ -165,11 +153,11 @@ class LinkSpread:
 
     def add(self, pages: Sequence[LinkedPage]) -> None:
         """Write pages. Raises InputError if that fails (disk full)."""
-        self._pages.add((key_fingerprint(page.key), page.date, page.record) for page in pages)
+        self._pages.add((parts.key_fingerprint(page.key), page.date, page.record) for page in pages)
 
     def add_scores(self, scores: Iterable[tuple[str, float]]) -> None:
         """Write influence scores by document key; of several the highest counts. Raises InputError."""
-        found = np.array([(key_fingerprint(key), score) for key, score in scores], SCORE)
+        found = np.array([(parts.key_fingerprint(key), score) for key, score in scores], SCORE)
         self._scores.add(found)
 
     def chosen(self) -> WrittenRows:
@@ -185,7 +173,7 @@ class LinkSpread:
 
 def _score_bits(hashes: Rows, scores: Rows | None) -> Rows:
     """Return the bits of the scores of sorted fingerprints."""
-    found = np.full(len(hashes), score_bits(None), np.uint64)
+    found = np.full(len(hashes), parts.score_bits(None), np.uint64)
     if scores is not None:
         scores = scores[np.lexsort((scores["score"], scores["hash"]))]
         at = np.searchsorted(scores["hash"], hashes, side="right") - 1
@@ -199,7 +187,7 @@ def write_links(spread: LinkSpread, scheme: str, scratch: Path, to: Path) -> int
     with writing(to, "known links"):
         with to.open("xb") as file:
             writer = SortedWriter(file)
-            count = writer.records(PAGES, spread.chosen(), scratch / "entries", CODE)
-            writer.finish(links_kind(), scheme, count)
+            count = writer.records(parts.PAGES, spread.chosen(), scratch / "entries", parts.CODE)
+            writer.finish(parts.links_kind(), scheme, count)
         sync_path(to)
     return count

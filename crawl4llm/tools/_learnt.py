@@ -1,4 +1,4 @@
-"""``trainlm.json``: the losses of models trained on runs, as trainlm writes and evaluate shows them."""
+"""The names of runs, and ``trainlm.json``: the losses of models trained on them, as trainlm and evaluate show them."""
 
 from __future__ import annotations
 
@@ -99,6 +99,18 @@ def _point(one: Mapping[str, Any], targets: Sequence[str]) -> Point:
     if not all(losses.values()) or not all(0 <= loss < 1e6 for some in losses.values() for loss in some):
         raise ValueError("a loss")
     return Point(int(one["tokens"]), int(one["pages"]), int(one["fetched"]), losses)
+
+
+def names_of(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of runs: their policies, with the folder if several have one."""
+    policies = [str(theirs["policy"]) for theirs in facts]
+    names = [
+        policy if policies.count(policy) == 1 else f"{policy} ({path.resolve().name})"
+        for policy, path in zip(policies, paths, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = [f"{policy} ({path})" for policy, path in zip(policies, paths, strict=True)]
+    return names
 
 
 def rank_correlation(one: list[float], other: list[float]) -> float | None:

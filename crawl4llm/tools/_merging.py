@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from crawl4llm import cluster
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
@@ -20,22 +21,7 @@ from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, STATS, WARC, write_json, write_settings
 from crawl4llm.base.settings import is_dotted
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.cluster import (
-    FINGERPRINT,
-    Batch,
-    BatchesSoundness,
-    CheckedCommit,
-    CommitsSoundness,
-    Controls,
-    Ended,
-    History,
-    News,
-    index_name,
-    journal,
-    news_of,
-    objects,
-    write_log,
-)
+from crawl4llm.cluster import journal, objects
 from crawl4llm.crawl import REDIRECTS, UNCOUNTED, Counters, Crawl, CrawlLog, PageWriter, write_blocked
 from crawl4llm.frontier import Entry, MemoryVisited
 from crawl4llm.parts import Rated
@@ -46,7 +32,9 @@ if TYPE_CHECKING:
     from crawl4llm.policies import Policy
 
 
-def merge(history: History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False) -> int:
+def merge(
+    history: cluster.History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False
+) -> int:
     """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
     :func:`crawl4llm.base.object_store.flat_name` in the index. A policy of somebody else's runs only if ``settings``
     name it too. Raises InputError."""
@@ -56,8 +44,8 @@ def merge(history: History, folder: Path, out: Path, settings: Given, *, index_o
     index_only = index_only or not facts["settings"]["WARC_ENABLED"]
     write_settings(folder, facts)
     (folder / SEEDS).write_bytes(history.storage.get(objects.SEEDS) or b"")
-    write_log(history.storage, folder)
-    (controls := Controls(history.storage)).look()
+    cluster.write_log(history.storage, folder)
+    (controls := cluster.Controls(history.storage)).look()
     if controls.number:
         write_blocked(folder, controls.control.blocked)
     to = _Target(history, folder, index_only=index_only, flat=flat)
@@ -71,7 +59,7 @@ def merge(history: History, folder: Path, out: Path, settings: Given, *, index_o
 class _Target(NamedTuple):
     """The run folder that is written, and the history of the crawl."""
 
-    history: History
+    history: cluster.History
     folder: Path
     index_only: bool
     flat: bool
@@ -105,7 +93,7 @@ class _Batches:
         self._visited = self._fetched = self._iterations = 0
         self._waiting: tuple[int, int] = (0, 0)
         """New documents on pages that may be the crawl's last, as Crawl holds their links back."""
-        self._held: list[Ended] = []
+        self._held: list[cluster.Ended] = []
         """Those of them that ended at once."""
         self._ended: Counter[str] = Counter()
         self._archive = NullArchive() if to.index_only else self._open_archive()
@@ -127,12 +115,12 @@ class _Batches:
         """Write logs and archive; return the figures."""
         with closing(self._archive), closing(CrawlLog(self._to.folder)) as self._log:
             self._counters.counts.update(self._history.crawl["seeds"])
-            news = news_of(self._history.iteration(0).offers())
+            news = cluster.news_of(self._history.iteration(0).offers())
             self._held += news.failures.get(objects.SEEDS_PLACE, [])
             self._log_held()
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
-            for batch, indexes in BatchesSoundness(self._history).batches():
+            for batch, indexes in cluster.BatchesSoundness(self._history).batches():
                 with (
                     self._history.storage.reading(objects.folder(batch.number)),
                     TemporaryDirectory(prefix="crawl4llm-") as segments,
@@ -140,10 +128,10 @@ class _Batches:
                     self._merge(batch, _Contents(self._history, batch, indexes, Path(segments)))
         return self._stats()
 
-    def _merge(self, batch: Batch, contents: _Contents) -> None:
+    def _merge(self, batch: cluster.Batch, contents: _Contents) -> None:
         if not self._to.index_only:
             contents.fetch()
-        news, rows = news_of(batch.after), batch.rows()
+        news, rows = cluster.news_of(batch.after), batch.rows()
         at_once = Crawl.pages_at_once
         for start in range(0, len(rows), at_once):
             may_be_last = self._counters.counted + len(rows) - start >= self._history.max_pages
@@ -166,9 +154,9 @@ class _Batches:
 
     def _merge_slice(
         self,
-        batch: Batch,
+        batch: cluster.Batch,
         rows: Sequence[tuple[int, Sequence[Any]]],
-        news: News,
+        news: cluster.News,
         contents: _Contents,
         *,
         may_be_last: bool,
@@ -257,8 +245,8 @@ def _is_known(line: Mapping[str, Any] | None, failure: Mapping[str, Any] | None)
 class _Contents(NamedTuple):
     """The archived pages of a batch, each partition's segment on disk while it is needed."""
 
-    history: History
-    batch: Batch
+    history: cluster.History
+    batch: cluster.Batch
     indexes: Sequence[Mapping[str, cdxj.IndexLine]]
     folder: Path
 
@@ -318,7 +306,7 @@ class _Commits:
 
     def write(self) -> dict[str, Any]:
         """Write logs and archive; return the figures."""
-        folder, sound = self._to.folder, CommitsSoundness(self._history)
+        folder, sound = self._to.folder, cluster.CommitsSoundness(self._history)
         (folder / WARC).mkdir()
         index_file = folder / WARC / cdxj.INDEX_NAME
         with closing(CrawlLog(folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
@@ -328,14 +316,14 @@ class _Commits:
                     log.write(self._lines(one), one.failures)
                 if name is None:
                     continue
-                with self._history.storage.reading(index_name(name)):
+                with self._history.storage.reading(cluster.index_name(name)):
                     self._put(index, name, one.listed)
         figures = sound.figures.all(self._visited)
         for key, count in self._history.crawl["seeds"].items():
             figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
         return figures
 
-    def _lines(self, checked: CheckedCommit) -> list[Any]:
+    def _lines(self, checked: cluster.CheckedCommit) -> list[Any]:
         partition, lines = checked.partition, checked.lines
         for line in lines:
             self._own_fetched[partition] = line["fetched"]
@@ -349,7 +337,7 @@ class _Commits:
             if "near_duplicate_of" in line:
                 self._orders[partition].append(self.pages)
             self.pages += 1
-        new = len(checked.commit.fingerprints) // FINGERPRINT
+        new = len(checked.commit.fingerprints) // cluster.FINGERPRINT
         self._own_visited[partition] += new
         self._visited += new
         return lines
@@ -369,7 +357,7 @@ class _Commits:
         self._file.write(data)
 
 
-def _trusted(history: History, settings: Given) -> str:
+def _trusted(history: cluster.History, settings: Given) -> str:
     """Return the name of a crawl's policy. Raises InputError if it is code that the user does not name."""
     name: str = history.crawl["facts"]["settings"]["URL_POLICY"]
     if is_dotted(name):

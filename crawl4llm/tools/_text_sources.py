@@ -7,13 +7,15 @@ import logging
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import simulate
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, MissingRecord, NoPage, as_input_error
@@ -25,22 +27,8 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts import from_text, reason_against_training, said_in_html
-from crawl4llm.scoring import EXTRACTORS, PageWorkers, extract_text, load_extractor
+from crawl4llm.scoring import EXTRACTORS, PageWorkers, Rating, extract_text, load_extractor
 from crawl4llm.warc import begins_like_archive
-from simulate import (
-    DAMAGED,
-    NO_LENGTH,
-    NO_URL,
-    PAGE,
-    UNTYPED,
-    WarcCorpus,
-    build_warc_index,
-    index_folder,
-    is_clueweb22,
-    largest_page,
-    list_files,
-    open_corpus,
-)
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -53,7 +41,7 @@ logger = logging.getLogger(__name__)
 _PAGES_AT_ONCE = 1024
 _ROWS_AT_ONCE: Final = 1024
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
+_FAULTS: Final = (simulate.DAMAGED, simulate.NO_LENGTH, simulate.NO_URL, simulate.UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
 _KINDS: Final = {"jsonl": _JSONL, "ndjson": _JSONL, "json": _JSONL, "parquet": _PARQUET}
@@ -120,12 +108,12 @@ class Sources:
         for fault in found.unreadable:
             source.counts["unreadable files"] += 1
             logger.warning("Left out: %s", fault)
-        taker = TextTaker(corpus, self._options.text_extractor, clean_text=not found.counts.get(PAGE))
+        taker = TextTaker(corpus, self._options.text_extractor, clean_text=not found.counts.get(simulate.PAGE))
         with closing(corpus):
             yield from self._of_pages(source, taker, corpus.keys())
 
     def _of_documents(self, source: Source, path: Path) -> Iterator[str]:
-        corpus = open_corpus(self._settings)
+        corpus = simulate.open_corpus(self._settings)
         with closing(corpus):
             corpus.check()
             clean = self._options.simulation_text == "corpus"
@@ -140,22 +128,17 @@ class Sources:
 
     def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str]) -> Iterator[str]:
         source.digests["corpus"] = taker.corpus.identity()
-        if not taker.clean_text:
-            load_extractor(taker.extractor)
-            source.extractor = taker.extractor
-        with PageWorkers(taker, self._options.workers) as workers:
-            workers.start()
-            while some := list(islice(keys, _PAGES_AT_ONCE)):
-                for text in workers.run_all(text_to_learn, some):
-                    if isinstance(text, str):
-                        source.counts["texts"] += 1
-                        yield text
-                    else:
-                        source.counts[str(text.reason)] += 1
+        source.extractor = None if taker.clean_text else taker.extractor
+        for text in texts_to_learn(taker, keys, self._options.workers):
+            if isinstance(text, str):
+                source.counts["texts"] += 1
+                yield text
+            else:
+                source.counts[str(text.reason)] += 1
 
 
 def _kind(path: Path) -> str:
-    if is_clueweb22(path):
+    if simulate.is_clueweb22(path):
         (corpus,) = quoted([f"CORPUS={path}"])
         raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s {corpus}")
     if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
@@ -239,12 +222,11 @@ def parquet_rows(path: Path, fields: Sequence[str], advice: str) -> Iterator[tup
 
     Raises InputError, with ``advice``, if no field has one, and if the file cannot be read to its end.
     """
-    try:
-        # an extra
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(f"{path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
+    require_package("pyarrow", f"{path}: reading Parquet", "parquet")
+    # an extra
+    import pyarrow as pa
+    from pyarrow import parquet
+
     row = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -259,6 +241,14 @@ def parquet_rows(path: Path, fields: Sequence[str], advice: str) -> Iterator[tup
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read after row {row}: {reason}") from None
+
+
+def require_package(name: str, what: str, extra: str = "export") -> None:
+    """Raise InputError if ``what`` needs a missing package of an extra."""
+    try:
+        import_module(name)
+    except ImportError:
+        raise InputError(f"{what} needs {name}; {to_install(extra)}") from None
 
 
 # -- archives ----------------------------------------------------------------------------------------------------------
@@ -283,7 +273,17 @@ def page_text(taker: TextTaker, key: str) -> str:
     return taker.corpus.text(key)
 
 
-def text_to_learn(taker: TextTaker, key: str) -> str:
+def texts_to_learn(taker: TextTaker, keys: Iterator[str], processes: int) -> Generator[str | Rating]:
+    """Yield the texts of pages that may be trained on, and of the others why they may not."""
+    if not taker.clean_text:
+        load_extractor(taker.extractor)
+    with PageWorkers(taker, processes) as workers:
+        workers.start()
+        while some := list(islice(keys, _PAGES_AT_ONCE)):
+            yield from workers.run_all(_text_to_learn, some)
+
+
+def _text_to_learn(taker: TextTaker, key: str) -> str:
     """Return the text of a page that may be trained on. Raises PageError, for others with the signal that decides."""
     page = taker.corpus.page(key)
     said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
@@ -292,12 +292,12 @@ def text_to_learn(taker: TextTaker, key: str) -> str:
     return page_text(taker, key)
 
 
-def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:
+def open_archives(path: Path, settings: BaseSettings) -> tuple[simulate.WarcCorpus, IndexSummary]:
     """Open archive files, given as a folder or a pattern, and index them if needed. Returns the counts of the indexing
     too. Raises InputError."""
-    index = index_folder(path)
+    index = simulate.index_folder(path)
     try:
-        found = build_warc_index(list_files(path), index, processes=cores())
-        return WarcCorpus(path, index, largest=largest_page(settings)), found
+        found = simulate.build_warc_index(simulate.list_files(path), index, processes=cores())
+        return simulate.WarcCorpus(path, index, largest=simulate.largest_page(settings)), found
     except InputError as error:
         raise InputError(str(error).removeprefix("CORPUS ")) from None

@@ -197,15 +197,11 @@ def open_run(path: str | Path) -> OpenedRun:
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
         return OpenedRun(path)
     # with lmdb, for a JOBDIR alone
-    from crawl4llm.crawl import JOB, JobDir
+    from crawl4llm.crawl import JOB, JobDir, find_output
 
     if not (path / JOB).is_file():
         raise InputError(f"{path} is no crawl; give its output directory, such as crawls/0001, or its JOBDIR")
-    job = JobDir(path, lock=False).job or {}
-    output = Path(job["output"])
-    if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
-        raise InputError(f"{output} does not hold the crawl of JOBDIR {path}; if you moved it, open its new place")
-    return OpenedRun(output)
+    return OpenedRun(find_output(path, JobDir(path, lock=False).job or {}, None))
 
 
 def _entries(index: Path) -> Iterator[Entry]:

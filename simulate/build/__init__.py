@@ -39,7 +39,7 @@ from simulate.clueweb22.records import INLINK, KINDS, NO_DATE
 
 MANIFEST: Final = "manifest.tsv"
 
-_FORMAT: Final = 5  # to be raised with every change of what is written, also into the work folder
+_FORMAT: Final = 6  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
 _README: Final = """\
 Pages in the layout of ClueWeb22-A ({kinds}); not ClueWeb22 data.

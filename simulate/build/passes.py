@@ -3,10 +3,9 @@
 Everything of a page except its HTML is read in chunks, and a file keeps each chunk until the data files are written. So
 a killed build loses little of the slow work, the extraction of text.
 
-An external sort turns outlinks into inlinks. While the outlinks of a data file are written, its links are spilled in
-runs. Each run is sorted by target and cut into slices, one for every ``BLOCK`` consecutive records of a data file; each
-slice is compressed on its own. The inlinks of such a block are its slices of all files in turn, which is the order of
-the linking pages. So memory holds a run, or the links to a block, whatever the size of the corpus.
+While the outlinks of a data file are written, its links are spilled to a SQLite file, with an index by target. The
+inlinks of ``BLOCK`` consecutive records are looked up in all of these files in turn, which is the order of the linking
+pages. So memory holds the links to a block, whatever the size of the corpus.
 """
 
 from __future__ import annotations
@@ -14,27 +13,24 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sqlite3
 import zlib
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.errors import MissingRecord, PageError, reading
-from crawl4llm.base.files import PreadFile, keep_open
+from crawl4llm.base.errors import MissingRecord, PageError, as_input_error, reading
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.optouts import as_text, from_text, said_in_html
 from crawl4llm.scoring import EXTRACTORS, extract_text
-from simulate.build.plan import Build, Plan, PlannedFile
+from simulate.build.plan import Build, Plan, PlannedFile, opened
 from simulate.clueweb22 import files as writer
 from simulate.clueweb22.opt_outs import opt_outs_line
-from simulate.clueweb22.records import HTML, INLINK, NO_DATE, OUTLINK, TXT, format_id, split_id
+from simulate.clueweb22.records import HTML, INLINK, NO_DATE, OUTLINK, TXT, format_id
 
 logger = logging.getLogger(__name__)
 
@@ -175,80 +171,30 @@ def _entry(stored: list[Any] | None) -> Entry:
 
 # -- links that are spilled --------------------------------------------------------------------------------------------
 
-BLOCK: Final = 500
+BLOCK: Final = 2_000
 """Consecutive records of a file whose inlinks are put together at a time."""
-
-_LINKS_PER_RUN: Final = 100_000
-_ENTRY = Struct(">IIQI")
-"""Number of the data file, of the block in it, and where the slice lies in the spilled file: offset and length."""
-_OPEN_FILES: Final = 128
-
-
-class LinkSpill:
-    """Takes the links of one data file's pages, in the order of the pages."""
-
-    def __init__(self, plan: Plan, path: Path) -> None:
-        self._plan, self._path = plan, path
-        self._data = self._path.with_suffix(".links").open("wb")
-        self._slices: defaultdict[tuple[int, int], list[tuple[int, str, str, int, str]]] = defaultdict(list)
-        self._links = 0
-        self._entries: list[tuple[int, int, int, int]] = []
-
-    def add(self, page: writer.DocumentHead, links: Sequence[Link]) -> None:
-        """Take the links of a page; those to pages of the tree are kept."""
-        for link in links:
-            place = split_id(link.key) if link.key else None
-            if place is not None:
-                number, record = self._plan.numbers[place[0]], place[1]
-                line = (record, page.url, link.anchor, int(link.boilerplate), page.key)
-                self._slices[number, record // BLOCK].append(line)
-                self._links += 1
-        if self._links >= _LINKS_PER_RUN:
-            self._write_run()
-
-    def finish(self) -> None:
-        """Put the spilled links in place for :func:`spilled_links`."""
-        self._write_run()
-        self._data.close()
-        # Runs of one block stay in their order: their offsets ascend.
-        self._path.with_suffix(".index").write_bytes(b"".join(_ENTRY.pack(*entry) for entry in sorted(self._entries)))
-
-    def _write_run(self) -> None:
-        for (number, block), lines in sorted(self._slices.items()):
-            data = zlib.compress(json.dumps(lines, separators=(",", ":")).encode(), 1)
-            self._entries.append((number, block, self._data.tell(), len(data)))
-            self._data.write(data)
-        self._slices.clear()
-        self._links = 0
+_TABLES: Final = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+CREATE TABLE pages(record INTEGER PRIMARY KEY, url TEXT);
+CREATE TABLE links(target INTEGER, record INTEGER, anchor TEXT, boilerplate INTEGER);
+"""
+_INLINKS: Final = """
+SELECT target, record, url, anchor, boilerplate FROM links CROSS JOIN pages USING (record)
+WHERE target >= ? AND target < ? ORDER BY target, links.rowid
+"""
 
 
 def spilled_links(folder: Path, plan: Plan, file: PlannedFile) -> Iterator[list[Link]]:
     """Yield the spilled links to each record of a data file, in the order of the linking pages' ids and their own."""
-    number = plan.numbers[file.file_id]
-    opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
-    for start in range(0, file.records, BLOCK):
-        found: list[list[Link]] = [[] for _ in range(min(BLOCK, file.records - start))]
+    first = plan.place_of(format_id(file.file_id, 0))
+    for start in range(first, first + file.records, BLOCK):
+        found: list[list[Link]] = [[] for _ in range(min(BLOCK, first + file.records - start))]
         for source in plan.files:
-            index, links = (folder / f"{source.file_id}.{suffix}" for suffix in ("index", "links"))
-            for offset, length in _slices(opened(index), number, start // BLOCK):
-                lines = json.loads(zlib.decompress(opened(links).read(length, offset)))
-                for record, url, anchor, boilerplate, key in lines:
-                    found[record - start].append(Link(url, key, anchor, bool(boilerplate)))
+            with closing(opened(folder / source.file_id)) as links:
+                for target, record, url, anchor, boilerplate in links.execute(_INLINKS, (start, start + BLOCK)):
+                    key = format_id(source.file_id, record)
+                    found[target - start].append(Link(url, key, json.loads(anchor), bool(boilerplate)))
         yield from found
-
-
-def _slices(index: PreadFile, number: int, block: int) -> Iterator[tuple[int, int]]:
-    """Yield offset and length of each slice of a block."""
-    entries = range(index.size // _ENTRY.size)
-
-    def entry(at: int) -> Any:
-        return _ENTRY.unpack(index.read(_ENTRY.size, at * _ENTRY.size))
-
-    for at in entries[bisect_left(entries, (number, block, 0, 0), key=entry) :]:
-        *target, offset, length = entry(at)
-        if target != [number, block]:
-            return
-        yield offset, length
 
 
 # -- data files ------------------------------------------------------------------------------------------------------
@@ -333,24 +279,32 @@ def _html(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[byt
 
 def _outlink(build: Build, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
     path = _links_path(build, file)
-    spill = LinkSpill(build.plan, path)
-    urls = []
-    for head, entry in _pages(build, file):
-        urls.append(head.url)
-        if not isinstance(entry, Page):
-            yield _NO_RECORD
-            continue
-        spill.add(head, entry.links)
-        counts["links"] += len(entry.links)
-        counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-        yield writer.link_record(OUTLINK, head, entry.links, slim=build.options.slim_links)
-    spill.finish()
-    path.with_suffix(".urls").write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
+    path.unlink(missing_ok=True)
+    failing = as_input_error(f"{path} cannot be written", errors=sqlite3.Error)
+    with failing, closing(sqlite3.connect(path)) as spill:
+        spill.executescript(_TABLES)
+        for record, (head, entry) in enumerate(_pages(build, file)):
+            spill.execute("INSERT INTO pages VALUES (?, ?)", (record, head.url))
+            if not isinstance(entry, Page):
+                yield _NO_RECORD
+                continue
+            held = [link for link in entry.links if link.key is not None]
+            # Anchors in JSON, as SQLite takes no lone surrogates
+            rows = [
+                (build.plan.place_of(str(one.key)), record, json.dumps(one.anchor), one.boilerplate) for one in held
+            ]
+            spill.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", rows)
+            counts["links"] += len(entry.links)
+            counts["links to pages of the tree"] += len(held)
+            yield writer.link_record(OUTLINK, head, entry.links, slim=build.options.slim_links)
+        spill.execute("CREATE INDEX by_target ON links(target)")
+        spill.commit()
 
 
 def _inlink(build: Build, file: PlannedFile, _: Counter[str]) -> Iterator[bytes]:
     path = _links_path(build, file)
-    urls = json.loads(zlib.decompress(path.with_suffix(".urls").read_bytes()))
+    with closing(opened(path)) as spill:
+        urls = [url for (url,) in spill.execute("SELECT url FROM pages ORDER BY record")]
     inlinks = spilled_links(path.parent, build.plan, file)
     for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
         # Nobody is told of links to a page that the tree does not hold after all.

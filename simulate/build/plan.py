@@ -1,38 +1,30 @@
 """A build and its plan: which page of the source gets which ClueWeb22-ID.
 
-The plan is a folder of files, so that any number of processes share it and memory does not grow with the corpus:
+The plan is a folder, so that any number of processes share it and memory does not grow with the corpus:
 
-- ``plan.json``, written last: a plan without it is not whole;
-- ``keys/{file id}``: the pages of a data file to be, a line ``{record}<TAB>{key}`` each, in no particular order;
-- ``hashes``, ``places``: a table for a link's target, by hashes of keys: the record, all records of all data files
-  being numbered;
+- ``plan.db``, put in place last: a SQLite file with the data files, and the keys of pages by their places. A place is
+  the number of a record, all records of all data files being numbered;
 - ``manifest.tsv``: lines ``{key}<TAB>{id}`` in the order of the source, then those of ids whose pages have vanished.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-from array import array
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import json_or_none, named_lines
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.sorted_file import HashTable, Kind, SortedFile
-from crawl4llm.base.sorted_writer import SortedWriter
-from crawl4llm.base.whole_files import replacing
 from crawl4llm.scoring import PAGE_SECONDS
+from simulate.clueweb22 import records as tree
 from simulate.clueweb22.files import NewIds
-from simulate.clueweb22.records import RECORDS_PER_FILE, format_id, language_of, number_of, split_id
-from simulate.indexes import TableWriter, text_hash
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
@@ -56,7 +48,7 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
                 f'{where}: expected a key or URL, a tab and a ClueWeb22-ID, or JSON like {{"url": ..., "id": ...}}'
             )
         page, new_id = fields
-        if number_of(new_id) is None:
+        if tree.number_of(new_id) is None:
             raise InputError(f"{where}: {new_id!r} is not a ClueWeb22-ID of this layout")
         if new_id in given:
             raise InputError(f"{where}: {new_id} has been given before; an id can belong to one page only")
@@ -79,9 +71,13 @@ def _fields(line: str) -> tuple[str, str] | None:
 DEFAULT_LANGUAGE: Final = "en"
 """The language folder of pages whose key does not name one."""
 
-_PLACES, _SCHEME = "places", "blake2b-64 of keys"
-_KIND: Final = Kind("plan", "plan of a build", "scrapy corpus build", "build in an empty folder")
-_AT_ONCE: Final = 100_000  # pages whose lines and entries are written at once
+_PLAN: Final = "plan.db"
+_TABLES: Final = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+CREATE TABLE pages(place INTEGER PRIMARY KEY, key TEXT);
+CREATE TABLE files(number INTEGER PRIMARY KEY, file_id TEXT, records INTEGER);
+"""
+_ADD_FILE: Final = "INSERT INTO files SELECT ?1, ?2, max(place) % ?3 + 1 FROM pages WHERE place < (?1 + 1) * ?3"
 _CACHED_TARGETS: Final = 1 << 16
 
 
@@ -93,35 +89,50 @@ class PlannedFile(NamedTuple):
 
 
 class Plan:
-    """A plan that has been made, opened. Raises FileNotFoundError if it is not whole."""
+    """A plan that has been made, opened."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        stored = json.loads((folder / "plan.json").read_bytes())
-        self.files = [PlannedFile(*file) for file in stored["files"]]  # the data files, by file id
-        self._file_ids: list[str] = stored["file_ids"]
-        self.numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
-        """The numbers under which data files are known to the spilled links."""
-        self._table = HashTable(SortedFile(folder / _PLACES, _KIND, _SCHEME, whole=False), _PLACES)
+        self._path = folder / _PLAN
+        with closing(opened(self._path)) as database:
+            files = database.execute("SELECT file_id, records FROM files ORDER BY number").fetchall()
+        self.files = sorted(PlannedFile(*file) for file in files)
+        self._file_ids = [file_id for file_id, _ in files]
+        self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
         self.keys = lru_cache(maxsize=1)(self._keys)  # successive chunks share them
         """The keys of a data file's pages by record number; None for a record that no page has."""
         self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
         """The new id of the page with a key of the source, None if the source does not hold it."""
 
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        """Opened at the first look-up, which is a worker's own: no connection survives a fork."""
+        return opened(self._path)
+
+    def place_of(self, new_id: str) -> int:
+        """Return the place of the record with an id."""
+        return self._numbers[tree.file_id_of(new_id)] * tree.RECORDS_PER_FILE + tree.record_of(new_id)
+
     def _keys(self, file: PlannedFile) -> list[str | None]:
         keys: list[str | None] = [None] * file.records
-        with (self._folder / "keys" / file.file_id).open(encoding="utf-8", newline="\n") as lines:
-            for line in lines:
-                record, _, key = line[:-1].partition("\t")
-                keys[int(record)] = key
+        first = self._numbers[file.file_id] * tree.RECORDS_PER_FILE
+        query = "SELECT place, key FROM pages WHERE place >= ? AND place < ?"
+        for place, key in self._database.execute(query, (first, first + file.records)):
+            keys[place - first] = key
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        place = next((place for _, place in self._table.under(text_hash(key))), None)
-        if place is None:
-            return None
-        file, record = divmod(place, RECORDS_PER_FILE)
-        return format_id(self._file_ids[file], record)
+        with suppress(UnicodeEncodeError):  # of a key that is no page's
+            for (place,) in self._database.execute(
+                "SELECT place FROM pages WHERE key = ? ORDER BY place LIMIT 1", (key,)
+            ):
+                file, record = divmod(place, tree.RECORDS_PER_FILE)
+                return tree.format_id(self._file_ids[file], record)
+        return None
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open a SQLite file that nobody changes any more, to be read only."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
 
 
 class BuildOptions(NamedTuple):
@@ -165,64 +176,35 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     source's keys, separately for each language. A page whose key is a ClueWeb22-ID stays in its language; all others
     are filed as English. Raises InputError if the layout has no more ids, and for a source without pages.
     """
-    if (folder / "plan.json").exists():
+    if (folder / _PLAN).exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    writer = _PlanWriter(folder, len(source))
     missing, new = dict(previous), NewIds(previous.values())
+    numbers: dict[str, int] = {}
+    temporary = folder / f"{_PLAN}.open"
 
-    def id_of(key: str) -> str:
-        return previous.get(key) or new.next(language_of(key) if split_id(key) else DEFAULT_LANGUAGE)
+    def placed(keys: Iterable[str]) -> Iterator[tuple[int, str]]:
+        for key in keys:
+            new_id = previous.get(key) or new.next(tree.language_of(key) if tree.split_id(key) else DEFAULT_LANGUAGE)
+            manifest.write(f"{key}\t{new_id}\n")
+            missing.pop(key, None)
+            yield (
+                numbers.setdefault(tree.file_id_of(new_id), len(numbers)) * tree.RECORDS_PER_FILE
+                + tree.record_of(new_id),
+                key,
+            )
 
-    with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
-        keys = Progress(source.keys(), "planning", len(source), unit=" pages")
-        assigned = ((key, id_of(key)) for key in keys)
-        while pages := list(islice(assigned, _AT_ONCE)):
-            writer.add(pages)
-            for key, new_id in pages:
-                manifest.write(f"{key}\t{new_id}\n")
-                missing.pop(key, None)
-        manifest.writelines(f"{key}\t{gone}\n" for key, gone in sorted(missing.items(), key=lambda item: item[1]))
-    if not writer.documents:
-        raise InputError(f"the {source.name} corpus holds no pages to build from")
-    writer.finish()
-
-
-class _PlanWriter:
-    def __init__(self, folder: Path, pages: int) -> None:
-        self._folder = folder
-        (folder / "keys").mkdir()
-        self._numbers: dict[str, int] = {}
-        self._records: dict[str, int] = {}
-        self.documents = 0
-        self._table = TableWriter(folder / "scratch", pages, "the plan")
-
-    def add(self, pages: Sequence[tuple[str, str]]) -> None:
-        """Add pages, each by key and new id."""
-        lines: defaultdict[str, list[str]] = defaultdict(list)
-        places = array("Q")
-        for key, new_id in pages:
-            place = split_id(new_id)
-            assert place is not None
-            file_id, record = place
-            number = self._numbers.setdefault(file_id, len(self._numbers))
-            self._records[file_id] = max(record + 1, self._records.get(file_id, 0))
-            lines[file_id].append(f"{record}\t{key}\n")
-            places.append(number * RECORDS_PER_FILE + record)
-        for file_id, some in lines.items():
-            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
-                file.writelines(some)
-        self._table.add(array("Q", (text_hash(key) for key, _ in pages)), places)
-        self.documents += len(pages)
-
-    def finish(self) -> None:
-        with (self._folder / _PLACES).open("wb") as places:
-            writer = SortedWriter(places)
-            self._table.write(writer, _PLACES)
-            writer.finish(_KIND, _SCHEME, self.documents)
-        (self._folder / "scratch").rmdir()
-        files = sorted(self._records.items())
-        stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
-        with replacing(self._folder / "plan.json") as file:
-            file.write(json.dumps(stored).encode())
+    failing = as_input_error(f"{temporary} cannot be written", errors=sqlite3.Error)
+    with failing, closing(sqlite3.connect(temporary)) as database:
+        database.executescript(_TABLES)
+        with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
+            pages = placed(Progress(source.keys(), "planning", len(source), unit=" pages"))
+            database.executemany("INSERT INTO pages VALUES (?, ?)", pages)
+            manifest.writelines(f"{key}\t{gone}\n" for key, gone in sorted(missing.items(), key=lambda item: item[1]))
+        if not numbers:
+            raise InputError(f"the {source.name} corpus holds no pages to build from")
+        database.execute("CREATE INDEX by_key ON pages(key)")
+        database.executemany(_ADD_FILE, ((number, name, tree.RECORDS_PER_FILE) for name, number in numbers.items()))
+        database.commit()
+    temporary.replace(folder / _PLAN)

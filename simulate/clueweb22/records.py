@@ -51,8 +51,7 @@ def format_id(file_id: str, record: int) -> str:
 
 def split_id(text: str) -> tuple[str, int] | None:
     """Return file id and record number of a ClueWeb22-ID; None for anything that is not exactly one."""
-    match = _ID.fullmatch(text)
-    return (file_id_of(text), int(match[5])) if match else None
+    return (file_id_of(text), record_of(text)) if _ID.fullmatch(text) else None
 
 
 def number_of(text: str) -> int | None:
@@ -69,6 +68,11 @@ def number_of(text: str) -> int | None:
 def file_id_of(key: str) -> str:
     """Return the file id in a ClueWeb22-ID: ``zh_chs0012-00`` of ``clueweb22-zh_chs0012-00-00000``."""
     return key[10:-6]
+
+
+def record_of(key: str) -> int:
+    """Return the number of the record in its file: 7 of ``clueweb22-zh_chs0012-00-00007``."""
+    return int(key[-5:])
 
 
 def language_of(key: str) -> str:

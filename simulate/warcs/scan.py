@@ -24,24 +24,9 @@ from html import unescape
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from crawl4llm import optouts
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.urls import BaseUrl, lookup_form, normalise_url, site_of
-from crawl4llm.optouts import (
-    FIELDS,
-    FILES,
-    LARGEST_FILE,
-    PATH,
-    ROBOTS_TXT,
-    TDMREP,
-    OfPage,
-    OfSite,
-    as_text,
-    from_text,
-    is_known,
-    of_site,
-    product_token,
-    said_in_head,
-)
 from crawl4llm.warc import (
     CONTENT_TYPE,
     DATE,
@@ -86,9 +71,9 @@ _CANONICAL_LINK = re.compile(
 )
 _CANONICAL_WITHIN: Final = 16_384
 """Bytes of a record in which its canonical link is looked for, unless the page's body begins before."""
-_PATHS: Final = {"/robots.txt": ROBOTS_TXT, PATH: TDMREP}
+_PATHS: Final = {"/robots.txt": optouts.ROBOTS_TXT, optouts.PATH: optouts.TDMREP}
 """The files of a site by their paths."""
-_SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in FIELDS))
+_SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in optouts.FIELDS))
 _LOCATION: Final = field_name("Location")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
 _OPT_OUT, _USER_AGENT = field_name("opt-out"), field_name("http-header-user-agent")
@@ -277,25 +262,25 @@ class Notes:
         self._is_known, self._crawler = True, ""
         if self.ours:
             block = _block(frame, record)
-            self._is_known = is_known(block.text(_OPT_OUT))
-            self._crawler = product_token(block.text(_USER_AGENT))
+            self._is_known = optouts.is_known(block.text(_OPT_OUT))
+            self._crawler = optouts.product_token(block.text(_USER_AGENT))
 
     def document(self, record: Record, http: HttpHead | None, key: str) -> None:
         """Take the head of a document."""
         self.unknown += not self._is_known if self.ours else http is None
         if http is None or not http.fields.has(_SIGNAL_FIELDS):
             return
-        if said := said_in_head(http.fields.pairs(), self._crawler):
-            self._add(key, record.date or "", as_text(said))
+        if said := optouts.said_in_head(http.fields.pairs(), self._crawler):
+            self._add(key, record.date or "", optouts.as_text(said))
 
     def _file_of_site(self, frame: Frame, record: Record, purpose: str) -> None:
         """Take a record that may be a site's file: in an archive of ours by its ``purpose``, in others by its URL."""
         key, http = normalise_url(record.url), frame.http
         site = site_of(key)
         purpose = purpose or _PATHS.get(key.removeprefix(site), "")
-        if http is None or purpose not in FILES or record.kind != "response":
+        if http is None or purpose not in optouts.FILES or record.kind != "response":
             return
-        while len(frame.opening.data) < min(record.size or 0, LARGEST_FILE) and frame.opening.grow():
+        while len(frame.opening.data) < min(record.size or 0, optouts.LARGEST_FILE) and frame.opening.grow():
             pass
         whole = StoredRecord(record, http, frame.opening.data, "")
         if read_site_file(whole, purpose, site, "", self._crawler) is not None:
@@ -312,19 +297,19 @@ class Notes:
         if note := self._files.pop(record.fields.get(_CONCURRENT_TO), None):
             note[1] = block.text(_SITE) or note[1]
             self._add(*note)
-        elif signals := as_text(from_text(block.text(_SIGNALS))):
+        elif signals := optouts.as_text(optouts.from_text(block.text(_SIGNALS))):
             self._add(normalise_url(record.url), record.date or "", signals)
 
     def _add(self, *note: object) -> None:
         self.lines.append(json.dumps(note))
 
 
-def heard_of(file: str, lines: Iterable[bytes], read: Read) -> Iterator[OfPage | OfSite]:
+def heard_of(file: str, lines: Iterable[bytes], read: Read) -> Iterator[optouts.OfPage | optouts.OfSite]:
     """Yield the signals in the notes of a file; an unreadable record of a site's file has none."""
     for line in lines:
         note = json.loads(line)
-        if len(note) == len(OfPage._fields):
-            yield OfPage(*note)
+        if len(note) == len(optouts.OfPage._fields):
+            yield optouts.OfPage(*note)
             continue
         purpose, site, date, offset, length, crawler = note
         with suppress(PageError, OSError):
@@ -333,16 +318,16 @@ def heard_of(file: str, lines: Iterable[bytes], read: Read) -> Iterator[OfPage |
                 yield found
 
 
-def read_site_file(stored: StoredRecord, purpose: str, site: str, date: str, crawler: str) -> OfSite | None:
+def read_site_file(stored: StoredRecord, purpose: str, site: str, date: str, crawler: str) -> optouts.OfSite | None:
     """Return the signals in an archived answer for a site's file; None without any, or if it is unreadable."""
     record, http, data, _ = stored
     if http is None:
         return None
     try:
-        body = decoded(entity(data, record, http), http.fields, LARGEST_FILE)
+        body = decoded(entity(data, record, http), http.fields, optouts.LARGEST_FILE)
     except (ValueError, PageError):
         return None
-    return of_site(purpose, site, date, http.status, http.fields.text(_LOCATION), body, crawler)
+    return optouts.of_site(purpose, site, date, http.status, http.fields.text(_LOCATION), body, crawler)
 
 
 def _block(frame: Frame, record: Record) -> Fields:

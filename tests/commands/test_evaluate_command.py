@@ -66,7 +66,7 @@ def test_a_page_and_its_numbers(report: Path) -> None:
     assert sections >= {
         *("runs", "corpus", "reach", "precision", "recall", "visited", "harvest-rate", "mean-influence", "domains"),
         "new-quality",
-        *("crawl-then-select", "selected", "match", "importance", "correlations", "backlinks"),
+        *("crawl-then-select", "selected", "match", "importance", "correlations"),
         *(f"{model}-{metric}" for model in ("crawl-and-stop", "threshold", "limited-buffer")
           for metric in ("influence", "ib", "ir", "is", "is-ib")),
     }  # fmt: skip

@@ -55,7 +55,7 @@ FIGURES = [
         "backlinks",
         "pages",
         [
-            Series("all", [0, 1, 2, 5], [900, 100, 10, 0], kind="bars"),
+            Series("all", [0, 1, 2, 5], [900, 100, 10, 0], kind="points"),
         ],
     ),
     Figure("nothing", "Nothing", "No run has it.", "x", "y", [Series("run", [1, 2], [None, math.nan])], y_log=True),

@@ -268,7 +268,7 @@ def _start(source: Path, to: Path, **environment: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    "stage", [".build/pages/*[0-9]", ".build/links/en*.links", "inlink"], ids=["reading", "writing", "inlinks"]
+    "stage", [".build/pages/*[0-9]", ".build/links/en*[0-9]", "inlink"], ids=["reading", "writing", "inlinks"]
 )
 def test_a_killed_build_goes_on_and_ends_in_the_same_bytes(
     demo_web: Web, demo_build: Path, tmp_path: Path, stage: str

@@ -133,26 +133,17 @@ def test_a_point_alone_is_seen(x: list[float], y: list[float | None]) -> None:
 @pytest.mark.parametrize("y", [[], [None], [1], [0, 0, 0], [-1, 0, 5], [1e-30, 1e30, 1], [math.nan] * 3])
 @pytest.mark.parametrize(("x_log", "y_log"), [(False, False), (True, True)])
 def test_odd_series(y: list[float | None], x_log: bool, y_log: bool) -> None:
-    kinds: tuple[Literal["line", "dashed", "points", "bars"], ...] = ("line", "dashed", "points", "bars")
+    kinds: tuple[Literal["line", "dashed", "points"], ...] = ("line", "dashed", "points")
     svg = svg_of(figure(*(Series(kind, range(len(y)), y, kind=kind) for kind in kinds), x_log=x_log, y_log=y_log))
     assert not re.search(r"\b(nan|inf)\b", svg)
 
 
-@pytest.mark.parametrize("kind", ["line", "points", "bars"])
-def test_values_that_a_logarithmic_axis_has_no_place_for(kind: Literal["line", "points", "bars"]) -> None:
+@pytest.mark.parametrize("kind", ["line", "points"])
+def test_values_that_a_logarithmic_axis_has_no_place_for(kind: Literal["line", "points"]) -> None:
     x, y = [0.0, -1, 1, 10, 100, 1000], [5.0, 5, 5, 0, 5, 6]
     odd = figure(Series("s", x, y, kind=kind), x_log=True, y_log=True)
     gap: list[float | None] = [5.0, None, 5, 6]
     assert svg_of(odd) == svg_of(figure(Series("s", x[2:], gap, kind=kind), x_log=True, y_log=True))
-
-
-def test_bars_are_as_high_as_their_values() -> None:
-    svg = svg_of(FIGURES[2])
-    *bars, _legend = re.findall(rf'<path d="([^"]*)"[^>]* style="fill: {colours.SERIES[0]}"', svg)
-    ends = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", bar)] for bar in bars]
-    heights = [max(bar) - min(bar) for bar in ends]
-    assert [round(height / heights[0] * 900, 1) for height in heights] == [900, 100, 10, 0]
-    assert heights[0] > 100
 
 
 def test_fifty_thousand_points() -> None:

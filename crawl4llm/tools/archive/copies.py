@@ -37,17 +37,9 @@ from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free, check_new_file, whole_folder
 from crawl4llm.scoring import title_of
+from crawl4llm.tools.archive import rewrite
 from crawl4llm.tools.archive.facts import TEXT, Facts, read_lines
 from crawl4llm.tools.archive.folder import Dataset, now, whole_file, writing
-from crawl4llm.tools.archive.rewrite import (
-    COUNTS,
-    MD5,
-    RecordWriter,
-    find_refilled,
-    keep_texts,
-    write_index,
-    write_list,
-)
 from crawl4llm.tools.archive.survey import md5_of
 from crawl4llm.warc import REVISIT_MIME, IndexLine, RecordReader, html_of_record, parse_index_line
 
@@ -74,8 +66,8 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
     for a sample.
     """
     _select_sample(facts, every or 1)
-    find_refilled(facts)
-    writer = RecordWriter(dataset, facts)
+    rewrite.find_refilled(facts)
+    writer = rewrite.RecordWriter(dataset, facts)
     digests, counts = [], []
     with writing(out), whole_folder(out.absolute()) as folder:
         for number, file, prefix in Progress(list(_files(dataset, facts, name)), "Copying", unit=" files"):
@@ -92,7 +84,7 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
             counts.append((file, documents))
         for index in dataset.indexes:
             if index.exists():
-                write_index(dataset, facts, index, folder / index.name)
+                rewrite.write_index(dataset, facts, index, folder / index.name)
         _write_lists(folder, name, digests, counts)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
@@ -108,7 +100,7 @@ def check_target(dataset: Dataset, out: Path) -> None:
     check_free(out)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    check_new_file(out / MD5)
+    check_new_file(out / rewrite.MD5)
 
 
 def check_copy(dataset: Dataset, facts: Facts, name: str | None, every: int | None) -> None:
@@ -149,21 +141,21 @@ def _select_sample(facts: Facts, every: int) -> None:
     facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset FROM records r
         WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
         AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)""")
-    keep_texts(facts)
+    rewrite.keep_texts(facts)
 
 
 def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], counts: list[tuple[str, int]]) -> None:
     """Write MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
     if name is None:
-        write_list(out / MD5, digests)
-        write_list(out / COUNTS, counts)
+        rewrite.write_list(out / rewrite.MD5, digests)
+        rewrite.write_list(out / rewrite.COUNTS, counts)
         return
     for segment in sorted({file.partition("/")[0] for file, _ in digests}):
         within = f"{segment}/"
-        write_list(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
+        rewrite.write_list(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
         (out / "recordcounts").mkdir(exist_ok=True)
         held = [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)]
-        write_list(out / "recordcounts" / f"{segment}_counts.txt", held)
+        rewrite.write_list(out / "recordcounts" / f"{segment}_counts.txt", held)
 
 
 # -- WACZ --------------------------------------------------------------------------------------------------------------

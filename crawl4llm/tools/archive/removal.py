@@ -38,12 +38,13 @@ from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.tools._action import Action
+from crawl4llm.tools._text_sources import parquet_rows
 from crawl4llm.tools.archive.facts import TEXT, Facts, parse_log_line, read_lines
 from crawl4llm.tools.archive.folder import LOST, PURGED, Changes, Dataset, changing, idle_dataset, now, resumable
 from crawl4llm.tools.archive.rewrite import find_refilled, keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of, require_package
+from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of
 from crawl4llm.warc import WarcReader, parse_index_line
 
 if TYPE_CHECKING:
@@ -345,15 +346,10 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    require_package("pyarrow", f"{path}: reading it")
-    # an extra
-    from pyarrow import parquet
-
-    with open_input(path) as opened, parquet.ParquetFile(opened) as file:
-        for batch in file.iter_batches():
-            for row in batch.to_pylist():
-                date = row.get("date")
-                yield {**row, "date": date_of(date)} if isinstance(date, datetime) else row  # older ones have text
+    for _, values in parquet_rows(path, Document._fields, "get the export again"):
+        row = dict(zip(Document._fields, values, strict=True))
+        date = row["date"]
+        yield {**row, "date": date_of(date)} if isinstance(date, datetime) else row  # older ones have text
 
 
 def _add_purge_options(parser: argparse._ArgumentGroup) -> None:

@@ -14,24 +14,13 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from crawl4llm import warc
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.facts import Facts, differences, read_lines
 from crawl4llm.tools.archive.folder import Changes, Dataset, whole_file, writing
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
-from crawl4llm.warc import (
-    CONTENT_TYPE,
-    DATE,
-    Entry,
-    WarcReader,
-    index_mime,
-    one_line,
-    parse_index_line,
-    parse_stored,
-    record_bytes,
-    timestamp,
-)
 
 MD5, COUNTS = "archive.md5", "archive_counts.txt"
 _COUNT_WIDTH: Final = 16
@@ -70,7 +59,7 @@ def write_index(dataset: Dataset, facts: Facts, index: Path, new: Path) -> list[
     with new.open("wb") as out:
         for name, offset, length, line, raw, *stated in facts.rows(query, index.name):
             url, date, mime, status, digest, doc, about = stated
-            old = parse_index_line(line or raw or b"")
+            old = warc.parse_index_line(line or raw or b"")
             if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
                 out.write(old.at(name, offset, length))
             elif doc is None:
@@ -79,7 +68,7 @@ def write_index(dataset: Dataset, facts: Facts, index: Path, new: Path) -> list[
                 made += 1
                 of_metadata = json.loads(about) if about else None
                 place = length, offset, name
-                entry = Entry(url, timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
+                entry = warc.Entry(url, warc.timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
                 out.write(entry.line())
     told = [f"{index.name}: {made:,} entries are made from their records"] if made else []
     return told + [f"{index.name}: {unknown:,} records have no entry, because their pages are unknown"] * (unknown > 0)
@@ -148,7 +137,7 @@ class RecordWriter:
         The warcinfo record stays as it is, except ``filename`` and, if they are ``counted``, ClueWeb12's counts. With
         ``id_prefix`` documents are numbered. A Zstandard dictionary before the first record is written too.
         """
-        reader, rows = WarcReader(self.paths[file]), self._rows(file)
+        reader, rows = warc.WarcReader(self.paths[file]), self._rows(file)
         documents = sum(row.number is not None for row in rows)
         pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
         others = 0
@@ -162,7 +151,7 @@ class RecordWriter:
             record, line = self._changed(reader, row, id_prefix)
             if row.kind == "warcinfo" and (filename or counted):
                 record = reader.read(row.offset, row.length)
-                record = with_field(record, FILENAME, one_line(filename).encode()) if filename else record
+                record = with_field(record, FILENAME, warc.one_line(filename).encode()) if filename else record
                 record = with_counts(record, documents, others) if counted else record
             data = reader.raw(row.offset, row.length) if record is None else pack(record)
             out.write(data)
@@ -179,12 +168,12 @@ class RecordWriter:
             WHERE k.file = ? ORDER BY k.offset"""
         return [_Kept(*row) for row in self._facts.rows(query, file)]
 
-    def _changed(self, reader: WarcReader, row: _Kept, id_prefix: str) -> tuple[bytes | None, bytes | None]:
+    def _changed(self, reader: warc.WarcReader, row: _Kept, id_prefix: str) -> tuple[bytes | None, bytes | None]:
         """Return the record that takes a revisit's place, with its line in the index, or a document with its new id;
         None for what stays."""
         record = line = None
         if row.original_file is not None:
-            original = WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
+            original = warc.WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
             record, line = filled(reader.read(row.offset, row.length), original, row.digest, row.doc or "")
         if id_prefix and row.number is not None:
             key = f"{id_prefix}{row.number:05d}".encode("ascii")
@@ -225,22 +214,22 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
 
     ``digest`` is that of the payload. Raises CorruptRecord.
     """
-    record, http = parse_stored(revisit, "the revisit")[:2]
-    source, source_http = parse_stored(original, "the original")[:2]
-    content_type = source.fields.text(CONTENT_TYPE)
+    record, http = warc.parse_stored(revisit, "the revisit")[:2]
+    source, source_http = warc.parse_stored(original, "the original")[:2]
+    content_type = source.fields.text(warc.CONTENT_TYPE)
     payload = original[source_http.body_at if source_http else source.block_at : source.size]
     http_head = None
     if source_http is not None:
         http_head = revisit[record.block_at : http.body_at] if http else original[source.block_at : source_http.body_at]
     kept = _LEFT_OUT.sub(b"", revisit[revisit.index(b"\n") + 1 : record.block_at]).strip().decode("utf-8", "replace")
     fields = [(name, value.strip()) for name, _, value in (line.partition(":") for line in kept.split("\n"))]
-    data = record_bytes(source.kind, fields, content_type, payload, digest, http_head)
+    data = warc.record_bytes(source.kind, fields, content_type, payload, digest, http_head)
     answered = http or source_http
-    media_type = answered.fields.text(CONTENT_TYPE) if answered else content_type
-    line = Entry(
+    media_type = answered.fields.text(warc.CONTENT_TYPE) if answered else content_type
+    line = warc.Entry(
         url=record.url,
-        timestamp=timestamp(record.fields.text(DATE)),
-        mime=index_mime(media_type),
+        timestamp=warc.timestamp(record.fields.text(warc.DATE)),
+        mime=warc.index_mime(media_type),
         status=str(answered.status) if answered else None,
         digest=digest,
         length=1,

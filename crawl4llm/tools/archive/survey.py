@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from crawl4llm import warc
 from crawl4llm.base.errors import CorruptRecord, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, Told, run_missing
@@ -21,35 +22,21 @@ from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset, exclusive, writing
-from crawl4llm.warc import (
-    ABOUT,
-    CONTENT_TYPE,
-    DATE,
-    REVISIT_MIME,
-    TARGET_URI,
-    Frame,
-    Record,
-    Stretch,
-    UnreadableFile,
-    WarcReader,
-    field_name,
-    index_mime,
-)
 from simulate import data_dir
 
-_RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")
-_NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), field_name("WARC-File-Length")
+_RECORD_ID, _REFERS_TO = warc.field_name("WARC-Record-ID"), warc.field_name("WARC-Refers-To")
+_NUMBER_OF_DOCUMENTS, _FILE_LENGTH = warc.field_name("WARC-Number-of-Documents"), warc.field_name("WARC-File-Length")
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
 _OF_NO_PAGE = re.compile(rb"(?m)^(?:redirected-to|purpose):")
-_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(ABOUT).encode())
+_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(warc.ABOUT).encode())
 _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 """A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
 _HASHED: Final = 1 << 22
 _KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
-BLOCK_DIGEST, PAYLOAD_DIGEST = field_name("WARC-Block-Digest"), field_name("WARC-Payload-Digest")
+BLOCK_DIGEST, PAYLOAD_DIGEST = warc.field_name("WARC-Block-Digest"), warc.field_name("WARC-Payload-Digest")
 _WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
 """Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
 _END: Final = b"\r\n\r\n"
@@ -82,7 +69,7 @@ def survey_file(job: FileJob) -> None:
         md5 = md5_of(job.path) if job.md5 else None
         try:
             stated = _survey(job, facts)
-        except UnreadableFile as error:
+        except warc.UnreadableFile as error:
             facts.problem(job.name, 0, str(error).removeprefix(f"{job.path}: "))
             facts.add("damage", [(job.number, 0, job.size)])
             stated = 0, "", ""
@@ -105,7 +92,7 @@ def md5_of(path: Path) -> str:
 
 def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
     """Note all records; returns bytes, decompressed, and the counts in the file's warcinfo, as in ClueWeb12."""
-    reader = WarcReader(job.path)
+    reader = warc.WarcReader(job.path)
     read, page, documents, length = 0, 0, "", ""
     for stretch in reader.stretches():
         if stretch.frame is None:
@@ -131,7 +118,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
 
 
 def _inspect(
-    job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame, record: Record
+    job: FileJob, reader: warc.WarcReader, stretch: warc.Stretch, frame: warc.Frame, record: warc.Record
 ) -> tuple[Row, Sequence[bytes], Sequence[str]]:
     """Return a record's row, the hashes of the records that it belongs to, and its faults."""
     get, http = record.fields.get, frame.http
@@ -153,7 +140,7 @@ def _inspect(
     except CorruptRecord as error:
         found.append(str(error))
         kind, doc, about = UNREADABLE, None, None
-    mime = index_mime((http.fields if http else record.fields).text(CONTENT_TYPE))
+    mime = warc.index_mime((http.fields if http else record.fields).text(warc.CONTENT_TYPE))
     row = Row(
         file=job.number,
         offset=stretch.offset,
@@ -161,10 +148,10 @@ def _inspect(
         kind=kind,
         name=name.decode("utf-8", "replace"),
         refers=hashed(refers) if refers else None,
-        url=get(TARGET_URI).strip(b"<>").decode("utf-8", "replace"),
-        date=record.fields.text(DATE),
+        url=get(warc.TARGET_URI).strip(b"<>").decode("utf-8", "replace"),
+        date=record.fields.text(warc.DATE),
         digest=record.fields.text(PAYLOAD_DIGEST),
-        mime=REVISIT_MIME if kind == "revisit" else mime,
+        mime=warc.REVISIT_MIME if kind == "revisit" else mime,
         status=str(http.status) if http else None,
         doc=doc,
         page=0,
@@ -178,7 +165,7 @@ def _inspect(
     return row, targets, found
 
 
-def _described(frame: Frame, record: Record) -> tuple[str | None, bool, str | None]:
+def _described(frame: warc.Frame, record: warc.Record) -> tuple[str | None, bool, str | None]:
     """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
     exchange without a page, and the other fields that the index has."""
     opening, size = frame.opening, min(record.size or 0, _LARGEST_METADATA)
@@ -187,7 +174,7 @@ def _described(frame: Frame, record: Record) -> tuple[str | None, bool, str | No
     key = _DOCUMENT.search(opening.data, record.block_at, size)
     of_no_page = key is None and _OF_NO_PAGE.search(opening.data, record.block_at, size) is not None
     found = {name.decode(): value.decode("utf-8", "replace") for name, value in _ABOUT.findall(opening.data[:size])}
-    about = json.dumps({name: found[name] for name in ABOUT if name in found}) if found else None
+    about = json.dumps({name: found[name] for name in warc.ABOUT if name in found}) if found else None
     return key[1].decode("utf-8", "replace") if key else None, of_no_page, about
 
 
@@ -222,7 +209,7 @@ def surveyed(
         yield facts
 
 
-def faults(frame: Frame, record: Record, pieces: Iterable[bytes]) -> list[str]:
+def faults(frame: warc.Frame, record: warc.Record, pieces: Iterable[bytes]) -> list[str]:
     """Return the faults of a whole record. Raises CorruptRecord if it cannot be read to its end."""
     if record.size is None:
         for _ in pieces:
@@ -246,7 +233,7 @@ def faults(frame: Frame, record: Record, pieces: Iterable[bytes]) -> list[str]:
     return found
 
 
-def _stated_digests(frame: Frame, record: Record) -> tuple[list[tuple[str, Any, str, int]], list[str]]:
+def _stated_digests(frame: warc.Frame, record: warc.Record) -> tuple[list[tuple[str, Any, str, int]], list[str]]:
     """Return name, hash, value and first byte of each digest of a record, and the faults of others."""
     digests, found = [], []
     places = [("block", BLOCK_DIGEST, record.block_at)]

@@ -30,7 +30,7 @@ from crawl4llm.scoring import PageWorkers, Rating, load_extractor
 from crawl4llm.tools._known_files import LinkedPage, LinkSpread
 from crawl4llm.tools._text_sources import TextTaker, lines_of_rows, page_text, parquet_rows, row_kind
 from crawl4llm.warc import DATE, UnreadableFile, WarcReader, parse_stored, wat_page
-from simulate import FAILED, WarcIndex, index_folder, is_clueweb22, open_corpus
+from simulate import FAILED, WarcIndex, date_as_number, index_folder, is_clueweb22, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -156,7 +156,6 @@ class RowFile:
 
 # -- pages ------------------------------------------------------------------------------------------------------------
 
-_DIGITS: Final = re.compile(r"\D")
 _AT_ONCE: Final = 1024
 _FOLLOWED: Final = (Action.FETCH, Action.ARCHIVE, Action.EXPAND)
 """Actions that a page must allow if its links are to be followed: otherwise a live crawl would drop it."""
@@ -240,19 +239,14 @@ def _page_of(source: PageSource, key: str) -> tuple[str, LinkedPage | str]:
         page.key = page.url = key
     may_follow = page.follows and _follows(from_text(page.opt_outs), fetch_opted_out=source.fetch_opted_out)
     record = links_record(page, follows=may_follow, by_url=source.by_url)
-    return page.url, "URLs too long" if record is None else LinkedPage(page.key, _date_number(page.date), record)
+    date = date_as_number((page.date or "").encode())
+    return page.url, "URLs too long" if record is None else LinkedPage(page.key, date, record)
 
 
 def _follows(said: Sequence[Said], *, fetch_opted_out: bool) -> bool:
     """Return whether the links of a page with these signals may be followed."""
     verdict = decide(said, fetch_opted_out=fetch_opted_out)
     return not any(map(verdict.forbids, _FOLLOWED))
-
-
-def _date_number(date: str | None) -> int:
-    """Return a date as a number of 14 digits, 0 without one."""
-    digits = _DIGITS.sub("", date or "")[:14]
-    return int(digits) if len(digits) == 14 and digits.isascii() else 0
 
 
 # -- ClueWeb22 and crawls ---------------------------------------------------------------------------------------------
@@ -355,4 +349,4 @@ class WatFile:
         links = [Link(link.url, link.url, *link[1:]) for link in told.links]
         may_follow = _follows(said, fetch_opted_out=self.fetch_opted_out)
         record = links_record(PageRecord(key, key, outlinks=links), follows=may_follow, by_url=True)
-        return None if record is None else LinkedPage(key, _date_number(stored.record.fields.text(DATE)), record)
+        return None if record is None else LinkedPage(key, date_as_number(stored.record.fields.get(DATE)), record)

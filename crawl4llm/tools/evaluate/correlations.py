@@ -1,4 +1,4 @@
-"""Correlations over the pages of the corpus (Craw4LLM, figures 2 and 5), and the histogram of backlinks."""
+"""Correlations over the pages of the corpus (Craw4LLM, figures 2 and 5)."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ _POINTS = 3000
 """Pages shown in a plot."""
 _SECOND_NEIGHBOURS = 50_000
 """Pages whose second neighbours are looked at; a random draw of larger corpora, as the paper has it."""
-_HISTOGRAM = 50
-"""Backlinks up to which each number has a bar."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +92,13 @@ class Pair:
 
 
 def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Figure | Table]:
-    """Return a table of all correlations, a plot of each, and the histogram. ``scorers``: names and scores of two."""
+    """Return a table of all correlations, and a plot of each. ``scorers``: names and scores of two."""
     pairs = pairs_of(subject)
     if scorers:
         (x_name, x), (y_name, y) = scorers
         surveyed = subject.survey.surveyed
         pairs.append(Pair("scorers", (x_name, y_name), (x[:surveyed], y[:surveyed])))
-    return [_table(pairs), *map(_plot, pairs), *_histogram(subject)]
+    return [_table(pairs), *map(_plot, pairs)]
 
 
 def pairs_of(subject: Subject) -> list[Pair]:
@@ -168,20 +166,3 @@ def _plot(pair: Pair) -> Figure:
         x_log=pair.x_log,
         y_log=pair.y_log,
     )
-
-
-def _histogram(subject: Subject) -> list[Figure]:
-    if subject.backlinks is None:
-        return []
-    backlinks = subject.backlinks[: subject.survey.surveyed]
-    counts = np.bincount(backlinks[backlinks <= _HISTOGRAM].astype(np.int64), minlength=_HISTOGRAM + 1)
-    return [
-        Figure(
-            id="backlinks",
-            title="Backlinks of pages",
-            definition=f"Number of pages by number of backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
-            x_label="backlinks",
-            y_label="pages",
-            series=[Series("pages", floats(np.arange(_HISTOGRAM + 1)), floats(counts), kind="bars")],
-        )
-    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -14,6 +15,8 @@ from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line
 from crawl4llm.tools.evaluate.runs import INFLUENCE, PRECISION, RECALL, Band, CrawledPages, points_along
 from crawl4llm.tools.evaluate.survey import Group, Subject
+
+_along = partial(Figure, x_label="pages crawled")
 
 
 def figures(subject: Subject) -> list[Figure]:
@@ -29,22 +32,20 @@ def figures(subject: Subject) -> list[Figure]:
     counts = [replace(curve, name=f"{curve.name}: visited") for curve in visited]
     counts += [replace(curve, name=f"{curve.name}: fetched", kind="dashed", low=None, high=None) for curve in fetched]
     return [
-        Figure(
+        _along(
             id="precision",
             title="Precision of the oracle set",
             definition="The share of oracle pages among the pages crawled so far (Craw4LLM, figure 4, left). The "
             "upper bound crawls oracle pages until all are crawled. The bound from the seeds crawls those that the "
             "seeds can reach.",
-            x_label="pages crawled",
             y_label="precision",
             series=[*curves(subject, CrawledPages.precision), *_bounds(subject, lambda at: at)],
         ),
-        Figure(
+        _along(
             id="recall",
             title="Recall of the oracle set",
             definition="The share of the oracle set that has been crawled (Craw4LLM, figure 4, right). Upper bounds as "
             "for precision.",
-            x_label="pages crawled",
             y_label="recall",
             series=[*curves(subject, CrawledPages.recall), *_bounds(subject, lambda _: subject.oracle.size.value)],
         ),
@@ -57,47 +58,42 @@ def figures(subject: Subject) -> list[Figure]:
             y_label="recall",
             series=by_fetched,
         ),
-        Figure(
+        _along(
             id="harvest-rate",
             title="Harvest rate",
             definition="Oracle pages crawled so far for each page fetched so far.",
-            x_label="pages crawled",
             y_label="oracle pages a page fetched",
             series=curves(subject, CrawledPages.harvest_rate),
         ),
-        Figure(
+        _along(
             id="new-quality",
             title="New quality documents per 1,000 fetches",
             definition="New quality documents crawled so far, per 1,000 pages fetched so far. Such a page has an "
             "influence of the run's QUALITY_THRESHOLD or more; without that setting it is of the oracle set. Its text "
             "is new, as far as the run compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
-            x_label="pages crawled",
             y_label="documents per 1,000 fetches",
             series=curves(subject, CrawledPages.new_quality),
         ),
-        Figure(
+        _along(
             id="visited",
             title="Crawled, visited and fetched",
             definition="Documents visited (V of Algorithm 1) and documents fetched, by pages crawled (P) (Craw4LLM, "
             "figure 3b).",
-            x_label="pages crawled",
             y_label="documents",
             series=sorted(counts, key=attrgetter("place")),
         ),
-        Figure(
+        _along(
             id="mean-influence",
             title="Mean influence",
             definition="Mean influence score of the pages crawled so far; pages without a score are left out.",
-            x_label="pages crawled",
             y_label="mean influence",
             series=curves(subject, CrawledPages.mean_influence),
         ),
-        Figure(
+        _along(
             id="domains",
             title="Registrable domains covered",
             definition="Registrable domains of which a page has been crawled (Public Suffix List with its private "
             "part).",
-            x_label="pages crawled",
             y_label="domains",
             series=curves(subject, lambda crawled, at: crawled.run.domains[at - 1]),
         ),
@@ -175,13 +171,12 @@ def _pools(subject: Subject, n: int) -> Figure:
         pools = n - 1 + points_along(group.pages - n + 1, _POINTS)
         of_runs = [[mean_of_best(crawled.influence, int(pool), n) for pool in pools] for crawled in group.runs]
         series.append(joined(subject, group, pools, list(map(np.array, of_runs))))
-    return Figure(
+    return _along(
         id="crawl-then-select",
         title=f"The best {n:,} pages of a larger crawl",
         definition=f"Mean influence of the {n:,} best pages among the pages crawled so far: the crawl-then-select "
         f"setting (Craw4LLM, section 3 and figure 3a, which compares models trained on them). The number is the "
         f"length of the shortest run, or a quarter of it if no run is twice as long.",
-        x_label="pages crawled",
         y_label=f"mean influence of the best {n:,}",
         series=series,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.engine import take_over
-from crawl4llm.options import read_options
+from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import PageRater, follow_rules, load_scorer
 from crawl4llm.tools._learnt import Learnt, Results, read_results
 from crawl4llm.tools.evaluate import correlations, coverage, ordering
@@ -58,29 +59,28 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     """
     runs = read_runs(paths)
     trained = None if wanted.trained is None else read_results(wanted.trained)
-    take_over(settings, runs[0].facts, runs[0].path)
-    corpus, rater = open_rater(settings)
-    try:
-        corpus.check()
-        check_same(runs[0], corpus, rater)
-        options, crawled = read_options(settings), [run.pages for run in runs]
-        survey = Survey(corpus, options, sample=wanted.sample, crawled=crawled, executor=options.tasks(wanted.tasks))
+    with opened(runs[0], settings) as (corpus, rater, options):
+        crawled, executor = [run.pages for run in runs], options.tasks(wanted.tasks)
+        survey = Survey(corpus, options, sample=wanted.sample, crawled=crawled, executor=executor)
         return _report(runs, survey, rater, wanted, trained)
-    finally:
-        corpus.close()
 
 
-def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
-    """Raise InputError unless corpus and model are those of the run."""
-    for setting, what, then, now in (
-        ("CORPUS", "corpus_digest", run.facts["corpus_digest"], corpus.identity()),
-        ("SCORER_MODEL", "model_digest", run.facts["model_digest"], f"sha256:{rater.scorer.digest}"),
-    ):
-        if then != now:
-            raise InputError(
-                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set "
-                f"{setting} to the former value"
-            )
+@contextmanager
+def opened(run: Run, settings: BaseSettings) -> Iterator[tuple[Corpus, PageRater, Options]]:
+    """Open the corpus and the model of a run, by its settings, which are taken over. Raises InputError, also if they
+    are others now."""
+    take_over(settings, run.facts, run.path)
+    corpus, rater = open_rater(settings)
+    with closing(corpus):
+        corpus.check()
+        digests = {"corpus_digest": corpus.identity(), "model_digest": f"sha256:{rater.scorer.digest}"}
+        for setting, (what, now) in zip(("CORPUS", "SCORER_MODEL"), digests.items(), strict=True):
+            if (then := run.facts[what]) != now:
+                raise InputError(
+                    f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set "
+                    f"{setting} to the former value"
+                )
+        yield corpus, rater, read_options(settings)
 
 
 def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted, trained: Results | None) -> Report:
@@ -111,7 +111,7 @@ _PARTS = {
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
     "Costs and yields": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
-    "Correlations with influence (Craw4LLM, figures 2 and 5)": ["correlation*", "backlinks*"],
+    "Correlations with influence (Craw4LLM, figures 2 and 5)": ["correlation*"],
     "Correlations with the losses of models": ["learnt-correlation"],
     "Models of Cho et al. 1998": ["importance", "crawl-and-stop-*", "threshold-*", "limited-buffer-*"],
     "The runs and their corpus": ["runs", "corpus", "reach"],
@@ -178,11 +178,8 @@ def _runs(subject: Subject) -> Table:
         id="runs",
         title="The runs at their end",
         definition="Crawled and visited: P and V of Algorithm 1. Fetched: documents looked up or downloaded. "
-        "Precision and recall of the oracle set as in figure 4 of Craw4LLM. Harvest rate: oracle pages crawled per "
-        "page fetched. New quality per 1,000 fetches: crawled pages with an influence of the run's QUALITY_THRESHOLD "
-        "or more (of the oracle set without that setting), and with a new text as far as the run compared texts "
-        "(KNOWN_TEXTS, NEAR_DUPLICATES). Tokens: runs of characters between blanks in the text, as fastText divides "
-        "it. Domains: registrable domains (Public Suffix List with its private part).",
+        "Precision and recall of the oracle set, harvest rate, new quality and domains: as in the figures of these "
+        "names. Tokens: runs of characters between blanks in the text, as fastText divides it.",
         columns=[
             *("Run", "Crawled", "Wanted", "Visited", "Fetched", "Mean influence", "Precision", "Recall", *interval),
             *("Harvest rate", "New quality per 1,000 fetches", "Tokens a page fetched", "Domains"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crawl4llm.tools.evaluate.documents import Floats, Integers
     from crawl4llm.tools.evaluate.runs import Band
 
-Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
+Kind: TypeAlias = Literal["line", "dashed", "points"]
 Cell: TypeAlias = str | float | int | None
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -35,7 +35,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, cloud of points or set of bars. ``y`` is None or NaN if a value is undefined.
+    """One curve or cloud of points. ``y`` is None or NaN if a value is undefined.
 
     ``low`` and ``high`` bound a confidence band and are given together. All sequences are as long as ``x``.
     """
@@ -49,12 +49,6 @@ class Series:
     place: int | None = None
     """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
     no policy's. By default its place in the figure."""
-
-    def plain(self) -> Series:
-        """Return it with Python's own numbers."""
-        given = {name: getattr(self, name) for name in ("x", "y", "low", "high")}
-        numbers: dict[str, Any] = {name: _plain(some) for name, some in given.items() if some is not None}
-        return replace(self, **numbers)
 
 
 @dataclass(frozen=True)
@@ -74,10 +68,6 @@ class Figure:
     y_log: bool = False
     part: str = ""
     """The part of the report that it belongs to; a part folds."""
-
-    def plain(self) -> Figure:
-        """Return it with Python's own numbers."""
-        return replace(self, series=[series.plain() for series in self.series])
 
     def csv(self) -> str:
         """Return it as CSV, one line for each point of each series."""
@@ -99,10 +89,6 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     part: str = ""
-
-    def plain(self) -> Table:
-        """Return it with Python's own numbers."""
-        return replace(self, rows=list(map(_plain, self.rows)))
 
     def csv(self) -> str:
         """Return it as CSV."""
@@ -128,7 +114,7 @@ class Report:
         ids = [section.id for section in self.sections]
         if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
             raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
-        return replace(self, sections=[section.plain() for section in self.sections])
+        return replace(self, sections=_plain(self.sections))
 
     def json(self) -> str:
         """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""
@@ -156,10 +142,16 @@ def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> 
     return replace(line(name, x, y.value, place=place), low=low, high=high)
 
 
-def _plain(values: Iterable[Any]) -> list[Any]:
-    """Return values, of which NumPy's become the Python numbers that they equal."""
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]
+def _plain(value: Any) -> Any:
+    """Return a part of a report in which NumPy's numbers are the Python numbers that they equal."""
+    if isinstance(value, Figure | Table | Series):
+        return replace(value, **_plain(vars(value)))
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def printable(text: str) -> str:

@@ -289,8 +289,6 @@ def _draw_series(axes: Axes, series: Series, curve: Floats, nth: int, phase: flo
     colour = NEUTRAL if place < 0 else SERIES[place % len(SERIES)]
     x, y, low, high = curve
     known = np.isfinite(x + y)
-    if series.kind == "bars":
-        return axes.bar(x[known], y[known], color=colour)
     if series.kind == "points":
         return axes.plot(x[known], y[known], "o", color=colour, markersize=3.5, rasterized=True)[0]
     style: Any = _DASHED if series.kind == "dashed" else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]

@@ -23,6 +23,7 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import is_done
 from crawl4llm.scoring import Pages
+from crawl4llm.tools._learnt import names_of
 from crawl4llm.tools.evaluate.documents import (
     AT_ONCE,
     Fingerprints,
@@ -107,7 +108,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
                     f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
                     "the other; evaluate them separately"
                 )
-    named = zip(paths, facts, _names(paths, facts), _groups(paths, facts), strict=True)
+    named = zip(paths, facts, names_of(paths, facts), _groups(paths, facts), strict=True)
     return [_read(path, theirs, name, group) for path, theirs, name, group in named]
 
 
@@ -120,21 +121,10 @@ def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[s
     policies = {key: str(theirs["policy"]) for key, theirs in zip(alike, facts, strict=True)}
     names = {}
     for key, policy in policies.items():
-        first, more = _names(paths, facts)[alike.index(key)], alike.count(key) - 1
+        first, more = names_of(paths, facts)[alike.index(key)], alike.count(key) - 1
         alone = [*policies.values()].count(policy) == 1
         names[key] = policy if alone else f"{first} and {more} more" if more else first
     return [names[key] for key in alike]
-
-
-def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
-    policies = [str(theirs["policy"]) for theirs in facts]
-    names = [
-        policy if policies.count(policy) == 1 else f"{policy} ({path.resolve().name})"
-        for policy, path in zip(policies, paths, strict=True)
-    ]
-    if len(set(names)) < len(names):
-        names = [f"{policy} ({path})" for policy, path in zip(policies, paths, strict=True)]
-    return names
 
 
 def _facts(path: Path) -> dict[str, Any]:

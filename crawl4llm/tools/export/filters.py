@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawl4llm import scoring
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_tree import HtmlTree
@@ -19,18 +20,6 @@ from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.options import Options
 from crawl4llm.optouts import Heard, Said, as_text as as_field, from_text, reason_against_training, said_in_tree
-from crawl4llm.scoring import (
-    EXTRACTORS,
-    Languages,
-    PageWorkers,
-    Rating,
-    Scorer,
-    count_tokens,
-    extract_text,
-    linked_share,
-    rate_text,
-    signature_of,
-)
 from crawl4llm.tools.export.documents import PREPARED, Block, Reader, Row, as_text, rows_path, texts_path, write_rows
 from crawl4llm.warc import Record, StoredRecord, field_name, utf8
 
@@ -138,10 +127,10 @@ class Preparer:
 
     reader: Reader
     extractor: str
-    scorer: Scorer | None
+    scorer: scoring.Scorer | None
     """Scores pages that have no influence; without one they stay so."""
     wanted: Wanted
-    languages: Languages
+    languages: scoring.Languages
     """Tells the languages of pages whose archive does not."""
     known: KnownTexts | None = None
     """Texts that are left out."""
@@ -183,19 +172,19 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
             return Prepared(row, None)
     if row.text is not None:
         return Prepared(_measured(preparer, row, scorer, preparer.reader.text(row), page), None)
-    data = utf8(extract_text(html, EXTRACTORS[preparer.extractor]))
+    data = utf8(scoring.extract_text(html, scoring.EXTRACTORS[preparer.extractor]))
     row = _measured(preparer, row, scorer, data, page)
     return Prepared(row, compress(data) if row.reason is None else None)
 
 
-def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
+def _measured(preparer: Preparer, row: Row, scorer: scoring.Scorer | None, data: bytes, page: HtmlTree | None) -> Row:
     """Return the row with the measures of its text, with its score if there is a ``scorer``, or with the reason for
     leaving it out. ``data``: the text as it is stored."""
     text = as_text(data)
-    signature = signature_of(text) if preparer.signs else b""
+    signature = scoring.signature_of(text) if preparer.signs else b""
     reason = preparer.refuses(text, signature)
     if reason is None and scorer is not None:
-        row = row._replace(influence=rate_text(scorer, text, row.url).score)
+        row = row._replace(influence=scoring.rate_text(scorer, text, row.url).score)
         reason = preparer.wanted.refuses(row.influence)
     if reason is not None:
         return row._replace(reason=reason)
@@ -203,8 +192,8 @@ def _measured(preparer: Preparer, row: Row, scorer: Scorer | None, data: bytes, 
         language=row.language or preparer.languages.language(text),
         text_digest=hashlib.sha1(data, usedforsecurity=False).hexdigest(),
         text_bytes=len(text.encode()),
-        words=count_tokens(text),
-        link_share=None if page is None else linked_share(page, text),
+        words=scoring.count_tokens(text),
+        link_share=None if page is None else scoring.linked_share(page, text),
         signature=signature.hex() if preparer.wanted.compares_texts else None,
     )
 
@@ -267,7 +256,7 @@ class Preparing:
     def do(self, blocks: Sequence[Block]) -> Iterator[None]:
         """Write the rows of blocks; texts that had to be extracted go to files of their own. Raises InputError."""
         work = self.preparer.reader.work
-        with PageWorkers(self.preparer, self.processes) as workers:
+        with scoring.PageWorkers(self.preparer, self.processes) as workers:
             workers.start()
             for block in blocks:
                 answers = zip(block.numbers, workers.run_all(prepare, block.numbers), strict=True)
@@ -279,9 +268,9 @@ class Preparing:
                 yield
 
 
-def _saved(preparer: Preparer, block: Block, number: int, answer: Prepared | Rating, texts: bytearray) -> Row:
+def _saved(preparer: Preparer, block: Block, number: int, answer: Prepared | scoring.Rating, texts: bytearray) -> Row:
     """Return the row of a document, whose text is added to the others if it was extracted."""
-    if isinstance(answer, Rating):
+    if isinstance(answer, scoring.Rating):
         return preparer.reader.listed(number)._replace(reason=answer.reason)
     if answer.text is None:
         return answer.row

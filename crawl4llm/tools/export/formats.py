@@ -17,14 +17,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timezone
-from importlib import import_module
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 import orjson
 
 from crawl4llm.base.compression import zstd
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.installed import to_install
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
@@ -158,14 +155,6 @@ COMPRESSORS: dict[str, Callable[[], Compressor]] = {"jsonl.zst": _zstd, "jsonl.g
 PARQUET = "parquet"
 FORMATS = (*COMPRESSORS, PARQUET)
 """The values of ``--format``, and endings of the files' names."""
-
-
-def require_package(name: str, what: str, extra: str = "export") -> None:
-    """Raise InputError if ``what`` needs a missing package of an extra."""
-    try:
-        import_module(name)
-    except ImportError:
-        raise InputError(f"{what} needs {name}; {to_install(extra)}") from None
 
 
 class JsonLines:

@@ -9,7 +9,6 @@ import glob
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,7 +21,6 @@ from crawl4llm.base.installed import to_install
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.reductions import Database
 from crawl4llm.base.terminal import harmless
-from crawl4llm.engine import take_over
 from crawl4llm.tools.export.documents import PREPARED, Block, Row, rows_path
 from crawl4llm.tools.export.filters import DUPLICATE_ID, INFLUENCE, Wanted
 
@@ -227,22 +225,11 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     try:
         # few exports ask for the oracle's threshold
         from crawl4llm.tools.evaluate.documents import Population, oracle_of
-        from crawl4llm.tools.evaluate.evaluate import check_same
+        from crawl4llm.tools.evaluate.evaluate import opened
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
         raise InputError(f"--oracle needs SciPy; {to_install('evaluate')}") from None
-    from crawl4llm.options import read_options  # few exports ask for it
-    from simulate import open_rater
-
-    first = read_runs(runs)[0]
-    settings = settings.copy()
-    take_over(settings, first.facts, first.path)
-    corpus, rater = open_rater(settings)
-    with closing(corpus):
-        corpus.check()
-        check_same(first, corpus, rater)
-        options = read_options(settings)
-        survey = Survey(corpus, options, executor=executor)
-        scores = survey.scores(rater, options.scorer)
+    with opened(read_runs(runs)[0], settings.copy()) as (corpus, rater, options):
+        scores = Survey(corpus, options, executor=executor).scores(rater, options.scorer)
         return oracle_of(Population(scores.influence, len(corpus))).threshold.value

@@ -20,8 +20,9 @@ from crawl4llm.base.received import WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.whole_files import replacing
+from crawl4llm.tools._text_sources import require_package
 from crawl4llm.tools.export.documents import Reader, Row, as_text
-from crawl4llm.tools.export.formats import Document, ShardFacts, ShardWriter, require_package
+from crawl4llm.tools.export.formats import Document, ShardFacts, ShardWriter
 from crawl4llm.tools.export.selecting import Place
 from crawl4llm.warc import OPEN_SUFFIX
 

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
+import simulate
 from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.jobs import UNDIVIDED, Executor
@@ -18,28 +19,10 @@ from crawl4llm.tools.export.documents import Row, SourceFile
 from crawl4llm.tools.export.filters import DUPLICATE_ID
 from crawl4llm.tools.export.folder import OPT_OUT_FIELDS
 from crawl4llm.warc import UnreadableFile, WarcReader
-from simulate import (
-    DAMAGED,
-    FAILED,
-    HTML,
-    NO_LENGTH,
-    NO_URL,
-    NOT_HTML,
-    REVISIT,
-    REVISITED,
-    UNTYPED,
-    Document,
-    WarcIndex,
-    build_warc_index,
-    index_folder,
-    is_current,
-    list_files,
-    points_path,
-)
 
 _LARGEST_WARCINFO = 1 << 16
 UNREADABLE_FILE = "unreadable_file"
-_LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
+_LEFT_OUT = {simulate.DAMAGED, simulate.NO_LENGTH, simulate.NO_URL, simulate.NOT_HTML, simulate.UNTYPED}
 
 
 class Source(Protocol):
@@ -128,21 +111,23 @@ class WarcSource(Source):
         self.given = given
         self.run = None
         self.settings = self.warcinfo = {}
-        folder = index_folder(given_path(given))
+        folder = simulate.index_folder(given_path(given))
         try:
-            collection = list_files(given)
-            if not is_current(collection, folder):
-                build_warc_index(collection, folder, processes=processes, executor=executor)
+            collection = simulate.list_files(given)
+            if not simulate.is_current(collection, folder):
+                simulate.build_warc_index(collection, folder, processes=processes, executor=executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
-        self._index = WarcIndex(folder)
+        self._index = simulate.WarcIndex(folder)
         manifest = self._index.manifest
         counts = {what: count for what, count in manifest["counts"].items() if what in _LEFT_OUT or what[:5] == "http_"}
         self.left_out = Counter(counts)
         self.left_out += Counter({DUPLICATE_ID: manifest["duplicates"], UNREADABLE_FILE: len(manifest["unreadable"])})
         names = [name for names in manifest["files"] for name in names[:2] if name]
         self._numbers = {name: number for number, name in enumerate(names)}
-        self.files = [source_file(collection.root / name, points_path(folder, name), named=False) for name in names]
+        self.files = [
+            source_file(collection.root / name, simulate.points_path(folder, name), named=False) for name in names
+        ]
         sizes = {name: file.size for name, file in zip(names, self.files, strict=True)}
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
@@ -157,14 +142,14 @@ class WarcSource(Source):
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index
         documents = (index.document(position) for position in range(len(index)))
-        pages = (document for document in documents if document.kind != FAILED)
+        pages = (document for document in documents if document.kind != simulate.FAILED)
         for document, following in pairwise(chain(pages, [None])):
             assert document is not None
             offset, length = document.offset, document.length
             file = self._file(document, wet=False)
             next_at = following.offset if following and following.file == document.file else self.files[file].size
             text_at = None
-            if document.kind not in {HTML, REVISITED}:
+            if document.kind not in {simulate.HTML, simulate.REVISITED}:
                 text_at = [first_file + file, offset, length]
             elif document.text_length:
                 text_file = first_file + self._file(document, wet=True)
@@ -180,10 +165,10 @@ class WarcSource(Source):
                 length=length,
                 after=max(next_at - offset - length, 0),
                 text=text_at,
-                reason=REVISIT if document.kind == REVISITED and text_at is None else None,
+                reason=simulate.REVISIT if document.kind == simulate.REVISITED and text_at is None else None,
                 signals=document.signals,
             )
 
-    def _file(self, document: Document, *, wet: bool) -> int:
+    def _file(self, document: simulate.Document, *, wet: bool) -> int:
         """Return the number of its file, or of the WET file of that, among those of this source."""
         return self._numbers[self._index.manifest["files"][document.file][1 if wet else 0]]

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import read_input
-from crawl4llm.base.installed import to_install
 from crawl4llm.base.processes import interruptible
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.spread import Spread
 from crawl4llm.parts import KnownTexts, record_of
 from crawl4llm.scoring import signature_of
 from crawl4llm.tools._known_files import TEXT, write_texts
+from crawl4llm.tools._text_sources import require_package
 from crawl4llm.tools.trainlm.trainer import FORMAT, PLAN, STARTS, TOKENS, Shape
 
 IN_TARGET: Final = "in a target"
@@ -130,11 +130,10 @@ def _encodable(text: str) -> str:
 
 def _library() -> Any:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
-    try:
-        # an extra, which reads the variable when it is imported
-        import tokenizers
-    except ImportError:
-        raise InputError(f"scrapy trainlm needs tokenizers; {to_install('trainlm')}") from None
+    require_package("tokenizers", "scrapy trainlm", "trainlm")
+    # an extra, which reads the variable when it is imported
+    import tokenizers
+
     return tokenizers
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import islice
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,9 +25,8 @@ from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.base.within import require_within
 from crawl4llm.options import read_options
-from crawl4llm.scoring import PageWorkers, load_extractor
-from crawl4llm.tools._learnt import NAME, Results, rank_correlation, results_json
-from crawl4llm.tools._text_sources import Sources, TextTaker, open_archives, text_to_learn
+from crawl4llm.tools._learnt import NAME, Results, names_of, rank_correlation, results_json
+from crawl4llm.tools._text_sources import Sources, TextTaker, open_archives, texts_to_learn
 from crawl4llm.tools.opened_run import open_run
 from crawl4llm.tools.trainlm import trainer
 from crawl4llm.tools.trainlm.plan import SIZES, Arm, Asked, PageText, Target, Tokenizer, write_plan
@@ -42,7 +41,6 @@ _TRAIN: Final = f"import sys; from {trainer.__package__}.__main__ import main; s
 _PACKAGES: Final = ("jax", "equinox", "optax")
 _KILLED: Final = "was killed, maybe for want of memory; the same command goes on"
 MISSING: Final = "not in the archive"
-_PAGES_AT_ONCE: Final = 256
 _FACTS: Final = ("crawl_id", "policy", "random_seed", "corpus_digest", "model_digest", "scorer")
 
 
@@ -166,7 +164,7 @@ def open_arms(settings: BaseSettings, given: Sequence[str]) -> list[Arm]:
                 f"{paths[0]} and {path} cannot be compared: they crawled different corpora ({facts[0]['corpus_digest']}"
                 f" and {theirs['corpus_digest']}); give runs of one corpus"
             )
-    names = _names(paths, facts)
+    names = names_of(paths, facts)
     return [
         Arm(name, _pages(path, settings), {"path": str(path), **theirs})
         for name, path, theirs in zip(names, paths, facts, strict=True)
@@ -188,15 +186,6 @@ def _facts(path: Path) -> dict[str, Any]:
     return {name: settings.get(name) for name in _FACTS}
 
 
-def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the policies, with the folders' names if runs have the same one."""
-    policies = [str(one["policy"]) for one in facts]
-    return [
-        policy if policies.count(policy) == 1 else f"{policy} ({path.name})"
-        for policy, path in zip(policies, paths, strict=True)
-    ]
-
-
 def _pages(run: Path, settings: BaseSettings) -> Iterator[PageText]:
     """Yield the pages of a run's archive, in the order of its crawl log. Raises InputError if log or archive cannot be
     read."""
@@ -205,25 +194,15 @@ def _pages(run: Path, settings: BaseSettings) -> Iterator[PageText]:
     options = read_options(settings)
     corpus, found = open_archives(folder, settings)
     taker = TextTaker(corpus, options.text_extractor, clean_text=not found.counts.get(PAGE))
-    if not taker.clean_text:
-        load_extractor(taker.extractor)
-    lines = ((str(line.get("url")), _count(line, log)) for line in crawl_log.read_log(log))
-    with closing(corpus), PageWorkers(taker, options.workers) as workers:
-        workers.start()
-        while some := list(islice(lines, _PAGES_AT_ONCE)):
-            yield from _taken(workers, [(corpus.resolve(url), fetched) for url, fetched in some])
-
-
-def _taken(workers: PageWorkers[TextTaker], pages: Sequence[tuple[str | None, int]]) -> Iterator[PageText]:
-    """Yield the texts of some pages, given by key and number of fetches."""
-    keys = [key for key, _ in pages if key is not None]
-    texts = iter(workers.run_all(text_to_learn, keys))
-    for key, fetched in pages:
-        text = None if key is None else next(texts)
-        if isinstance(text, str):
-            yield PageText(text, fetched)
-        else:
-            yield PageText(None, fetched, MISSING if text is None else str(text.reason))
+    pages, listed = tee((corpus.resolve(str(line.get("url"))), _count(line, log)) for line in crawl_log.read_log(log))
+    keys = (key for key, _ in listed if key is not None)
+    with closing(corpus), closing(texts_to_learn(taker, keys, options.workers)) as texts:
+        for key, fetched in pages:
+            text = None if key is None else next(texts)
+            if isinstance(text, str):
+                yield PageText(text, fetched)
+            else:
+                yield PageText(None, fetched, MISSING if text is None else str(text.reason))
 
 
 def _count(line: Mapping[str, Any], log: Path) -> int:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
+from operator import methodcaller
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -336,14 +337,8 @@ def do_missing(
     policies = {job.entrant.url_policy for job in jobs if job.find() is None}
     executor, show = OwnProcesses(), wants_bar(options.progress_bar)
     with tempfile.TemporaryDirectory() as name:
-        files = subject.files_for(policies, Path(name))
-
-        def work(some: Sequence[CrawlJob]) -> Iterator[None]:
-            for job in some:
-                job.do(subject, track, files)
-                yield
-
-        all_jobs = Jobs(work, jobs, jobs[0].path.parent, done=lambda job: job.find() is not None)
+        do = methodcaller("do", subject, track, subject.files_for(policies, Path(name)))
+        all_jobs = Jobs(partial(map, do), jobs, jobs[0].path.parent, done=lambda job: job.find() is not None)
         told = Told(" crawls", KILLED, subject.name, show)
         for _ in run_missing(all_jobs, executor, max(options.workers, 1), told):
             pass
