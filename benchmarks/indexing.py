@@ -44,7 +44,7 @@ def indexing(corpus: str, canonical_links: bool = False) -> float:
     collection = list_files(corpus)
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        build_warc_index(collection, Path(folder), canonical_links)
+        build_warc_index(collection, Path(folder), canonical_links, processes=1)
         return time.process_time() - start
 
 

@@ -15,7 +15,6 @@ from scrapy.utils.project import project_data_dir
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.processes import cores
 from crawl4llm.base.settings import is_corpus_class, loaded, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import DEMO, Options, read_options
@@ -46,7 +45,7 @@ def open_corpus(settings: BaseSettings) -> Corpus:
     from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
     index, canonical_links = index_folder(place), options.corpus_canonical_links
-    return WarcCorpus(place, index, canonical_links, processes=cores(), largest=largest)
+    return WarcCorpus(place, index, canonical_links, largest=largest)
 
 
 def largest_page(settings: BaseSettings) -> int | None:
@@ -112,10 +111,10 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
 # -- for tools --------------------------------------------------------------------------------------------------------
 
 
-def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) -> Iterator[tuple[str, str]]:
+def index_corpus(settings: BaseSettings, jobs: int | None, tasks: int | None = None) -> Iterator[tuple[str, str]]:
     """Make the index of the corpus, or update it; yield its counts. Raises InputError.
 
-    Files are read by ``jobs`` processes, or in as many ``tasks`` of EXECUTOR.
+    Files are read by ``jobs`` processes (None: as many as pay off), or in as many ``tasks`` of EXECUTOR.
     """
     from simulate.clueweb22.url_index import build_url_index  # for this alone
     from simulate.warcs.files import list_files  # likewise

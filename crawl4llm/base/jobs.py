@@ -17,10 +17,12 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pools import Pool
-from crawl4llm.base.processes import ChildEnded
+from crawl4llm.base.processes import ChildEnded, cores
 
 KILLED: Final = "a task was killed; the same command does the remaining ones"
 KILLED_INDEXING: Final = "an indexing process was killed; if memory ran out, use fewer --jobs"
+_WORTH_A_PROCESS: Final = 8 << 20
+"""Bytes that take longer to read than a process to start."""
 
 
 class Job(Protocol):
@@ -76,10 +78,11 @@ class Executor(Protocol):
     def processes(self, workers: int) -> int:
         """Return how many processes a task starts, for work with ``workers`` processes if it is not divided."""
 
-    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
         """Do the missing jobs, of which there is one at least, in any order; yield each with its result.
 
-        Raises InputError if processes are killed; if the work is divided, after all other tasks are done.
+        ``processes``: those that start here; None: one for each core, fewer for work of a few megabytes. Raises
+        InputError if processes are killed; if the work is divided, after all other tasks are done.
         """
 
 
@@ -91,8 +94,11 @@ class Here(NamedTuple):
     def processes(self, workers: int) -> int:
         return workers if self.tasks is None else min(workers, 1)
 
-    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
         total, left = (sum(job.size for job in some) for some in (jobs.jobs, missing))
+        if processes is None:
+            is_small = self.tasks is None and told.unit == "B"
+            processes = min(cores(), left // _WORTH_A_PROCESS) if is_small else cores()
         with told.bar(total, total - left) as bar:
             for job, result in self._results(jobs, missing, processes, told.killed if self.tasks is None else KILLED):
                 bar.update(job.size)
@@ -115,13 +121,13 @@ def _do(work: Callable[[Sequence[Any]], Iterable[Any]], jobs: Sequence[Any]) -> 
     return list(work(jobs))
 
 
-def run_missing(jobs: Jobs[J, R], executor: Executor, processes: int, told: Told) -> Iterator[tuple[J, R]]:
+def run_missing(jobs: Jobs[J, R], executor: Executor, processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
     """Do the jobs whose files are missing, in any order; yield each with its result. Errors of the work are raised."""
     if missing := [job for job in jobs.jobs if not jobs.done(job)]:
         yield from executor.run(jobs, missing, processes, told)
 
 
-def run_jobs(work: Callable[[J], R], jobs: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+def run_jobs(work: Callable[[J], R], jobs: Sequence[J], processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
     """Do the work on each job, in any order. Nothing is kept for after a stop. A killed process raises InputError at
     once."""
     return UNDIVIDED.run(Jobs(partial(map, work), jobs, Path()), jobs, processes, told)

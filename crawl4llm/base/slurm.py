@@ -50,7 +50,7 @@ class Slurm:
         processors: int = self.options.get("cpus_per_task", 1)
         return processors if workers else 0
 
-    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
         """Submit the incomplete tasks and wait for them; yield the jobs of each with the results when it is complete.
 
         If an earlier process submitted an array, that is waited for. Raises InputError, with the reason, if nothing can

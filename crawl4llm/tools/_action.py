@@ -36,9 +36,8 @@ class Action(NamedTuple):
 
 def add_work_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--jobs`` and ``--tasks``, for the actions of a command that divide their work."""
-    parser.add_argument(
-        "--jobs", type=positive_integer, metavar="N", help="number of processes (default: one per core)"
-    )
+    told = "number of processes (default: as many as pay off, at most one per core)"
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help=told)
     add_tasks_option(parser)
 
 

@@ -22,7 +22,6 @@ from crawl4llm.base.errors import InputError, MissingRecord, NoPage, as_input_er
 from crawl4llm.base.input_files import LONGEST_ROW, digest_of, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.processes import cores
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import read_seeds
 from crawl4llm.options import Options, read_options
@@ -297,7 +296,7 @@ def open_archives(path: Path, settings: BaseSettings) -> tuple[simulate.WarcCorp
     too. Raises InputError."""
     index = simulate.index_folder(path)
     try:
-        found = simulate.build_warc_index(simulate.list_files(path), index, processes=cores())
+        found = simulate.build_warc_index(simulate.list_files(path), index)
         return simulate.WarcCorpus(path, index, largest=simulate.largest_page(settings)), found
     except InputError as error:
         raise InputError(str(error).removeprefix("CORPUS ")) from None

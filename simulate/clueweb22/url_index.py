@@ -80,7 +80,9 @@ class UrlIndex:
         return None
 
 
-def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
+def build_url_index(
+    source: UrlSource, folder: Path, jobs: int | None = 1, executor: Executor = UNDIVIDED
+) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
     Files are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError if

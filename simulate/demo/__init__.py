@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 from crawl4llm.base import pages
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import Told, run_jobs
-from crawl4llm.base.processes import cores
 from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from simulate.clueweb22 import files as writer
 from simulate.clueweb22.files import DocumentHead
@@ -108,7 +107,7 @@ def build_demo(
         with whole_folder(to) as temporary:
             work = _planned(Plan(pages, hosts, seed), demo_paths(temporary))
             told = Told(" pages", _KILLED, "building the demo web", None if progress else False)
-            for _ in run_jobs(_do, work, jobs or cores(), told):
+            for _ in run_jobs(_do, work, jobs, told):
                 pass
     return demo_paths(to)
 

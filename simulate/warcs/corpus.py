@@ -54,9 +54,8 @@ class WarcCorpus:
     The archive of a live crawl is replayed as that crawl saw the web: each URL is a document of its own, redirects come
     at its fetch, and documents that failed in the crawl fail again.
 
-    ``index`` is the folder of the index. ``processes`` processes make it at the first opening, and update it when files
-    have changed, with a progress bar. At most ``largest`` bytes of a page are read; a look-up of a larger page raises
-    TooLarge.
+    ``index`` is the folder of the index, which is made at the first opening, and updated when files have changed, with
+    a progress bar. At most ``largest`` bytes of a page are read; a look-up of a larger page raises TooLarge.
 
     Raises InputError if there are no files or no pages, or if the index cannot be written.
     """
@@ -69,13 +68,12 @@ class WarcCorpus:
         index: Path,
         canonical_links: bool = False,
         *,
-        processes: int = 1,
         largest: int | None = None,
     ) -> None:
         collection = list_files(given)
         if not is_current(collection, index, canonical_links):
             logger.info("Making the index of %s in %s", given, index)
-            for fault in build_warc_index(collection, index, canonical_links, processes).unreadable:
+            for fault in build_warc_index(collection, index, canonical_links).unreadable:
                 logger.warning("Left out: %s", fault)
         self.__setstate__((str(given), collection.root, index, canonical_links, largest))
 

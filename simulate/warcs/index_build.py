@@ -35,7 +35,7 @@ def build_warc_index(
     collection: Collection,
     folder: Path,
     canonical_links: bool = False,
-    processes: int = 1,
+    processes: int | None = None,
     executor: Executor = UNDIVIDED,
 ) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of the collection, with a progress bar.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
-from crawl4llm.base.processes import cores
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import read_options
@@ -200,8 +199,7 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; run its command again")
     executor = read_options(settings).tasks(opts.tasks)
-    jobs = opts.jobs or cores()
-    with surveyed(dataset, jobs, digests=True, md5=True, executor=executor) as facts:
+    with surveyed(dataset, opts.jobs, digests=True, md5=True, executor=executor) as facts:
         check(dataset, facts)
         wrong = facts.count("SELECT count(*) FROM problems")
         query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
@@ -307,7 +305,7 @@ def _finish(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         complete(dataset.base)
         if opts.wacz is not None:
             list(copies.indexed_files(dataset))
-        with surveyed(dataset, opts.jobs or cores(), md5=True) as facts:
+        with surveyed(dataset, opts.jobs, md5=True) as facts:
             if opts.out is not None:
                 copies.check_copy(dataset, facts, *copy)
             yield from finish(dataset, facts)

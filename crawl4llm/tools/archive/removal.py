@@ -32,7 +32,6 @@ from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import LONGEST_ROW, input_lines, open_input
-from crawl4llm.base.processes import cores
 from crawl4llm.base.run_folder import read_json
 from crawl4llm.base.tables import Fact, Line, Part, facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
@@ -58,7 +57,7 @@ _Ask: TypeAlias = "Callable[[str], None]"
 # -- repair -----------------------------------------------------------------------------------------------------------
 
 
-def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
+def repair(dataset: Dataset, processes: int | None, *, discard: bool) -> Iterator[str]:
     """Repair a dataset; yields lines about the changes once all are in place. Raises InputError."""
     with changing(dataset.base) as changes, surveyed(dataset, processes, digests=True) as facts:
         _refuse_foreign(dataset, facts)
@@ -174,7 +173,7 @@ def _add_repair_options(parser: argparse._ArgumentGroup) -> None:
 def _repair(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     dataset = idle_dataset(opts.arguments[0], settings)
     with resumable(dataset, settings):
-        yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
+        yield from repair(dataset, opts.jobs, discard=opts.discard)
 
 
 REPAIR = Action(
@@ -190,7 +189,7 @@ REPAIR = Action(
 
 
 def purge(
-    dataset: Dataset, domain: Domain, processes: int, listing: Path | None = None, ask: _Ask | None = None
+    dataset: Dataset, domain: Domain, processes: int | None, listing: Path | None = None, ask: _Ask | None = None
 ) -> Iterator[Part]:
     """Purge a domain with all below it; yields lines about the removed documents afterwards.
 
@@ -379,7 +378,7 @@ def _purge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         require_all_within(folder)
         listed_shards(folder, read_json(folder / MANIFEST))
     with resumable(dataset, settings):
-        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
+        yield from purge(dataset, domain, opts.jobs, opts.listing, ask)
     for folder in opts.export:
         yield from purge_export(folder, domain, ask)
 

@@ -180,7 +180,7 @@ def _described(frame: warc.Frame, record: warc.Record) -> tuple[str | None, bool
 
 @contextmanager
 def surveyed(
-    dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, executor: Executor = UNDIVIDED
+    dataset: Dataset, processes: int | None, *, digests: bool = False, md5: bool = False, executor: Executor = UNDIVIDED
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 

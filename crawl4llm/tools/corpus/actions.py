@@ -179,7 +179,7 @@ SAMPLE = Action(
 
 
 def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    for name, value in index_corpus(settings, opts.jobs or cores(), opts.tasks):
+    for name, value in index_corpus(settings, opts.jobs, opts.tasks):
         yield Fact(name, value, width=12)
 
 

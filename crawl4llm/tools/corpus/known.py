@@ -28,7 +28,6 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import LARGEST_JSON, given_path, json_or_none, open_input, read_input
 from crawl4llm.base.jobs import KILLED, Jobs, Told, run_missing
-from crawl4llm.base.processes import cores
 from crawl4llm.base.shapes import fits, whole
 from crawl4llm.base.spread import Spread
 from crawl4llm.base.tables import Fact, Part
@@ -208,7 +207,7 @@ class _Known:
     ) -> None:
         self._found, self._work, self._settings, self._opts = found, work, settings, opts
         self._options = read_options(settings)
-        self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs or cores()
+        self._executor, self._processes = self._options.tasks(opts.tasks), opts.jobs
         self._show = wants_bar(self._options.progress_bar)
         self._jobs: list[_Job] = []
         self.told: list[sources.Taken] = []
@@ -246,7 +245,7 @@ class _Known:
         at_once = 1 if self._executor.tasks is None else self._processes  # the work has processes of its own
         self._do(work, jobs, at_once, " pages", f"pages of {path.name}")
 
-    def _do(self, work: _Work, jobs: Sequence[_Job], processes: int, unit: str, label: str) -> None:
+    def _do(self, work: _Work, jobs: Sequence[_Job], processes: int | None, unit: str, label: str) -> None:
         tasks = self._work / f"tasks-{len(self._jobs)}"
         told = Told(unit, KILLED, label, self._show)
         for _ in run_missing(Jobs(work, jobs, tasks), self._executor, processes, told):

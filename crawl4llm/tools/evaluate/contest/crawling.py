@@ -297,10 +297,10 @@ class OwnProcesses:
     def processes(self, workers: int) -> int:
         return max(workers, 1)
 
-    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int, told: Told) -> Iterator[tuple[J, R]]:
+    def run(self, jobs: Jobs[J, R], missing: Sequence[J], processes: int | None, told: Told) -> Iterator[tuple[J, R]]:
         """See :class:`~crawl4llm.base.jobs.Executor`."""
         with told.bar(len(jobs.jobs), len(jobs.jobs) - len(missing)) as bar:
-            for job, outcome in in_children(lambda job: list(jobs.work([job])), missing, processes):
+            for job, outcome in in_children(lambda job: list(jobs.work([job])), missing, processes or 1):
                 bar.update()
                 if error := outcome.exception():
                     ended = "its process ended with " if isinstance(error, ChildEnded) else ""
