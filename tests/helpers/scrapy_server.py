@@ -47,7 +47,8 @@ _servers: dict[int, subprocess.Popen[bytes]] = {}
 
 def import_all() -> None:
     """Import what is to be imported, and what Scrapy's own settings name; none of it chooses Twisted's reactor, which
-    each command does. What is made once from constants is made here too: regular expressions, the public suffixes."""
+    each command does. What is made once from constants is made here too: regular expressions, the public suffixes,
+    languages."""
     named = [part for name in dir(default_settings) for part in _parts(getattr(default_settings, name))]
     for name in (*MODULES, *dict.fromkeys(part.rpartition(".")[0] for part in named if part.startswith("scrapy."))):
         import_module(name)
@@ -58,7 +59,9 @@ def import_all() -> None:
     from crawl4llm.base.domains import domain_of
     from crawl4llm.parts.site_rules import LISTS
     from crawl4llm.parts.site_rules.work import RulesOfSites, software_of
+    from crawl4llm.scoring.languages import BundledLanguages
 
+    BundledLanguages().load()
     domain_of("www.example.com")
     RulesOfSites(software_of(LISTS))
     assert REACTOR not in sys.modules
