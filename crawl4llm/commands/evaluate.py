@@ -67,7 +67,8 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Write the report; exit status 0 only when that is done."""
-        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers, opts.tasks), (opts.contest_web, opts.policies)
+        of_runs = opts.sample, opts.topic, opts.scorers, opts.tasks, opts.trained
+        of_contest = opts.contest_web, opts.policies
         mixed = any(of_runs) if opts.contest else any(of_contest)
         if bool(args) == bool(opts.contest) or mixed or not opts.out:
             raise UsageError(f"usage: {usage('evaluate', self.syntax())}", print_help=False)
@@ -97,7 +98,6 @@ class Command(ScrapyCommand):
                 policies,
                 opts.half,
                 as_json=opts.json,
-                trained=opts.trained and given_path(opts.trained),
             ),
         )
 

@@ -17,10 +17,8 @@ import pytest
 from crawl_helpers import PROJECT, TIMEOUT, Web, begin, crawl, error_of, scrapy
 from demo_helpers import digests
 from evaluation_helpers import table
-from scipy.stats import spearmanr
 from scrapy_server import Process
 
-from crawl4llm.tools._learnt import Learnt, Point, Results, results_json
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo import DemoPaths, ensure_demo
@@ -194,33 +192,6 @@ def test_same_bytes_by_one_process_and_from_the_results_alone(place: Path, track
     for out in (alone, again):
         found = digests(out)
         assert {name: found[name] for name in expected} == expected
-
-
-def test_losses_of_models_stand_beside_recall(place: Path, held: Path) -> None:
-    losses = {"link": 2.5, "parent_mean": 2.75, "breadth_first": 3.0, "elsewhere": 1.0}
-    runs = [Learnt(name, {"policy": name}, [Point(9, 3, 3, {"texts": [loss]})], {}) for name, loss in losses.items()]
-    (place / "trainlm.json").write_text(results_json(Results({}, ["texts"], runs)))
-    out = place / "learnt"
-    done = hold(place, held / "contest.json", out, "--trained", place / "trainlm.json")
-    assert done.returncode == 0, done.stderr
-    ranking = {row["Policy"]: row for row in table(out, "ranking")}
-    assert {name: row["Loss on texts"] for name, row in ranking.items()} == {
-        "link": "2.5",
-        "parent_mean": "2.75",
-        "breadth_first": "3.0",
-        "harmonic": "",
-        "bound": "",
-        "influence": "",
-    }
-    report = (out / "report.html").read_text()
-    areas = sorted(losses.keys() & ranking.keys(), key=lambda name: float(ranking[name]["Area"]))
-    expected = spearmanr([float(ranking[name]["Area"]) for name in areas], [losses[name] for name in areas]).statistic
-    assert f"its rank correlation with the area is {expected:.2f}, over 3 policies" in report
-    assert hold(place, out / "contest.json", place / "learnt again").returncode == 0
-    assert table(place / "learnt again", "ranking") == table(out, "ranking")
-    (place / "trainlm.json").write_text("{}")
-    refused = hold(place, held / "contest.json", place / "none", "--trained", place / "trainlm.json")
-    assert "is no trainlm.json; make one: scrapy trainlm RUN ... --out DIR" in error_of(refused)
 
 
 def example() -> str:

@@ -258,7 +258,7 @@ def _told(results: Results, out: Path) -> Iterator[Part]:
     if results.runs[0].points:
         if speed := results.about["speed"]:
             yield _speed(speed)
-        yield f"Wrote {out / NAME}; scrapy evaluate and its contest show the losses with --trained {out}"
+        yield f"Wrote {out / NAME}; scrapy evaluate shows the losses with --trained {out}"
     else:
         yield "These are estimates by n-grams; no model was trained."
 

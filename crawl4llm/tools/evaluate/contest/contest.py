@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,8 @@ from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free
 from crawl4llm.options import read_options
-from crawl4llm.tools._learnt import read_results as read_learnt
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, code_digest, do_missing, jobs_of, read_entrants
-from crawl4llm.tools.evaluate.contest.results import LEARNT, Results, by_policy, read_results, write_results
+from crawl4llm.tools.evaluate.contest.results import Results, read_results, write_results
 from crawl4llm.tools.evaluate.contest.track import REPORTING, SMALL, opened, read_track
 from crawl4llm.tools.evaluate.ranking import MOST_PAIRS
 
@@ -41,8 +40,6 @@ class Wanted:
     half: str = REPORTING
     as_json: bool = False
     """True to print the results themselves."""
-    trained: Path | None = None
-    """The results of ``scrapy trainlm`` of runs by some of the policies, elsewhere."""
 
 
 def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
@@ -50,14 +47,11 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
 
     Raises InputError; if policies failed, after writing the results of the others.
     """
-    learnt = None if wanted.trained is None else by_policy(read_learnt(wanted.trained))
     results = read_results(given_path(wanted.track))
     if results is not None or not (wanted.out / CRAWLS).is_dir():
         check_free(wanted.out)
     if results is None:
         results = _crawled(settings, wanted)
-    if learnt is not None:
-        results = replace(results, about={**results.about, LEARNT: learnt})
     files = write_results(results, wanted.out)
     if wanted.as_json:
         yield from facts(json.loads(files["contest.json"]))

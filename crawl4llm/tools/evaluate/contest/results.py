@@ -18,10 +18,9 @@ from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.formats import require_format
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.run_folder import write_text
-from crawl4llm.base.shapes import FLAG, If, Where, fits, misfit, whole
+from crawl4llm.base.shapes import FLAG, Where, fits, misfit, whole
 from crawl4llm.base.terminal import cell
-from crawl4llm.tools import _learnt
-from crawl4llm.tools.evaluate.contest.crawling import COUNT, CRAWL, MARKS, NUMBER, POINTS, TEXT
+from crawl4llm.tools.evaluate.contest.crawling import COUNT, CRAWL, MARKS, POINTS, TEXT
 from crawl4llm.tools.evaluate.contest.track import NAME
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.ranking import AREA, MOST_PAIRS, NOT_DISTINGUISHED, Ranking, Standing, ranking_of
@@ -30,8 +29,6 @@ from crawl4llm.tools.evaluate.shares import BASE, BOUND, CLOSED, CLOSED_AT, Clos
 
 KIND: Final = "crawl4llm contest"
 FORMAT: Final = 1
-LEARNT: Final = "learnt"
-"""In ``about``, if it was asked for: for each target the mean loss of models by policy."""
 _LARGEST: Final = 1 << 26
 """Bytes of the file."""
 _SET: Final = {"reach": COUNT, "oracle": whole(1, 10**15)}
@@ -45,7 +42,6 @@ _ABOUT: Final = {
     **dict.fromkeys(("version", "code", "track", "half"), TEXT),
     "seed_sets": whole(1, MOST_PAIRS),
     **dict.fromkeys(("seeds", "batch"), COUNT),
-    LEARNT: If({...: {...: NUMBER}}),
 }
 _RESULTS: Final = {
     "about": _ABOUT,
@@ -222,16 +218,13 @@ def _notes(results: Results) -> Iterator[str]:
     )
     more = f"What they mean, and how to cite them: `{docs('contest')}`."
     yield f"The same inputs and version give the same numbers. {more}"
-    areas = {standing.policy: standing.means[AREA] for standing in results.ranking.standings}
-    for target, losses in about.get(LEARNT, {}).items():
-        yield correlation_note(target, losses, areas)
     for failure in results.failures:
         where = f"{failure['web']}, seed set {failure['set']}"
         yield f"{failure['policy']} failed on {where}, and is not ranked: {failure['error']}"
 
 
 def _ranking(results: Results) -> Table:
-    has_gap, targets = bool(results.closed), results.about.get(LEARNT, {})
+    has_gap = bool(results.closed)
     webs = [str(web["name"]) for web in results.webs]
     return Table(
         id="ranking",
@@ -243,7 +236,6 @@ def _ranking(results: Results) -> Table:
         columns=(
             *("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%"),
             *(_CLOSED_COLUMNS if has_gap else ()),
-            *(f"Loss on {target}" for target in targets),
             "Not distinguished from",
         ),
         rows=[
@@ -252,7 +244,6 @@ def _ranking(results: Results) -> Table:
                 *(standing.means[name] for name in _RECALLS),
                 results.influence(standing.policy),
                 *(closed_cells(results.closed.get(standing.policy), webs) if has_gap else ()),
-                *(losses.get(standing.policy) for losses in targets.values()),
                 results.ranking.alike(standing),
             ]
             for standing in results.ranking.standings
@@ -319,25 +310,3 @@ def _markdown_of(results: Results) -> str:
 def _line(cells: Sequence[Cell]) -> str:
     shown = ("" if one is None else f"{one:.3f}" if isinstance(one, float) else cell(one) for one in cells)
     return f"| {' | '.join(shown)} |"
-
-
-# -- losses of models, by policy ---------------------------------------------------------------------------------------
-
-
-def by_policy(results: _learnt.Results) -> dict[str, Any]:
-    """Return for each target the mean loss of the runs of each policy, as a contest keeps it."""
-    found: dict[str, dict[str, list[float]]] = {target: {} for target in results.targets}
-    for run in results.runs:
-        for target, losses in found.items():
-            losses.setdefault(str(run.facts.get("policy")), []).append(run.points[-1].mean(target))
-    return {target: {name: statistics.fmean(some) for name, some in losses.items()} for target, losses in found.items()}
-
-
-def correlation_note(target: str, losses: Mapping[str, float], areas: Mapping[str, float]) -> str:
-    """Return a sentence on the correlation of area with loss over the policies that have both."""
-    names = [name for name in areas if name in losses]
-    found = _learnt.rank_correlation([areas[name] for name in names], [losses[name] for name in names])
-    shown = "cannot be told" if found is None else f"is {found:.2f}"
-    return (
-        f"Loss on {target}, of runs elsewhere: its rank correlation with the area {shown}, over {len(names)} policies."
-    )
