@@ -35,6 +35,7 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.processes import cores
 from crawl4llm.base.urls import host_of
+from crawl4llm.cluster.archive import Lines
 from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.opening import memory_frontier
@@ -47,7 +48,6 @@ from crawl4llm.scoring.fasttext_scorer import one_line
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.tools._fit import Recipe, fit
-from crawl4llm.tools.evaluate.contest.crawling import Lines
 from crawl4llm.warc import NullArchive
 
 UNTIL = 0.25

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.crawl_log import CrawlLine, FailureLine
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.input_files import digest_of, given_path
 from crawl4llm.base.jobs import KILLED, J, Jobs, R, Told, run_missing
@@ -32,7 +32,8 @@ from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.shapes import Maybe, Where, fits, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
-from crawl4llm.crawl import CrawlLog, RatePages, load_scorers, open_crawl
+from crawl4llm.cluster.archive import Lines
+from crawl4llm.crawl import RatePages, load_scorers, open_crawl
 from crawl4llm.frontier import MemoryVisited, memory_frontier
 from crawl4llm.options import Options, own_settings
 from crawl4llm.parts import Parts
@@ -72,16 +73,6 @@ _DECIDE: Final = (
     "tools/_fit.py",
 )
 """The code that decides a crawl's findings."""
-
-
-class Lines(CrawlLog):
-    """A crawl log that stays in memory."""
-
-    def __init__(self) -> None:
-        self.pages: list[CrawlLine] = []
-
-    def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
-        self.pages += pages
 
 
 async def crawl_in_memory(
