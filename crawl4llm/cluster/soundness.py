@@ -116,6 +116,10 @@ class CommitsSoundness(Soundness):
             yield checked
         self._check_partitions()
 
+    def segments(self) -> Iterator[str]:
+        """Check all commits; yield the names of their WARC files."""
+        return (one.commit.head.pages for one in self.commits() if one.commit.head.pages is not None)
+
     def _check_partitions(self) -> None:
         hops = 0
         for sender, number in self._read.items():
@@ -229,6 +233,11 @@ class BatchesSoundness(Soundness):
         done = f"{self._archived:,} archived + {self._failed:,} failed or dropped"
         queued = self._discovered - len(self._ended)
         self.equation = f"{self._discovered:,} discovered = {done} + {queued:,} queued"
+
+    def segments(self) -> Iterator[str]:
+        """Check all iterations; yield the names of their WARC files."""
+        exchanges = (exchange for batch, _ in self.batches() for exchange in batch.exchanges)
+        return (exchange.head["pages"] for exchange in exchanges if exchange.head["pages"] is not None)
 
     def _check_last(self, batches: int) -> None:
         """Check that no iteration is missing, by the end that was noted, or by later iterations."""

@@ -111,26 +111,13 @@ def _stop(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _verify(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield ``sound`` and the equation, or raise InputError that names the fault."""
-    equation = _equation(History(opts.arguments[0]))
+    history = History(opts.arguments[0])
+    sound = CommitsSoundness(history) if history.is_continuous else BatchesSoundness(history)
+    for segment in sound.segments():
+        history.pages.get(segment)
     yield Fact("sound", value=True, shown="")
-    yield Fact("equation", equation, "")
-    yield Line(f"sound: {equation}")
-
-
-def _equation(history: History) -> str:
-    """Read all of a crawl, its archive too, and return how many documents are in which state. Raises InputError."""
-    if history.is_continuous:
-        of_commits = CommitsSoundness(history)
-        for one in of_commits.commits():
-            if one.commit.head.pages is not None:
-                history.pages.get(one.commit.head.pages)
-        return of_commits.equation
-    of_batches = BatchesSoundness(history)
-    for batch, _ in of_batches.batches():
-        for exchange in batch.exchanges:
-            if exchange.head["pages"] is not None:
-                history.pages.get(exchange.head["pages"])
-    return of_batches.equation
+    yield Fact("equation", sound.equation, "")
+    yield Line(f"sound: {sound.equation}")
 
 
 # -- compact: one segment for each partition and batch, or commit ------------------------------------------------------
