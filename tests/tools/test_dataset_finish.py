@@ -29,7 +29,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.tools.archive import copies
 from crawl4llm.tools.archive.check import FINISH
 from crawl4llm.tools.archive.facts import Facts
-from crawl4llm.tools.archive.folder import exclusive
+from crawl4llm.tools.export.folder import exclusive
 from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.cdxj import read
 from crawl4llm.warc.reader import read_record

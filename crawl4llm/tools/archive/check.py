@@ -17,9 +17,10 @@ from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action, add_work_options
 from crawl4llm.tools.archive import copies
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, Facts, differences, parse_log_line, read_lines
-from crawl4llm.tools.archive.folder import LOST, Dataset, complete, exclusive, idle_dataset, is_unfinished, whole_file
+from crawl4llm.tools.archive.folder import LOST, Dataset, complete, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.export.folder import exclusive
 from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine, parse_index_line
 

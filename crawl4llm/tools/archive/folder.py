@@ -7,7 +7,6 @@ is there, nothing has changed; killed after, the next command that changes the f
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
+from crawl4llm.tools.export.folder import exclusive
 from crawl4llm.tools.opened_run import refuse_storage
 from crawl4llm.warc import INDEX_NAME, OPEN_SUFFIX, TEXT_INDEX_NAME, FileNames
 
@@ -325,22 +325,6 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
 def _beside(path: Path) -> Path:
     """Return where new contents of a file are written."""
     return path.with_name(f".{path.name}{_NEW}")
-
-
-@contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Lock the files of a folder for changes. Raises InputError if another process changes them."""
-    with as_input_error(f"{folder} cannot be read"):
-        handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{folder} is being changed by another process; wait until it has ended") from None
-        yield
-    finally:
-        os.close(handle)
 
 
 def writing(path: Path) -> AbstractContextManager[None]:

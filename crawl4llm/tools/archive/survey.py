@@ -21,7 +21,8 @@ from crawl4llm.base.jobs import KILLED, UNDIVIDED, Executor, Jobs, Told, run_mis
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.version import __version__
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
-from crawl4llm.tools.archive.folder import Dataset, exclusive, writing
+from crawl4llm.tools.archive.folder import Dataset, writing
+from crawl4llm.tools.export.folder import exclusive
 from simulate import data_dir
 
 _RECORD_ID, _REFERS_TO = warc.field_name("WARC-Record-ID"), warc.field_name("WARC-Refers-To")

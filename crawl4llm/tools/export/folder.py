@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ from crawl4llm.tools.export.formats import COMPRESSORS, DATE_TYPE, FORMATS, NUMB
 from crawl4llm.tools.export.shards import SHARDS
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
-_WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_WORK, _REQUEST = "work", "request.json"
 _MALFORMED: Final = (
     *(ArithmeticError, AssertionError, EOFError),
     *(FileNotFoundError, IsADirectoryError, NotADirectoryError, LookupError, TypeError, ValueError),
@@ -117,12 +118,7 @@ class ExportFolder:
         with as_input_error(f"--out {self.path} cannot be written"):
             for folder in (self.documents, self.work, self.work / SHARDS):
                 folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.work / _LOCK).open("wb")
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"--out {self.path}: another process is writing this export") from None
+        with exclusive(self.work):
             goes_on = self._take_up(request, state)
             try:
                 yield False
@@ -179,6 +175,22 @@ class ExportFolder:
         write_text(self.path / CARD, card(manifest, self.path / MANIFEST), fsync=True)
         write_json(self.path / MANIFEST, {"format": EXPORT_FORMAT, **manifest}, fsync=True)
         shutil.rmtree(self.work, ignore_errors=True)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Lock the files of a folder for changes. Raises InputError if another process changes them."""
+    with as_input_error(f"{folder} cannot be read"):
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{folder} is being changed by another process; wait until it has ended") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
