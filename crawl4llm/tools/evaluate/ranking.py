@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from statistics import fmean, variance
 from typing import Final, TypeAlias
 
@@ -108,12 +108,9 @@ def sign_flip(differences: Sequence[float]) -> float:
 def _signs(pairs: int) -> NDArray[np.float64]:
     """Return signs of some pairs, a row for each way to have them."""
     if pairs <= _EXACT:
-        numbers = np.arange(1 << pairs)[:, None]
-        bits = (numbers >> np.arange(pairs) & 1).astype(np.float64)
-    else:
-        drawn = hashlib.shake_256(f"signs of {pairs} pairs".encode()).digest(_DRAWS * pairs // 8)
-        bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(_DRAWS, pairs).astype(np.float64)
-    return bits * 2 - 1
+        return np.array([*product((-1.0, 1.0), repeat=pairs)])
+    drawn = hashlib.shake_256(f"signs of {pairs} pairs".encode()).digest(_DRAWS * pairs // 8)
+    return np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(_DRAWS, pairs) * 2.0 - 1.0
 
 
 def sets_needed(policies: int) -> int | None:
@@ -133,12 +130,11 @@ def too_few(policies: int, sets: int) -> bool:
 
 def holm(values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for their number (Holm 1979, "A Simple Sequentially Rejective ... Procedure")."""
-    adjusted = [0.0] * len(values)
-    least = 0.0
-    for place, number in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        least = max(least, min(1.0, (len(values) - place) * values[number]))
-        adjusted[number] = least
-    return adjusted
+    ordered = np.argsort(values, kind="stable")
+    adjusted = np.empty(len(values))
+    times = np.arange(len(values), 0, -1)
+    adjusted[ordered] = np.minimum(np.maximum.accumulate(times * np.take(values, ordered)), 1.0)
+    return list(map(float, adjusted))
 
 
 def paired(policies: Mapping[str, Values]) -> list[Paired]:
