@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import logging
+import os
 import re
 import zlib
 from collections import Counter
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _PAGES_AT_ONCE = 1024
 _ROWS_AT_ONCE: Final = 1024
-_ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
+ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
 _FAULTS: Final = (simulate.DAMAGED, simulate.NO_LENGTH, simulate.NO_URL, simulate.UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
@@ -146,7 +147,7 @@ def _kind(path: Path) -> str:
         pass
     if kind := _KINDS.get(row_kind(path)):
         return kind
-    return _ARCHIVES if _ARCHIVE_NAME.fullmatch(path.name) or begins_like_archive(path) else _DOCUMENTS
+    return _ARCHIVES if ARCHIVE_NAME.fullmatch(path.name) or begins_like_archive(path) else _DOCUMENTS
 
 
 def _holds_texts(path: Path) -> bool:
@@ -248,6 +249,27 @@ def require_package(name: str, what: str, extra: str = "export") -> None:
         import_module(name)
     except ImportError:
         raise InputError(f"{what} needs {name}; {to_install(extra)}") from None
+
+
+def tokenizers_library(what: str, extra: str = "export") -> Any:
+    """Return the library tokenizers. Raises InputError if ``what`` needs it, and it is missing."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
+    require_package("tokenizers", what, extra)
+    # an extra, which reads the variable when it is imported
+    import tokenizers
+
+    return tokenizers
+
+
+def load_tokenizer(library: Any, data: bytes, named: str) -> Any:
+    """Return the tokenizer in a ``tokenizer.json``, which cuts and pads nothing. Raises InputError."""
+    try:
+        loaded = library.Tokenizer.from_str(data.decode())
+        loaded.no_truncation()
+        loaded.no_padding()
+    except Exception as error:  # noqa: BLE001 - the library raises nothing more special
+        raise InputError(f"{named} is no tokenizer.json: {' '.join(str(error).split())}") from None
+    return loaded
 
 
 # -- archives ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-import re
 import shutil
 from argparse import Namespace, _ArgumentGroup
 from collections import Counter
@@ -40,7 +39,7 @@ from crawl4llm.parts import CLUEWEB22, scheme_of
 from crawl4llm.scoring import PageWorkers, require_library
 from crawl4llm.tools import _known_files as sets
 from crawl4llm.tools._action import Action
-from crawl4llm.tools._text_sources import open_archives, row_kind
+from crawl4llm.tools._text_sources import ARCHIVE_NAME, open_archives, row_kind
 from crawl4llm.tools.corpus import known_sources as sources
 from crawl4llm.tools.corpus.known_sources import DAMAGED, LINKS, TEXTS, URLS
 from crawl4llm.warc import begins_like_archive
@@ -58,7 +57,6 @@ _BLOCK: Final = 1 << 14
 """Pages of a job."""
 _AT_ONCE: Final = 1024
 """Pages, with their links."""
-_ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
 _WHAT: Final = "the known sets"
 _Work: TypeAlias = "Callable[[Sequence[_Job]], Iterable[None]]"
 
@@ -163,14 +161,14 @@ def _kind_of(path: Path, *, links: bool) -> str:
     if links and sources.WAT_NAME.fullmatch(path.name):
         return _WATS
     others = row_kind(path) != "" or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
-    is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
+    is_archive = ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
     return _ARCHIVES if is_archive else _ROWS
 
 
 def _in_folder(folder: Path, *, links: bool) -> Iterator[tuple[str, Path]]:
     """Yield the files in a folder: archives, as in a crawl's folder, or else files of rows, as in an export."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    archives = [path for path in paths if _ARCHIVE_NAME.fullmatch(path.name)]
+    archives = [path for path in paths if ARCHIVE_NAME.fullmatch(path.name)]
     wats = [path for path in archives if links and sources.WAT_NAME.fullmatch(path.name)]
     named = [path for path in paths if path.name != FAILURES and path.suffix.lower() != ".json"]
     rows = [path for path in named if row_kind(path)]

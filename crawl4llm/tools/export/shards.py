@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from crawl4llm.base.received import WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.whole_files import replacing
-from crawl4llm.tools._text_sources import require_package
+from crawl4llm.tools._text_sources import load_tokenizer, tokenizers_library
 from crawl4llm.tools.export.documents import Reader, Row, as_text
 from crawl4llm.tools.export.formats import Document, ShardFacts, ShardWriter
 from crawl4llm.tools.export.selecting import Place
@@ -48,15 +47,11 @@ class Tokenizer(NamedTuple):
     @classmethod
     def of(cls, given: str) -> Tokenizer:
         """Return the tokenizer in a file. Raises InputError if it has none, or if the library is missing."""
-        require_package("tokenizers", "--tokenizer")
         path = given_path(given)
         with as_input_error(f"--tokenizer {given} cannot be read"):
             data = read_input(path, _LARGEST_TOKENIZER)
         tokenizer = cls(str(path), hashlib.sha256(data).hexdigest())
-        try:
-            tokenizer.count("text")
-        except Exception as error:  # noqa: BLE001 - the library raises nothing more special
-            raise InputError(f"--tokenizer {given} is no tokenizer.json: {error}") from None
+        _load(tokenizer)
         return tokenizer
 
     def count(self, text: str) -> int:
@@ -66,14 +61,8 @@ class Tokenizer(NamedTuple):
 
 @cache
 def _load(tokenizer: Tokenizer) -> Any:
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
-    # an extra, which reads the variable when it is imported
-    from tokenizers import Tokenizer as Library
-
-    loaded = Library.from_file(tokenizer.path)
-    loaded.no_truncation()
-    loaded.no_padding()
-    return loaded
+    data = Path(tokenizer.path).read_bytes()
+    return load_tokenizer(tokenizers_library("--tokenizer"), data, f"--tokenizer {tokenizer.path}")
 
 
 class _Unfit(Exception):

@@ -6,11 +6,11 @@ A plan has a tokenizer, which is byte-level BPE or given as a file, and one mode
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from crawl4llm.base.spread import Spread
 from crawl4llm.parts import KnownTexts, record_of
 from crawl4llm.scoring import signature_of
 from crawl4llm.tools._known_files import TEXT, write_texts
-from crawl4llm.tools._text_sources import require_package
+from crawl4llm.tools._text_sources import load_tokenizer, tokenizers_library
 from crawl4llm.tools.trainlm.trainer import FORMAT, PLAN, STARTS, TOKENS, Shape
 
 IN_TARGET: Final = "in a target"
@@ -83,13 +83,8 @@ class Tokenizer:
 
     def __init__(self, data: bytes, named: str) -> None:
         """Read a ``tokenizer.json`` of the library tokenizers. Raises InputError."""
-        try:
-            self._loaded = _library().Tokenizer.from_str(data.decode())
-            self._loaded.no_truncation()
-            self._loaded.no_padding()
-            self.end: int = self._loaded.get_vocab_size()
-        except Exception as error:  # noqa: BLE001 - the library raises nothing more special
-            raise InputError(f"{named} is no tokenizer.json: {' '.join(str(error).split())}") from None
+        self._loaded = load_tokenizer(_library(), data, named)
+        self.end: int = self._loaded.get_vocab_size()
         if self.end >= LARGEST_VOCABULARY:
             raise InputError(f"{named} has {self.end:,} tokens; give one of less than {LARGEST_VOCABULARY:,}")
         self.data = data
@@ -128,13 +123,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _library() -> Any:
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads do not survive a fork
-    require_package("tokenizers", "scrapy trainlm", "trainlm")
-    # an extra, which reads the variable when it is imported
-    import tokenizers
-
-    return tokenizers
+_library = partial(tokenizers_library, "scrapy trainlm", "trainlm")
 
 
 class PageText(NamedTuple):
