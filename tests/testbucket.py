@@ -7,15 +7,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import boto3
-from moto.server import ThreadedMotoServer
-
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
 
 
 @contextmanager
 def served_bucket() -> Iterator[str]:
     """Serve an empty bucket, with the usual variables set; its URL."""
+    import boto3  # both take a second to import, in each process that collects tests
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # it logs each request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -121,6 +121,6 @@ class TestCommands:
         source = warc_corpus(tmp_path, [1, 2, 3])
         assert whats(capsys) == {"indexing", "sorting the index"}
         build(source, tmp_path / "tree")
-        assert whats(capsys) == {"planning", "sorting the plan", "reading pages", "writing files"}
+        assert whats(capsys) == {"planning", "reading pages", "writing files"}
         page_ranks(source, progress=False)
         assert whats(capsys) == {"links", "centrality"}

@@ -13,10 +13,12 @@ import crawl_helpers
 import pytest
 from cluster_helpers import differing
 from crawl_helpers import Web, crawl, crawl_args, error_of, scrapy, stats
+from gated_scorer import SCORER, gate
 from scrapy_server import Process
 from valkey_helpers import eventually, url_of, valkey_server
 
-COMMON = {"CRAWL_MAX_PAGES": 400, "CRAWL_BATCH_SIZE": 25, "URL_POLICY": "parent_min"}
+N = 200
+COMMON = {"CRAWL_MAX_PAGES": N, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 40, "URL_POLICY": "parent_min"}
 
 
 def storage_at(folder: Path) -> dict[str, object]:
@@ -35,10 +37,10 @@ def reaches(storage: dict[str, object], iteration: int) -> Callable[[], bool]:
 
 
 def test_workers_that_are_killed_and_interrupted_leave_what_one_process_does(demo_web: Web, tmp_path: Path) -> None:
-    storage = storage_at(tmp_path / "storage")
-    assert crawl(demo_web, tmp_path / "alone", **COMMON).returncode == 0
-    with valkey_server() as server:
-        cluster = {**storage, "CLUSTER": url_of(server), "CLUSTER_LEASE": 2}
+    storage = storage_at(tmp_path / "storage") | SCORER
+    assert crawl(demo_web, tmp_path / "alone", **COMMON, **SCORER).returncode == 0
+    with valkey_server() as server, gate(tmp_path / "gate", 0.03):
+        cluster = {**storage, "CLUSTER": url_of(server), "CLUSTER_LEASE": 1}
         workers = [begin(demo_web, tmp_path / f"worker{number}", **cluster) for number in range(3)]
         try:
             eventually(reaches(storage, 2), 120)
@@ -47,13 +49,14 @@ def test_workers_that_are_killed_and_interrupted_leave_what_one_process_does(dem
             workers[1].send_signal(signal.SIGINT)
             status = scrapy("cluster", "status", str(storage["STORAGE"]), "-s", f"CLUSTER={url_of(server)}", "--json")
             assert {"id", "partitions", "pages"} <= json.loads(status.stdout)["workers"][0].keys()
+            (tmp_path / "gate").unlink()
             assert workers[2].wait(200) == 0
         finally:
             for worker in workers:
                 worker.kill()
         assert "Traceback" not in str(workers[1].communicate()[1]) + str(workers[2].communicate()[1])
     ended = json.loads(scrapy("cluster", "status", str(storage["STORAGE"]), "--json").stdout)
-    assert (ended["pages"], ended["ended"], ended["lag"]) == (400, "max_pages", 0)
+    assert (ended["pages"], ended["ended"], ended["lag"]) == (N, "max_pages", 0)
     merged = tmp_path / "merged"
     for command in (["verify"], ["merge", "--out", str(merged)]):
         done = scrapy("cluster", command[0], str(storage["STORAGE"]), *command[1:])
@@ -62,7 +65,7 @@ def test_workers_that_are_killed_and_interrupted_leave_what_one_process_does(dem
     alone, figures = stats(tmp_path / "alone"), stats(merged)
     assert {key: count for key, count in alone.items() if key in figures} == figures
     again = crawl(demo_web, tmp_path / "again", **COMMON, **storage)
-    assert (again.returncode, "400 of 400 pages" in again.stdout) == (0, True)
+    assert (again.returncode, f"{N} of {N} pages" in again.stdout) == (0, True)
 
 
 def test_two_clusters_on_one_storage_do_the_same_work(demo_web: Web, tmp_path: Path) -> None:

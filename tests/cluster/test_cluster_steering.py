@@ -27,7 +27,7 @@ from crawl4llm.cluster.worker import Partitions
 from crawl4llm.tools.report import Log
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running
 
-P, DELAY, LEASE, PAGES = 8, 0.2, 4, 400
+P, DELAY, LEASE, PAGES = 8, 0.2, 2, 400
 OF = Partitions(P, GraphCorpus({"http://a.test/": []}, {})).of
 NOW = 1_780_000_000.0
 
@@ -94,7 +94,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
                 "COMMIT_INTERVAL_SECONDS": 1,
                 "DNS_HOSTS": web.hosts_file,
                 "DOWNLOAD_DELAY": DELAY,
-                "DOWNLOAD_TIMEOUT": 8,
+                "DOWNLOAD_TIMEOUT": 5,
                 "DELAY_FACTOR": 0,
                 "USER_AGENT": agents[len(workers)],
             }
@@ -190,7 +190,7 @@ def test_who_cannot_hear_sends_nothing(tmp_path: Path) -> None:
     storage = storage_at(tmp_path / "storage", 2)
     web = LocalWeb(tmp_path / "web", FewPages({host: site() for host in HOSTS[:2]}))
     with running(web):
-        settings: dict[str, object] = {**storage, "CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CLUSTER_LEASE": 2}
+        settings: dict[str, object] = {**storage, "CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CLUSTER_LEASE": 1}
         settings |= {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_DELAY": 0.1, "DELAY_FACTOR": 0}
         seeds = [web.url(host) for host in HOSTS[:2]]
         worker = begin(live_args(seeds, tmp_path / "one", **settings), SCRAPY_PROJECT="live")
@@ -203,13 +203,13 @@ def test_who_cannot_hear_sends_nothing(tmp_path: Path) -> None:
             pipe = tmp_path / "storage/control/00000001"
             pipe.parent.mkdir()
             os.mkfifo(pipe)
-            time.sleep(2 + 1.5)  # a look begins within half a second
+            time.sleep(1 + 1.5)  # a look begins within half a second
             deaf_at = time.monotonic()
-            time.sleep(2)
+            time.sleep(1.5)
             assert asked_since(deaf_at) == 0
             pipe.unlink()
             assert block(storage, domain(HOSTS[0])).returncode == 0
-            blocked_at = time.monotonic() + 2
+            blocked_at = time.monotonic() + 1
             eventually(lambda: asked_since(blocked_at) > 10, 120)
         finally:
             worker.kill()

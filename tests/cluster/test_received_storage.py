@@ -48,6 +48,10 @@ COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {
 }
 
 
+IN_BATCHES = pytest.mark.parametrize("crawled", [10], indirect=True, ids=["batches"])
+"""For what is read before it matters in which order a crawl is."""
+
+
 @pytest.fixture(scope="module", params=[10, 0], ids=["batches", "continuous"])
 def crawled(request: pytest.FixtureRequest, demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of a crawl in one order or the other."""
@@ -94,6 +98,7 @@ def test_each_value_is_checked(place: str, received: Path) -> None:
     History(f"file://{received}")
 
 
+@IN_BATCHES
 @pytest.mark.parametrize("prefix", ["../../escaped", "absolute", "x" * 300, "a\0b"])
 def test_a_merge_writes_nothing_elsewhere(prefix: str, received: Path, tmp_path: Path) -> None:
     change(received, "archive.prefix", str(tmp_path / "escaped") if prefix == "absolute" else prefix)
@@ -103,6 +108,7 @@ def test_a_merge_writes_nothing_elsewhere(prefix: str, received: Path, tmp_path:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@IN_BATCHES
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_policy_is_imported_because_a_storage_names_it(command: str, received: Path, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
@@ -143,7 +149,11 @@ def test_a_crawl_does_not_begin_with_more_partitions_than_are_read(demo_web: Web
     assert "CRAWL_PARTITIONS = '65537' must be 65,536 at most" in error_of(done)
 
 
-@pytest.mark.parametrize("kind", ["link", "link of the folder", "FIFO", "folder"])
+@pytest.mark.parametrize(
+    ("crawled", "kind"),
+    [(10, "link"), (10, "link of the folder"), (0, "link of the folder"), (10, "FIFO"), (10, "folder")],
+    indirect=["crawled"],
+)
 def test_an_object_that_is_no_file_of_the_storage_is_named(kind: str, received: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/crawl.json").write_bytes((received / "crawl.json").read_bytes())

@@ -17,18 +17,19 @@ def contents(output: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"CRAWL_BATCH_SIZE": 50},
         {"CRAWL_BATCH_SIZE": 0},
         {"CRAWL_BATCH_SIZE": 50, "URL_POLICY": "random"},
-        {"CRAWL_BATCH_SIZE": 50, "SIMULATION_TEXT": "extracted", "CRAWL_MAX_PAGES": 60},
+        {"CRAWL_BATCH_SIZE": 50, "SIMULATION_TEXT": "extracted", "CRAWL_MAX_PAGES": 80},
     ],
-    ids=["batch", "continuous", "random", "extracted"],
+    ids=["continuous", "random", "extracted"],
 )
 def test_hash_seed_workers_and_concurrency_change_nothing(
     settings: dict[str, object], demo_web: Web, tmp_path: Path
 ) -> None:
-    common = {"CRAWL_MAX_PAGES": 300, "WARC_MAX_BYTES": 300_000, **settings}
-    one = crawl(demo_web, tmp_path / "one", env={"PYTHONHASHSEED": "1"}, **common, CONCURRENT_REQUESTS=1)
+    common = {"CRAWL_MAX_PAGES": 200, "WARC_MAX_BYTES": 200_000, **settings}
+    one = crawl(
+        demo_web, tmp_path / "one", **common, CONCURRENT_REQUESTS=1
+    )  # with a seed of its own, or that of a fork
     two = crawl(
         demo_web, tmp_path / "two", env={"PYTHONHASHSEED": "2"}, **common, CONCURRENT_REQUESTS=64, SCORING_WORKERS=2
     )

@@ -176,10 +176,10 @@ def test_what_the_project_sets_itself_stays(addon: str) -> None:
         assert all(load_object(path) for path in settings[f"{name}_BASE"])
 
 
-def test_the_part_of_the_guide_in_two_lives(project: Path) -> None:
+def test_the_part_of_the_guide_in_two_lives(demo_web: Web, project: Path) -> None:
     (project / "host_quota.py").write_text(code_with("class HostQuota"))
     given = {"CRAWL_PARTS": "host_quota.HostQuota", "HOST_QUOTA": 3, "URL_POLICY": "random", "JOBDIR": project / "job"}
-    first = crawl_args(None, project / "out", None, CORPUS="demo", CRAWL_SEEDS=30, CRAWL_MAX_PAGES=40, **given)
+    first = crawl_args(demo_web, project / "out", CRAWL_SEEDS=30, CRAWL_MAX_PAGES=40, **given)
     run(project, *first, SCRAPY_PROJECT="plain")
     assert len(crawl_log(project / "out")) == 40
     said, _ = run(project, *first, "-s", "CRAWL_MAX_PAGES=4000", SCRAPY_PROJECT="plain")

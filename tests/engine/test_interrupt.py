@@ -45,7 +45,7 @@ def readable(output: Path) -> None:
 
 def test_ctrl_c_once_finishes_what_is_in_flight(demo_web: Web, tmp_path: Path) -> None:
     process = start(demo_web, tmp_path / "run")
-    wait_for_pages(tmp_path / "run", 120)
+    wait_for_pages(tmp_path / "run", 60)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=600)
@@ -76,7 +76,7 @@ def test_ctrl_c_twice_stops_at_once(demo_web: Web, tmp_path: Path) -> None:
 
 def test_kill_leaves_no_worker_behind(demo_web: Web, tmp_path: Path) -> None:
     process = start(demo_web, tmp_path / "run")
-    wait_for_pages(tmp_path / "run", 120)
+    wait_for_pages(tmp_path / "run", 60)
     children = psutil.Process(process.pid).children(recursive=True)
     assert children
     process.kill()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from crawl_helpers import PROJECT, TIMEOUT, Web, crawl_args, scrapy
+from crawl_helpers import PROJECT, TIMEOUT, Web, begin, crawl_args, scrapy
 from warc_helpers import page, url_of, write
 
 FILES, PAGES = 16, 80
@@ -37,17 +37,11 @@ def arguments(web: Web, project: Path, name: str) -> list[str]:
     return crawl_args(own, project.parent / name, **settings, CRAWL_MAX_PAGES=50, JOBDIR=job, SCORING_WORKERS=2)
 
 
-def interrupted(args: list[str], project: Path, number: int, when: Callable[[], bool], *, group: bool) -> str:
+def interrupted(
+    args: list[str], project: Path, number: int, when: Callable[[], bool], *, group: bool, is_forked: bool = True
+) -> str:
     """Start a crawl, and send it, or its group, a signal when something has come to pass; what it then said."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *args, "--loglevel", "INFO"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begin([*args, "--loglevel", "INFO"], cwd=project, silent=["out"], is_forked=is_forked)
     assert process.stderr is not None
     assert "Scrapy" in process.stderr.readline()
     deadline = time.monotonic() + 600
@@ -75,7 +69,7 @@ def test_at_any_moment_of_the_start(demo_web: Web, project: Path) -> None:
     def indexed() -> int:
         return len(list(parts.glob("corpora/*/parts/*[!p]")))
 
-    interrupted(args, project, signal.SIGINT, lambda: True, group=True)
+    interrupted(args, project, signal.SIGINT, lambda: True, group=True, is_forked=False)
     interrupted(args, project, signal.SIGINT, lambda: indexed() >= 2, group=True)
     assert 2 <= indexed() < FILES
     assert not list(parts.glob("corpora/*/index.json"))
@@ -168,15 +162,11 @@ execute(["scrapy", *sys.argv[1:]])
     ("module", "command", "number"),
     [
         ("crawl4llm.commands.archive", "crawl", signal.SIGINT),
-        ("crawl4llm.commands.archive", "crawl", signal.SIGTERM),
         ("crawl4llm.commands.trainscorer", "crawl", signal.SIGTERM),
-        ("crawl4llm.options", "crawl", signal.SIGINT),
         ("crawl4llm.engine.run", "crawl", signal.SIGTERM),
         ("crawl4llm.crawl.algorithm", "crawl", signal.SIGINT),
-        ("crawl4llm.commands.archive", "evaluate", signal.SIGTERM),
         ("crawl4llm.tools.opened_run", "evaluate", signal.SIGINT),
         ("matplotlib", "evaluate", signal.SIGTERM),
-        ("matplotlib", "evaluate", signal.SIGINT),
     ],
 )
 def test_while_modules_are_imported(

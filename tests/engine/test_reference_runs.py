@@ -16,8 +16,8 @@ from crawl_helpers import Web, crawl, crawl_log, stats
     ("run", "policy", "n", "pages", "visited"),
     [
         ("influence-n100", "influence", 100, 6500, 10_800),
-        ("influence-n500", "influence", 500, 8000, 13_433),
-        ("indegree-n100", "indegree", 100, 6500, 13_241),
+        ("influence-n500", "influence", 500, 4000, 8_952),
+        ("indegree-n100", "indegree", 100, 3000, 12_104),
     ],
 )
 def test_each_iteration_crawls_the_same_set(
@@ -28,7 +28,8 @@ def test_each_iteration_crawls_the_same_set(
     expected: dict[int, set[str]] = defaultdict(set)
     with gzip.open(shared(f"reference-runs/{run}.tsv.gz"), "rt") as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            expected[int(row["iteration"])].add(row["id"])
+            if int(row["iteration"]) < pages // n:
+                expected[int(row["iteration"])].add(row["id"])
 
     settings = {"CRAWL_BATCH_SIZE": n, "CRAWL_MAX_PAGES": pages, "URL_POLICY": policy, "WARC_ENABLED": 0}
     result = crawl(web, tmp_path / "run", seeds, SCORING_WORKERS=2, **settings)

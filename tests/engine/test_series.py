@@ -15,8 +15,9 @@ from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, stats
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.series import read_series
 
+N = 250
 SETTINGS: dict[str, Any] = {
-    **{"CRAWL_MAX_PAGES": 600, "CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 10, "QUALITY_THRESHOLD": 0.5},
+    **{"CRAWL_MAX_PAGES": N, "CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 10, "QUALITY_THRESHOLD": 0.5},
     **{"SIMULATION_TEXT": "extracted", "COMMIT_INTERVAL_PAGES": 50, "SCORING_WORKERS": 1},
 }
 
@@ -52,12 +53,12 @@ def test_a_killed_and_resumed_crawl_has_one_series(demo_web: Web, tmp_path: Path
     while not (tmp_path / "run/series.jsonl").exists() or reached(tmp_path / "run") < 100:
         assert process.poll() is None
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = [point for point in read_series(tmp_path / "run") or [] if point["crawled"] <= 50]  # its first commit
     assert len(before) > 1
-    assert reached(tmp_path / "run") < 600
+    assert reached(tmp_path / "run") < N
 
     result = crawl(demo_web, tmp_path / "run", **SETTINGS, JOBDIR=tmp_path / "job")
     assert result.returncode == 0, result.stderr

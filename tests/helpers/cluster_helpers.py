@@ -134,9 +134,9 @@ class _Of(Liveness):
             self._free = set(its)
 
 
-def merged(storage: str, out: Path) -> Path:
-    """Merge a crawl, after it was verified."""
-    for action in (VERIFY, MERGE):
+def merged(storage: str, out: Path, *, verifies: bool = True) -> Path:
+    """Merge a crawl, after it was verified; merge checks the same, and more."""
+    for action in (VERIFY, MERGE)[not verifies :]:
         options = argparse.Namespace(arguments=[storage], out=str(out), index_only=False)
         assert list(action.run(None, options))  # type: ignore[arg-type]
     return out

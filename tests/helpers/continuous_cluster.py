@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import cluster_helpers
 import crawl_helpers
 from crawl_helpers import crawl_log, scrapy
 from scrapy_server import Process
@@ -23,10 +24,7 @@ def begin(arguments: list[str], **env: str) -> Process | subprocess.Popen[str]:
 
 def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
     """Merge a crawl, after it was verified; the archive of that is whole."""
-    url = str(storage["STORAGE"])
-    for command in (["cluster", "verify", url], ["cluster", "merge", url, "--out", str(out)]):
-        done = scrapy(*command)
-        assert done.returncode == 0, done.stderr
+    cluster_helpers.merged(str(storage["STORAGE"]), out)
     checked = scrapy("archive", "check", str(out))
     assert checked.returncode == 0, checked.stdout + checked.stderr
     return crawl_log(out)

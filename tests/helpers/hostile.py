@@ -107,12 +107,13 @@ class AlwaysBrokenSpider(InfluenceSpider):
 
 
 class ForgetfulSpider(InfluenceSpider):
-    """A spider whose callback drops some pages without a word."""
+    """A spider whose callback drops some pages without a word: a ninth of them, because Scrapy takes up to five seconds
+    to say that it has nothing else to do."""
 
     name = "influence"
 
     def parse(self, response: Response, **kwargs: Any) -> None:
-        if not every_third(response.request):
+        if int(lease_of(response.request).entry.key[-5:]) % 9:
             super().parse(response, **kwargs)
 
 

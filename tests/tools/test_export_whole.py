@@ -15,8 +15,9 @@ import pytest
 from crawl_helpers import begin, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
 
+from crawl4llm import scoring
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import documents as export_documents, export as export_module, filters, shards
+from crawl4llm.tools.export import documents as export_documents, export as export_module, shards
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkey
     monkeypatch.setattr(export_documents, "BLOCK", 8)
     run_export(tmp_path / "whole", bare)
     extracted: list[bytes] = []
-    extract = filters.extract_text
+    extract = scoring.extract_text
 
     def fail_after(html: bytes, extractor: Any, *, most: int) -> str:
         extracted.append(html)
@@ -81,7 +82,7 @@ def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkey
 
     out = tmp_path / "stopped"
     for most in (20, 100):
-        monkeypatch.setattr(filters, "extract_text", partial(fail_after, most=most))
+        monkeypatch.setattr(scoring, "extract_text", partial(fail_after, most=most))
         if most == 20:
             with pytest.raises(KeyboardInterrupt):
                 run_export(out, bare)

@@ -40,7 +40,7 @@ def check_installed() -> None:
 
 
 def write_report(report: Report, directory: Path) -> list[Path]:
-    """Write ``report.html``, ``report.json``, ``figures/ID`` as SVG, PDF and PNG, ``data/ID.csv``; return their paths.
+    """Write ``report.html``, ``report.json``, ``figures/ID`` as SVG and PDF, ``data/ID.csv``; return their paths.
 
     An earlier report there is overwritten. The same report gives the same bytes. Raises InputError if the directory
     cannot be written or a library is missing, and ValueError as its ``plain`` does.
@@ -205,7 +205,7 @@ fills."""
 _LEGEND_LETTERS, _LEGEND_LINE = 54, 0.2
 """Letters that fit into the width of a legend, and the height of a line of it in inches."""
 _DPI: Final = 200
-"""Of PNG files, and of the clouds of points in the others."""
+"""Of the clouds of points, which are pictures in the drawings."""
 _STYLE: Final[dict[str, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
@@ -221,13 +221,12 @@ _STYLE: Final[dict[str, Any]] = {
 _FORMATS: Final = {
     "svg": ("Creator", "Date", "Format", "Type"),
     "pdf": ("Creator", "Producer", "CreationDate"),
-    "png": ("Software",),
 }
 """Formats, each with metadata to leave out: they differ between releases or from one time to the next."""
 
 
 def draw(figure: Figure) -> dict[str, bytes]:
-    """Return a figure as the files of several formats, by their suffix: ``svg``, ``pdf``, ``png``.
+    """Return a figure as the files of several formats, by their suffix: ``svg`` and ``pdf``.
 
     The same figure gives the same bytes with the same release of Matplotlib.
     """
