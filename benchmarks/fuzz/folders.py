@@ -269,11 +269,12 @@ def _contest_seeds() -> list[bytes]:
 def _trainlm(folder: Path) -> Reader:
     from crawl4llm.base.errors import InputError
     from crawl4llm.tools._learnt import NAME, read_results
-    from crawl4llm.tools.evaluate.contest.results import by_policy
 
     def read(data: bytes) -> None:
         (folder / NAME).write_bytes(data)
-        by_policy(read_results(folder))
+        found = read_results(folder)
+        last = [(run.points[-1], target) for run in found.runs for target in found.targets]
+        json.dumps([(point.mean(target), point.spread(target)) for point, target in last])
 
     return Reader(read, (InputError,))
 
