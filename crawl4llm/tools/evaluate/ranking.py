@@ -110,7 +110,8 @@ def _signs(pairs: int) -> NDArray[np.float64]:
     if pairs <= _EXACT:
         return np.array([*product((-1.0, 1.0), repeat=pairs)])
     drawn = hashlib.shake_256(f"signs of {pairs} pairs".encode()).digest(_DRAWS * pairs // 8)
-    return np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(_DRAWS, pairs) * 2.0 - 1.0
+    bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(_DRAWS, pairs)
+    return bits.astype(np.float64) * 2 - 1
 
 
 def sets_needed(policies: int) -> int | None:
