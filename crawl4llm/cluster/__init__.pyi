@@ -6,7 +6,7 @@ from . import (
     storage as storage,
     worker as worker,
 )
-from .archive import index_name as index_name
+from .archive import Lines as Lines, index_name as index_name
 from .complaints import Controls as Controls, write_log as write_log
 from .history import Batch as Batch, Ended as Ended, History as History, News as News, news_of as news_of
 from .liveness import DRAIN as DRAIN, STOP as STOP, ValkeyLiveness as ValkeyLiveness

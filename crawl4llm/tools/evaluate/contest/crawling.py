@@ -32,7 +32,7 @@ from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.shapes import Maybe, Where, fits, whole
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.base.version import __version__
-from crawl4llm.cluster.archive import Lines
+from crawl4llm.cluster import Lines
 from crawl4llm.crawl import RatePages, load_scorers, open_crawl
 from crawl4llm.frontier import MemoryVisited, memory_frontier
 from crawl4llm.options import Options, own_settings
