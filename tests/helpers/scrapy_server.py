@@ -26,6 +26,7 @@ import types
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +37,8 @@ MODULES = (
     *("fasttext", "trafilatura", "rensa", "resiliparse.extract.html2text", "multiprocessing.popen_fork"),
     *("twisted.internet.asyncioreactor", "scrapy.cmdline", "scrapy.utils.engine", "encodings.utf_8_sig"),
 )
+EXTRAS = ("matplotlib.figure", "matplotlib.backends.backend_svg")
+"""Those that may not be installed."""
 PACKAGES = ("crawl4llm", "simulate", "scrapy.commands")
 """What takes most of the time of most commands to import; of packages, all their modules."""
 WITHOUT = ("crawl4llm.__main__", "crawl4llm.tools.trainlm.trainer")
@@ -49,7 +52,9 @@ def import_all() -> None:
     """Import what is to be imported, and what Scrapy's own settings name; none of it chooses Twisted's reactor, which
     each command does. What is made once from constants is made here too: regular expressions, the public suffixes."""
     named = [part for name in dir(default_settings) for part in _parts(getattr(default_settings, name))]
-    for name in (*MODULES, *dict.fromkeys(part.rpartition(".")[0] for part in named if part.startswith("scrapy."))):
+    scrapys = dict.fromkeys(part.rpartition(".")[0] for part in named if part.startswith("scrapy."))
+    extras = [name for name in EXTRAS if find_spec(name.partition(".")[0])]
+    for name in (*MODULES, *extras, *scrapys):
         import_module(name)
     for package in PACKAGES:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
