@@ -59,7 +59,8 @@ def sources(tmp_path: Path) -> Path:
 
 
 def known(*args: object) -> subprocess.CompletedProcess[str]:
-    return scrapy("corpus", "known", *map(str, args), "-s", "PROGRESS_BAR=off")
+    """Run the command in one process, unless another number is given."""
+    return scrapy("corpus", "known", "--jobs", "1", *map(str, args), "-s", "PROGRESS_BAR=off")
 
 
 def test_the_same_files_of_whatever_sources(sources: Path, tmp_path: Path) -> None:
