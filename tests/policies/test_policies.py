@@ -260,7 +260,7 @@ def pop(policy: Policy, queued: dict[str, float]) -> str:
 
 def test_random_is_uniform_over_all_that_is_queued() -> None:
     """Of four documents that wait and four that are new, each is the next in an eighth of the crawls."""
-    draws = 2000
+    draws = 1000
     taken = dict.fromkeys("abcdefghij", 0)
     for seed in range(draws):
         policy = new_policy(graph(), url_policy="random", crawl_seed=seed)
