@@ -68,6 +68,7 @@ def _imported() -> None:
     assert extract_text(b"<p>a</p>", EXTRACTORS["both"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.usefixtures("_imported")
 @pytest.mark.parametrize("name", BOMBS)
