@@ -29,6 +29,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     environment["PYTHONPATH"] = f"{PROJECT}:{PROJECT}/tests/helpers"
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("crawl4llm.base.slurm._FIRST_WAIT", 0.05)  # until it looks whether tasks have ended
     return tmp_path / "slurm"
 
 
