@@ -185,7 +185,8 @@ def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
     pages = FewPages({"good.test": {"/": text_page(1, []).body}})
     began, most = time.monotonic(), 0
     with running(LocalWeb(tmp_path / "web", pages, misbehaving=rules)) as web:
-        settings: dict[str, Any] = {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_TIMEOUT": 10, "DOWNLOAD_MAXSIZE": 10_000_000}
+        settings: dict[str, Any] = {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_TIMEOUT": 6, "DOWNLOAD_MAXSIZE": 10_000_000}
+        settings["RETRY_TIMES"] = 0
         output = tmp_path / "run"
         with start_live(web.seeds, output, is_forked=False, CRAWL_MAX_PAGES=100, **settings) as crawling:
             process = psutil.Process(crawling.pid)

@@ -118,7 +118,8 @@ def test_explain_tells_what_became_of_a_document(crawled: Crawled) -> None:
     told = scrapy("explain", line["id"], "--run", str(crawled.output)).stdout
     assert f"crawled    order {line['order']}, iteration {line['iteration']}, priority {line['priority']:.6f}\n" in told
     assert f"influence  {line['influence']:.6f}\n" in told
-    for failure in failures(crawled.output):
+    of_each_reason = {failure["reason"]: failure for failure in failures(crawled.output)}
+    for failure in of_each_reason.values():
         told = scrapy("explain", failure["id"], "--run", str(crawled.output)).stdout
         assert f"\n{failure['outcome']:<11}{failure['reason']}\nfound      " in told
 

@@ -103,7 +103,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         slowed_at = time.monotonic()
         blocked = scrapy("frontier", str(job), "--block", "noisy.test")
         assert blocked.returncode == 0, blocked.stderr
-        time.sleep(3)
+        time.sleep(1.2)
         blocked_at = time.monotonic()
         seeds = folder / "more"
         seeds.write_text(f"{web.url(HOSTS[2])}\nnonsense\nhttp://noisy.test/never\n")
@@ -117,7 +117,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         (folder / "log").unlink()
         process = start()
         resumed_at = time.monotonic()
-        wait_for(lambda: sum(one.arrived > resumed_at for one in read_log(web.log_file)) > 10)
+        wait_for(lambda: sum(one.arrived > resumed_at for one in read_log(web.log_file)) > 6)
         content = json.loads(control.read_text())
         control.write_text(json.dumps({**content, "max_pages": 1}))
         assert process.wait(timeout=600) == 0, process.communicate()
