@@ -158,6 +158,7 @@ def test_nobody_is_blamed_for_an_outage(tmp_path: Path) -> None:
         wait_for(lambda: (tmp_path / "web/access.jsonl").read_text().count("\n") > 30)
         web.send_signal(signal.SIGSTOP)
         wait_for(lambda: "No network: " in log.read_text() or process.poll() is not None)
+        time.sleep(2)  # a document is tried meanwhile, in vain
         web.send_signal(signal.SIGCONT)
         _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err

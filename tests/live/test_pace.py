@@ -165,7 +165,7 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
     with serve_owners(3) as sites:
         for site, other in zip(sites, [*sites[1:], sites[0]], strict=True):
             site.pages = pages(8, [f"{other.url}/0"])
-        sites[1].pages = {**sites[1].pages, "/5": text_page(5, [])._replace(seconds=1.0)}
+        sites[1].pages = {**sites[1].pages, "/5": text_page(5, [])._replace(seconds=0.3)}
         seeds = [f"{sites[0].url}/0"]
         for asked in (9, 18):
             process = start_live(seeds, tmp_path / "run", **settings)
