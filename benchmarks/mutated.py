@@ -105,7 +105,10 @@ def subjects(root: Path) -> list[Subject]:
                 (f"{CHANGES}frontier --purge", ["frontier", job, "--purge", owner, "--yes"]),
                 (f"{CHANGES}frontier --block", ["frontier", job, "--block", owner]),
                 (f"{CHANGES}frontier --inject", ["frontier", job, "--inject", str(root / "key"), *web]),
-                (f"{CHANGES}archive purge", ["archive", "purge", owner, run, "-s", f"JOBDIR={job}", "--yes"]),
+                (
+                    f"{CHANGES}archive purge",
+                    ["archive", "purge", owner, run, "-s", f"JOBDIR={job}", "--jobs", "1", "--yes"],
+                ),
                 (f"{CHANGES}crawl", resume),
             ],
         ),
@@ -125,7 +128,7 @@ def subjects(root: Path) -> list[Subject]:
                 ),
                 (
                     f"{CHANGES}archive purge",
-                    ["archive", "purge", owner, run, "--export", str(case / "export"), "--yes"],
+                    ["archive", "purge", owner, run, "--export", str(case / "export"), "--jobs", "1", "--yes"],
                 ),
             ],
         ),
@@ -243,7 +246,7 @@ def make(root: Path, status_of: Callable[[Act], int]) -> None:
     (case / "wacz").mkdir()
     copy = case / "finished"
     shutil.copytree(made, copy)
-    scrapy("archive", "finish", str(copy), "--wacz", str(case / "wacz/run.wacz"))
+    scrapy("archive", "finish", str(copy), "--jobs", "1", "--wacz", str(case / "wacz/run.wacz"))
     shutil.rmtree(copy)
     scrapy("corpus", "known", str(case / "known"), str(case / "export"))
     for name, batch in (("storage", 10), ("continuous", 0)):

@@ -44,7 +44,7 @@ from crawl4llm.base.errors import InputError
 
 _SMALL_OPTIONS = {"socket": "127.0.0.1:38201"}
 """Of its one site that has a server of its own: another port than in the whole web."""
-_SMALL_GOOD, _SMALL_LOW, _SMALL_TEXTS = 20, 5, 120
+_SMALL_GOOD, _SMALL_LOW, _SMALL_TEXTS = 12, 2, 60
 
 
 def reason_to_skip(sites: tuple[Site, ...], *, serves: bool) -> str | None:

@@ -230,8 +230,12 @@ class InfluenceScheduler(BaseScheduler):
 
     def _when_owners_are_ready(self) -> None:
         self._wake = None
-        over = self._closing is not None or self._ending or self._crawl.failure is not None or self._crawl.stopped
-        if not self._may_dequeue or over:
+        if self._closing is not None or self._ending or self._crawl.failure is not None:
+            return
+        if self._crawl.stopped is not None:  # the engine would ask for a request within 5 seconds
+            self._close(self._crawl.stopped.reason)
+            return
+        if not self._may_dequeue:
             return  # what advances looks again at its end
         self._dequeue()
         is_late = self._waits is not None and self._crawl.clock.now() >= self._waits[1]

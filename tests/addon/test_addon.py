@@ -454,7 +454,14 @@ def test_a_model_that_gives_nan_ends_the_crawl(project: Project, tmp_path: Path)
 
 def test_ctrl_c_finishes_what_the_downloader_holds(project: Project, tmp_path: Path) -> None:
     """As in any Scrapy project: requests of other spiders are not withdrawn, they would be lost."""
-    given = ["-s", f"OUTPUT_DIR={tmp_path / 'run'}", "-s", "DOWNLOAD_DELAY=1", "-s", "CONCURRENT_REQUESTS_PER_DOMAIN=4"]
+    given = [
+        "-s",
+        f"OUTPUT_DIR={tmp_path / 'run'}",
+        "-s",
+        "DOWNLOAD_DELAY=0.4",
+        "-s",
+        "CONCURRENT_REQUESTS_PER_DOMAIN=4",
+    ]
     with serve(tree()) as site:
         args = ["crawl", "links", "-a", f"site={site.url}", "-o", str(tmp_path / "items.jsonl"), *given]
         process = begin(args, cwd=project.root, silent=["out"])

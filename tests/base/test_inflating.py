@@ -22,7 +22,7 @@ from crawl4llm.base.compression import (
     zstd,
 )
 
-HUGE = 1 << 30
+HUGE = 1 << 27
 PARAMETER = zstd.CompressionParameter
 
 
@@ -106,12 +106,12 @@ def test_members_and_frames_are_joined(coding: str, coded: bytes) -> None:
     [
         ("gzip", lambda: b"".join(member(b"\0" * (HUGE >> 6)) for _ in range(64))),
         ("deflate", lambda: zlib.compress(b"\0" * HUGE, 1)),
-        ("deflate", lambda: raw(b"\0" * (HUGE >> 2))),
-        ("br", lambda: brotli.compress(b"\0" * (HUGE >> 2), quality=1)),
+        ("deflate", lambda: raw(b"\0" * HUGE)),
+        ("br", lambda: brotli.compress(b"\0" * HUGE, quality=1)),
         ("zstd", lambda: zstd.compress(b"\0" * HUGE)),
-        ("zstd", lambda: frame(b"\0" * (HUGE >> 2))),
+        ("zstd", lambda: frame(b"\0" * HUGE)),
         ("zstd", lambda: zstd.compress(b"a") + zstd.compress(b"\0" * HUGE)),
-        ("zstd", lambda: zstd.compress(b"\0" * 1000) * 60_000),
+        ("zstd", lambda: zstd.compress(b"\0" * 5000) * 12_000),
     ],
 )
 def test_a_bomb_takes_no_memory(coding: str, coded: Callable[[], bytes]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT
-from demo_helpers import start_python
+from crawl_helpers import PROJECT, begin_python
 from fake_slurm import fake_slurm
 from shard_jobs import LOCAL, OPTIONS, SLURM, Job, do
 
@@ -31,6 +29,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     environment["PYTHONPATH"] = f"{PROJECT}:{PROJECT}/tests/helpers"
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("crawl4llm.base.slurm._FIRST_WAIT", 0.05)  # until it looks whether tasks have ended
     return tmp_path / "slurm"
 
 
@@ -52,10 +51,10 @@ def test_a_killed_task_is_done_again_and_no_other(name: str, tmp_path: Path) -> 
 
 
 def test_an_array_that_is_queued_is_waited_for(slurm: Path, tmp_path: Path) -> None:
-    driver = start_python(DRIVER, tmp_path, PYTHONPATH=os.environ["PYTHONPATH"])
+    driver = begin_python("-c", DRIVER, tmp_path)
     while not (tmp_path / "tasks/array.json").exists():
         assert driver.poll() is None
-        time.sleep(0.05)
+        time.sleep(0.02)
     driver.kill()
     driver.wait()
     with pytest.raises(InputError, match="job 1 still does this in 2 tasks; wait with --tasks 2"):

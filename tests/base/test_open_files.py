@@ -32,20 +32,27 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 folder = Path(sys.argv[1])
-corpora = ClueWeb22Corpus(folder / "tree"), WarcCorpus(folder / "warcs", folder / "index")
+corpora = ClueWeb22Corpus(folder / "tree"), WarcCorpus(folder / "warcs", Path(sys.argv[4]))
 pages = [corpus.page(key) for _ in range(2) for corpus in corpora for key in corpus.keys()]
 print(len(pages), len(os.listdir("/dev/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
-@pytest.mark.parametrize(("soft", "hard"), [(100, 100), (100, 4096)])
-def test_caches_keep_within_the_limit(tmp_path: Path, soft: int, hard: int) -> None:
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree and a collection of archives, of a hundred files each."""
+    folder = tmp_path_factory.mktemp("many")
     for number in range(100):
         key = key_of(f"en0000-{number:02d}", 0)
-        write_file(tmp_path / "tree", "txt", f"en0000-{number:02d}", [member(text_record(key))])
-        write_file(tmp_path / "tree", "outlink", f"en0000-{number:02d}", [member(link_record(key, []))])
-        write(tmp_path / f"warcs/{number:02d}.warc", page(number))
-    command = [sys.executable, "-c", READ_ALL, str(tmp_path), str(soft), str(hard)]
+        write_file(folder / "tree", "txt", f"en0000-{number:02d}", [member(text_record(key))])
+        write_file(folder / "tree", "outlink", f"en0000-{number:02d}", [member(link_record(key, []))])
+        write(folder / f"warcs/{number:02d}.warc", page(number))
+    return folder
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(100, 100), (100, 4096)])
+def test_caches_keep_within_the_limit(many_files: Path, tmp_path: Path, soft: int, hard: int) -> None:
+    command = [sys.executable, "-c", READ_ALL, str(many_files), str(soft), str(hard), str(tmp_path / "index")]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     pages, opened, limit = map(int, done.stdout.split())
     assert (pages, limit) == (400, hard), done.stderr

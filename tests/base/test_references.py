@@ -182,29 +182,29 @@ def test_what_references_lead_to_is_a_key_of_a_host(reference: str, base: str) -
 @pytest.mark.parametrize(
     "reference",
     [
-        "../" * 350_000,
-        "http://" + "\xe9" * 500_000,
-        "http://" + "\xe9." * 300_000 + "/",
-        "http://a" + "\u0301\u0323" * 250_000 + "/",
-        "http://" + "%C3%A9" * 170_000 + "/",
-        "http://" + "@" * 1_000_000 + "/",
-        "http://" + "xn--a." * 160_000 + "/",
-        "http://" + "1." * 500_000 + "/",
-        "http://[" + ":" * 1_000_000 + "]/",
-        "http://h:" + "0" * 1_000_000 + "/",
-        "?" + "\u2603" * 500_000,
-        "/" + "%" * 1_000_000,
-        "\udce9" * 1_000_000,
-        "a" * 1_000_000 + ":",
-        "http://" + "a." * 500_000 + "!/",
-        " \t" * 500_000 + "x",
+        "../" * 90_000,
+        "http://" + "\xe9" * 125_000,
+        "http://" + "\xe9." * 75_000 + "/",
+        "http://a" + "\u0301\u0323" * 60_000 + "/",
+        "http://" + "%C3%A9" * 42_000 + "/",
+        "http://" + "@" * 250_000 + "/",
+        "http://" + "xn--a." * 40_000 + "/",
+        "http://" + "1." * 125_000 + "/",
+        "http://[" + ":" * 250_000 + "]/",
+        "http://h:" + "0" * 250_000 + "/",
+        "?" + "\u2603" * 125_000,
+        "/" + "%" * 250_000,
+        "\udce9" * 250_000,
+        "a" * 250_000 + ":",
+        "http://" + "a." * 125_000 + "!/",
+        " \t" * 125_000 + "x",
     ],
     ids=lambda text: ascii(text[:12]),
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("use", [BaseUrl("http://h/a", "shift_jis").resolve, normalise_url, host_of])
-def test_a_mb_takes_some_seconds_at_most(reference: str, use: object) -> None:
+def test_a_quarter_of_a_mb_takes_some_seconds_at_most(reference: str, use: object) -> None:
     assert callable(use)
     began = time.process_time()
     use(reference)
-    assert time.process_time() - began < 20, "it grows faster than the reference"
+    assert time.process_time() - began < 3, "it grows faster than the reference"

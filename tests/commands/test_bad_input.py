@@ -201,7 +201,7 @@ def test_seeds_given_as_urls_need_an_index(demo_web: Web, tmp_path: Path) -> Non
     without = scrapy(*crawl_args(demo_web, tmp_path / "one", seeds, **PAGES), cwd=tmp_path)
     assert "scrapy corpus index" in error_of(without)
 
-    assert scrapy("corpus", "index", "-s", f"CORPUS={demo_web.corpus}", cwd=tmp_path).returncode == 0
+    assert scrapy("corpus", "index", "--jobs", "1", "-s", f"CORPUS={demo_web.corpus}", cwd=tmp_path).returncode == 0
     result = scrapy(*crawl_args(demo_web, tmp_path / "two", seeds, **PAGES), cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert crawl_log(tmp_path / "two")[0]["id"] == "clueweb22-en0000-00-00007"

@@ -53,7 +53,7 @@ def test_commands_about_a_crawl(folder: Path, demo_web: Web) -> None:
         report = told("report", folder / path, cwd=folder)
         assert (report["simulation"], "refused_in_all" in report) == (str(demo_web.corpus), True)
     assert told("frontier", folder / "job", "--verify", cwd=folder)["sound"] is True
-    assert told("archive", "check", folder / "run", cwd=folder)["documents"] == 60
+    assert told("archive", "check", folder / "run", "--jobs", 1, cwd=folder)["documents"] == 60
     exported = told("export", folder / "run", "--out", folder / "exported", cwd=folder)
     assert exported["documents"] == json.loads((folder / "exported/manifest.json").read_text())["documents"]
 
@@ -63,7 +63,7 @@ def test_an_error_is_part_of_it(folder: Path, tmp_path: Path) -> None:
     index = folder / "run/warc/index.cdxj"
     whole = index.read_bytes()
     index.write_bytes(whole.partition(b"\n")[2])
-    found = told("archive", "check", folder / "run", cwd=folder, status=1)
+    found = told("archive", "check", folder / "run", "--jobs", 1, cwd=folder, status=1)
     index.write_bytes(whole)
     assert found["problems"]
     assert found["problems"][0].keys() == {"file", "place", "what"}

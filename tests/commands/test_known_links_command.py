@@ -82,31 +82,50 @@ def test_the_file_has_the_pages_of_the_crawl(demo_web: Web, links: Path, tmp_pat
     assert tree.page(tree.find(key) or 0, key) == found.page(places[key] or 0, key)
 
 
+@pytest.fixture(scope="module")
+def without(
+    small_demo_web: Web, few_links: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[set[str], set[str]]:
+    """The pages in reach that are not known, without a file and with KNOWN_URLS: the same in any order."""
+    found = []
+    for number, given in enumerate(({}, {"KNOWN_URLS": few_links.with_name("urls.known")})):
+        run = tmp_path_factory.mktemp("without") / str(number)
+        result = crawl(small_demo_web, run, **SEEDS, **ORDERS["batch"], CRAWL_MAX_PAGES=300, **given)
+        assert result.returncode == 0, result.stderr
+        found.append(not_known(few_links, run))
+    return found[0], found[1]
+
+
+def not_known(links: Path, run: Path) -> set[str]:
+    """Pages of a crawl that a file does not have."""
+    told = KnownLinks(links)
+    return {line["id"] for line in crawl_log(run) if told.find(line["id"]) is None}
+
+
 @pytest.mark.parametrize("order", ORDERS)
-def test_new_pages_are_in_reach(small_demo_web: Web, few_links: Path, tmp_path: Path, order: str) -> None:
+def test_new_pages_are_in_reach(
+    small_demo_web: Web, few_links: Path, without: tuple[set[str], set[str]], tmp_path: Path, order: str
+) -> None:
     """As without a file; with KNOWN_URLS most are not. Known pages are in no archive, export or figure of pages."""
     given: dict[str, Any] = {**SEEDS, **ORDERS[order], "CRAWL_MAX_PAGES": 300, "URL_BUDGET": 0}
-    sets = {"none": {}, "links": {"KNOWN_LINKS": few_links}, "urls": {"KNOWN_URLS": few_links.with_name("urls.known")}}
-    for name, one in sets.items():
-        result = crawl(small_demo_web, tmp_path / name, **given, **one)
-        assert result.returncode == 0, result.stderr
-    told = KnownLinks(few_links)
-    new = {name: {line["id"] for line in crawl_log(tmp_path / name) if told.find(line["id"]) is None} for name in sets}
-    assert new["links"] == new["none"] > new["urls"]
+    result = crawl(small_demo_web, tmp_path / "links", **given, KNOWN_LINKS=few_links)
+    assert result.returncode == 0, result.stderr
+    new = not_known(few_links, tmp_path / "links")
+    assert new == without[0] > without[1]
     dropped = ended(tmp_path / "links")
     assert set(dropped.values()) == {"known_page"}
     figures = stats(tmp_path / "links")
     assert figures["dropped/known_page"] == len(dropped) > 40
-    assert figures["pages/fetched"] == figures["pages/crawled"] == len(new["links"])
-    assert not any(told.find(line["id"]) is not None for line in crawl_log(tmp_path / "links"))
+    assert figures["pages/fetched"] == figures["pages/crawled"] == len(new)
+    assert len(crawl_log(tmp_path / "links")) == len(new)
     if order == "batch":
         exported = scrapy("export", str(tmp_path / "links"), "--format", "jsonl", "--out", str(tmp_path / "export"))
         assert exported.returncode == 0, exported.stderr
         documents = [line for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
-        assert 0 < len(documents) <= len(new["links"])
+        assert 0 < len(documents) <= len(new)
         assert not {json.loads(line)["id"] for line in documents} & set(dropped)
         (row,) = rows(evaluated(tmp_path, tmp_path / "links"), "runs")
-        assert row["Crawled"] == len(new["links"])
+        assert row["Crawled"] == len(new)
         reported = scrapy("report", str(tmp_path / "links"))
         assert reported.returncode == 0, reported.stderr
 

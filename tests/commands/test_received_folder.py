@@ -64,7 +64,7 @@ def test_commands_with_processes_of_their_own(received: Path, demo_web: Web, tmp
     web = ["-s", f"CORPUS={demo_web.corpus}", "-s", f"SCORER_MODEL={demo_web.model}", "-s", "SCORE_CACHE="]
     for command in (
         ["export", ".", "--out", f"{out}/jsonl", "--tasks", "2", *web],
-        ["evaluate", ".", "--out", f"{out}/report", "--tasks", "2", *web],
+        ["evaluate", ".", "--out", f"{out}/report", "--tasks", "2", "--sample", "200", *web],
         ["corpus", "build", "--from", "warc", "--to", f"{out}/corpus", "--jobs", "2"],
         ["corpus", "index", "--jobs", "2", *web],
         ["archive", "check", "."],

@@ -141,10 +141,10 @@ def test_live(tmp_path: Path) -> None:
     assert reasons["/missing"] == "http_404", "whatever HTTPERROR_ALLOW_ALL says"
 
 
-@pytest.mark.parametrize("name", ["PAGECOUNT", "TIMEOUT"])
-def test_live_crawl_that_scrapy_closes(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "limit"), [("PAGECOUNT", 4), ("TIMEOUT", 1)])
+def test_live_crawl_that_scrapy_closes(tmp_path: Path, name: str, limit: int) -> None:
     """A limit that the user set is an end like another, and the crawl can go on."""
-    settings = {"CRAWL_BATCH_SIZE": 1, f"CLOSESPIDER_{name}": 4, "JOBDIR": tmp_path / "job", "DOWNLOAD_DELAY": 0.2}
+    settings = {"CRAWL_BATCH_SIZE": 1, f"CLOSESPIDER_{name}": limit, "JOBDIR": tmp_path / "job", "DOWNLOAD_DELAY": 0.2}
     with serve(small_web()) as site:
         result = crawl_live([f"{site.url}/page-0"], tmp_path / "run", **settings)
     assert f"(the limit CLOSESPIDER_{name})" in result.stdout

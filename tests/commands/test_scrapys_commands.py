@@ -42,7 +42,7 @@ def test_a_page_of_the_corpus(kind: str, named: str, demo_web: Web, crawled: Pat
     line = crawl_log(crawled)[3]
     key = line["id"] if (kind, named) == ("tree", "id") else line["url"]
     if (kind, named) == ("tree", "url"):
-        assert scrapy("corpus", "index", *corpus).returncode == 0
+        assert scrapy("corpus", "index", "--jobs", "1", *corpus).returncode == 0
     fetched = scrapy("fetch", key, *corpus)
     assert (fetched.returncode, "<html" in fetched.stdout) == (0, True), fetched.stderr
     assert "Traceback" not in fetched.stderr

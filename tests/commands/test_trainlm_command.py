@@ -58,12 +58,24 @@ def trainlm(*args: object, limits: Limits | None = None) -> subprocess.Completed
 
 @pytest.fixture(scope="module")
 def trained(runs: list[Path], target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is asked for is planned first. A checkpoint follows each 50 of 117 steps, as in tests/tools/test_trainlm.py,
+    for which the same is compiled."""
     out = tmp_path_factory.mktemp("trained") / "out"
-    done = trainlm(*runs, "--target", target, "--out", out, *SMALL)
+    asked = [*runs, "--target", target, "--out", out, *SMALL]
+    assert trainlm(*asked, "--plan").returncode == 0
+    _train_with(out, checkpoint_seconds=0, batch=4)
+    done = trainlm(*asked)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^left out +random: \d+ in a target", done.stdout, re.MULTILINE)
     assert "Rank correlation of the estimates with the trained models, 3 runs" in done.stdout
     return out
+
+
+def _train_with(out: Path, **parameters: float) -> None:
+    """Change the parameters of the trainings of a plan."""
+    plan = trainer.load_plan(out)
+    plan["training"].update(parameters)
+    (out / trainer.PLAN).write_text(json.dumps(plan))
 
 
 def test_it_trains_and_does_nothing_twice(trained: Path, runs: list[Path], target: Path) -> None:
@@ -142,46 +154,34 @@ def stopped(when: Callable[[Command], bool], number: int, group: bool, *args: ob
     assert all(not child.is_running() or child.status() == psutil.STATUS_ZOMBIE for child in children)
 
 
-@pytest.fixture(scope="module")
-def long_run(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl with texts for many steps of a training."""
-    out = tmp_path_factory.mktemp("long") / "run"
-    assert crawl(demo_web, out, URL_POLICY="random", CRAWL_MAX_PAGES=1200, CRAWL_BATCH_SIZE=50).returncode == 0
-    return out
-
-
-def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(long_run: Path, target: Path, tmp_path: Path) -> None:
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    options = [*SMALL[:4], "--tokens", 200_000, *SMALL[6:]]
-    asked = [long_run, "--target", target, *options]
-    stopped(lambda _: any(tmp_path.glob(".out.*.tmp/*")), *STOPS[1], *asked, "--out", out)
+def test_stopped_at_any_stage_it_goes_on_to_the_same_bits(
+    trained: Path, runs: list[Path], target: Path, tmp_path: Path
+) -> None:
+    out, results = tmp_path / "out", tmp_path / "out" / trainer.RESULTS
+    asked = [*runs, "--target", target, "--out", out, *SMALL]
+    stopped(lambda _: any(tmp_path.glob(".out.*.tmp/*")), *STOPS[1], *asked)
     assert not list(tmp_path.iterdir())
 
-    assert trainlm(*asked, "--out", out, "--plan").returncode == 0
-    plan = trainer.load_plan(out)
-    plan["training"]["checkpoint_seconds"] = 0
-    (out / trainer.PLAN).write_text(json.dumps(plan))
-    shutil.copytree(out, whole)
-    (job,) = plan["jobs"]
-    checkpoint = out / trainer.CHECKPOINTS / f"{job['name']}.npz"
+    shutil.copytree(trained, out)
+    shutil.rmtree(results)
 
-    def saved() -> int:
-        return checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+    def saved() -> set[int]:
+        return {path.stat().st_mtime_ns for path in (out / trainer.CHECKPOINTS).glob("*.npz")}
 
     for number, group in STOPS:
         before = saved()
-        stopped(lambda _, before=before: saved() > before, number, group, *asked, "--out", out)
-        assert not list((out / trainer.RESULTS).glob("*.json"))
-    for folder in (out, whole):
-        assert trainlm(*asked, "--out", folder).returncode == 0
-    broken, unbroken = (json.loads(trainer.result_path(folder, job["name"]).read_text()) for folder in (out, whole))
-    assert [broken[name] for name in ("losses", "targets")] == [unbroken[name] for name in ("losses", "targets")]
+        stopped(lambda _, before=before: saved() - before, number, group, *asked)
+        assert len(list(results.glob("*.json"))) < len(runs)
+    assert trainlm(*asked).returncode == 0
+    for whole in (trained / trainer.RESULTS).iterdir():
+        broken, unbroken = (json.loads(path.read_text()) for path in (results / whole.name, whole))
+        assert [broken[name] for name in ("losses", "targets")] == [unbroken[name] for name in ("losses", "targets")]
 
     def estimates(process: Command) -> bool:
         assert process.stdout is not None
         return process.stdout.readline().startswith("left out")
 
-    stopped(estimates, *STOPS[0], *asked, "--out", out)
+    stopped(estimates, *STOPS[0], *asked)
 
 
 def test_a_second_signal_leaves_no_training_behind(
@@ -284,23 +284,23 @@ def test_a_full_disk_while_the_plan_is_written(runs: list[Path], target: Path, t
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_amid_a_training(trained: Path, runs: list[Path], target: Path, tmp_path: Path) -> None:
-    """The same command does what is missing, alike."""
+def test_a_full_disk_amid_a_training(trained: Path, tmp_path: Path) -> None:
+    """What has a result stays, and nothing is left of the other: the same command does it, as after a stop."""
     out = tmp_path / "out"
     shutil.copytree(trained, out)
-    lost, *others = sorted((out / trainer.RESULTS).iterdir())
-    before = [path.stat().st_mtime_ns for path in others]
-    content = json.loads(lost.read_text())
+    _train_with(out, checkpoint_seconds=1e9)
+    lost, *_ = sorted((out / trainer.RESULTS).iterdir())
     lost.unlink()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     command = ("-m", "crawl4llm.tools.trainlm.trainer", out, "--device", "cpu")
     done = python(*command, limits={"RLIMIT_FSIZE": 100})  # what is compiled is in the cache
     assert done.returncode == 1
     assert re.search(r"^error: .*File too large$", done.stderr, re.MULTILINE), done.stderr
     assert "Traceback" not in done.stderr
-    assert not lost.exists()
-    assert trainlm(*runs, "--target", target, "--out", out, *SMALL).returncode == 0
-    assert json.loads(lost.read_text())["targets"] == content["targets"]
-    assert [path.stat().st_mtime_ns for path in others] == before
+    now = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert {path: when for path, when in now.items() if path.name != "lock"} == {
+        path: when for path, when in before.items() if path.name != "lock"
+    }
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"kind": "crawl4llm trainlm", "format": 9}'])

@@ -62,7 +62,7 @@ def algorithm_1(
 
 
 @pytest.mark.parametrize("policy", ["influence", "indegree"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_naive_implementation_agrees(policy: str, data: st.DataObject) -> None:
     corpus, seeds = data.draw(graphs()), data.draw(seed_lists())
@@ -87,7 +87,7 @@ def test_a_naive_implementation_agrees(policy: str, data: st.DataObject) -> None
         assert len(driven.crawl.visited) == len(visited)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_log_and_leases_agree_in_continuous_order(data: st.DataObject) -> None:
     corpus, seeds = data.draw(graphs()), data.draw(seed_lists())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -116,6 +117,15 @@ def test_parts_of_a_jobdir(tmp_path: Path, described: str, stored: str, locks: b
             check_store(JobDir(job, lock=False).store_path, CRAWL)
     if not nothing_left:
         assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["requests.seen", "notes.txt", "job.json.bak", "store.mdb.bak", "locks.txt"])
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / name).touch()
+    with pytest.raises(InputError, match=re.escape(name)):
+        settle(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["job", name]
 
 
 @pytest.mark.parametrize("left", ["visited.bloom", "visited.bloom.0", "store.mdb.compact"])

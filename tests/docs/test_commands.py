@@ -12,7 +12,7 @@ from crawl_helpers import PROJECT, Web
 from docs_helpers import PAGES, blocks, make_crawls, make_project, run
 from forked_programs import forked_programs
 
-SLOW = {"building.md", "cookbook.md", "evaluation.md", "export.md"}
+SLOW = {"building.md", "cookbook.md", "export.md"}
 """Pages whose commands take more than some seconds."""
 RUN = [page for page in PAGES if any(not block.why_not for block in blocks(page))]
 

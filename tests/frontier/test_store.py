@@ -91,11 +91,11 @@ def test_flipped_bytes_are_found_or_harm_nothing(tmp_path: Path) -> None:
     """Bytes in pages that are free, and what LMDB keeps for itself, may change unseen: then all documents are there."""
     sound = tmp_path / "sound.mdb"
     filled(sound)
-    content = sound.read_bytes()
+    content, entries = sound.read_bytes(), entries_of(sound)
     path = tmp_path / "store.mdb"
     draw = random.Random(1)
     found = 0
-    for _ in range(80):
+    for _ in range(40):
         damaged = bytearray(content)
         place = draw.randrange(len(content))
         damaged[place : place + 8] = bytes(255 - byte for byte in damaged[place : place + 8])
@@ -105,8 +105,8 @@ def test_flipped_bytes_are_found_or_harm_nothing(tmp_path: Path) -> None:
         except StoreError:
             found += 1
         else:
-            assert entries_of(path) == entries_of(sound)
-    assert found > 25
+            assert entries_of(path) == entries
+    assert found > 12
 
 
 def entries_of(path: Path) -> list[Entry]:

@@ -85,15 +85,30 @@ def in_chunks(body: bytes) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
 
 
+class Server(ThreadingHTTPServer):
+    """A server to which a crawler opens many connections at once."""
+
+    request_queue_size = 128
+    """The default is five: the system drops what comes beyond them, and the client repeats it after up to a minute."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Keeps connections open, and sends a body at once after its head."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args: object) -> None:
+        """The test output is no place for an access log."""
+
+
 @contextmanager
 def serve(
     answers: Mapping[str, Answer | Sequence[Answer]], address: str = "127.0.0.1", port: int = 0
 ) -> Iterator[Site]:
     """A site on a port of this machine, 0: a free one."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Answers(Handler):
         def answer(self) -> None:
             with suppress(ConnectionError):  # a crawler that was stopped
                 self.say()
@@ -124,10 +139,7 @@ def serve(
         def do_HEAD(self) -> None:
             self.answer()
 
-        def log_message(self, *args: object) -> None:
-            """The test output is no place for an access log."""
-
-    server = ThreadingHTTPServer((address, port), Handler)
+    server = Server((address, port), Answers)
     site = Site(server.server_port, answers)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

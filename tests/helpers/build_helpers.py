@@ -9,13 +9,17 @@ import signal
 import time
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+import trafilatura  # noqa: F401 - before processes are forked
 from warc_helpers import page, redirect, response, url_of, warcinfo, write
 
 from crawl4llm.base.pages import Corpus, PageRecord
+from crawl4llm.base.pools import Pool
 from simulate.build import build_tree
 from simulate.build.plan import BuildOptions
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -26,10 +30,15 @@ SUFFIXES = {"html": (".warc.gz", ".warc.offset")}
 
 
 def build(
-    source: Corpus, to: Path, *, jobs: int = 1, manifest: Path | None = None, **changed: Any
+    source: Corpus, to: Path, *, jobs: int = 1, manifest: Path | None = None, fork: bool = True, **changed: Any
 ) -> Mapping[str, int]:
-    """A build with the usual options but for those given."""
-    return build_tree(source, to, OPTIONS._replace(**changed), jobs=jobs, manifest=manifest)
+    """A build with the usual options but for those given.
+
+    Its processes are forked, where those of the command begin anew: each would take a second to start.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simulate.build.Pool", partial(Pool, fork=fork))
+        return build_tree(source, to, OPTIONS._replace(**changed), jobs=jobs, manifest=manifest)
 
 
 def warc_corpus(folder: Path, numbers: list[int], name: str = "warc") -> WarcCorpus:

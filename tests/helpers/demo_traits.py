@@ -14,6 +14,8 @@ import numpy as np
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.demo.text import clean_text
+from simulate.demo.web import Web
 
 Traits = dict[str, int | float | None]  # figures by their names; a correlation is None where it is undefined
 
@@ -43,6 +45,21 @@ def read_graph(corpus: ClueWeb22Corpus, scorer: FastTextScorer) -> Graph:
         outlinks.append([target for target in targets if target is not None])
         dead_links += targets.count(None)
     return Graph(hosts, languages, texts, scorer.score(texts), outlinks, dead_links)
+
+
+def planned_graph(web: Web, scorer: FastTextScorer) -> Graph:
+    """Score the pages of a planned web, which need not be written to files."""
+    sites = [web.sites[page.site] for page in web.pages]
+    texts = [clean_text(web.blocks(page)) for page in web.pages]
+    targets = [[link.target for link, _ in links.in_order()] for links in web.links]
+    return Graph(
+        [urlsplit(page.url).netloc for page in web.pages],
+        [site.language for site in sites],
+        texts,
+        scorer.score(texts),
+        [[target for target in found if target is not None] for found in targets],
+        sum(found.count(None) for found in targets),
+    )
 
 
 def traits_of(graph: Graph) -> Traits:

@@ -39,7 +39,7 @@ def run_model(kind: Kind, patience: Patience = IMPATIENT) -> None:
         pass
 
     AgainstModel.kind, AgainstModel.patience = kind, patience
-    run_state_machine_as_test(AgainstModel, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(AgainstModel, settings=settings(max_examples=30, stateful_step_count=40, deadline=None))
 
 
 def by_owners(model: FrontierModel) -> bool:

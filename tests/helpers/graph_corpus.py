@@ -113,7 +113,8 @@ class GraphCorpus:
         return self.texts.get(key, key)
 
     def _html(self, key: str) -> bytes:
-        return f"<p>{self._text(key)}</p>".encode() + random.Random(key).randbytes(self._size)
+        padding = random.Random(key).randbytes(self._size) if self._size else b""
+        return f"<p>{self._text(key)}</p>".encode() + padding
 
     def _outlinks(self, key: str) -> list[Link]:
         return [

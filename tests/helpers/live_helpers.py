@@ -106,6 +106,7 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "CRAWL_BATCH_SIZE": 100,
         "DOWNLOAD_DELAY": 0,
+        "DELAY_FACTOR": 0,
         "IP_RATE": 0,
         "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,
@@ -172,7 +173,7 @@ def serve_raw(response: bytes) -> Iterator[tuple[str, list[bytes]]]:
             self.request.sendall(response)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}", requests

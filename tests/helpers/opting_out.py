@@ -6,10 +6,10 @@ import gzip
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
+from addon_site import Handler, Server
 from warc_helpers import http, response, write
 
 HTML = "text/html; charset=utf-8"
@@ -164,9 +164,7 @@ def serve_pages(pages: Sequence[Page]) -> Iterator[str]:
     """The pages on a port of this machine; its URL. There is neither a robots.txt nor a tdmrep.json."""
     by_path = {page.path: page for page in pages}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Answers(Handler):
         def do_GET(self) -> None:
             page = by_path.get(self.path)
             body = page.body if page else b"not here"
@@ -177,10 +175,7 @@ def serve_pages(pages: Sequence[Page]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
-            """The test output is no place for an access log."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Answers)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

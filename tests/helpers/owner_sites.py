@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import NamedTuple
 
-from addon_site import Answer
+from addon_site import Answer, Handler, Server
 
 Pages = Mapping[str, Answer | Sequence[Answer]]
 
@@ -65,9 +64,7 @@ def serve_owners(number: int) -> Iterator[list[OwnerSite]]:
 def serve_at(address: str, port: int = 0) -> Iterator[OwnerSite]:
     """A site at an address of this machine."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Answers(Handler):
         def do_GET(self) -> None:
             began = time.monotonic()
             answer = site.answer(self.path)
@@ -84,10 +81,7 @@ def serve_at(address: str, port: int = 0) -> Iterator[OwnerSite]:
             except ConnectionError:  # a crawler that was killed
                 site.log.append(Logged(self.path, began, time.monotonic()))
 
-        def log_message(self, *args: object) -> None:
-            """The test output is no place for an access log."""
-
-    server = ThreadingHTTPServer((address, port), Handler)
+    server = Server((address, port), Answers)
     site = OwnerSite(f"http://{address}:{server.server_port}")
     with _running(server):
         yield site
@@ -98,19 +92,19 @@ def serve_hang_ups(address: str) -> Iterator[tuple[str, list[float]]]:
     """A server that closes each connection at once; its URL, and when it was asked."""
     asked: list[float] = []
 
-    class Handler(socketserver.BaseRequestHandler):
+    class HangsUp(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             asked.append(time.monotonic())
             self.request.recv(1)
 
-    server = socketserver.ThreadingTCPServer((address, 0), Handler)
+    server = socketserver.ThreadingTCPServer((address, 0), HangsUp)
     with _running(server):
         yield f"http://{address}:{server.server_address[1]}", asked
 
 
 @contextmanager
 def _running(server: socketserver.TCPServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield

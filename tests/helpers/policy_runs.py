@@ -1,4 +1,4 @@
-"""Crawls a small web by each policy and prints a digest of each: run in a process of its own by test_policies.py."""
+"""Crawls of a small web by each policy, and a digest of each: test_policies.py makes them here and in a new process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from pathlib import Path
 
 from policy_helpers import SEEDS, new_crawl, random_web, variants
 
-if __name__ == "__main__":
+
+def digests(ranks: Path) -> list[str]:
+    """Return the name of each policy, and the digest of a crawl by it; ``ranks`` are for the policy ``harmonic``."""
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, settings) in enumerate(variants(Path(sys.argv[1])).items()):
+        for number, (name, settings) in enumerate(variants(ranks).items()):
             driven = new_crawl(random_web(), Path(folder, str(number)), crawl_batch_size=2, **settings).run(*SEEDS)
             driven.close()
             result = json.dumps(driven.lines).encode() + driven.crawl.policy.save()
-            print(name, hashlib.sha256(result).hexdigest())
+            found.append(f"{name} {hashlib.sha256(result).hexdigest()}")
+    return found
+
+
+if __name__ == "__main__":
+    print(*digests(Path(sys.argv[1])), sep="\n")

@@ -16,7 +16,7 @@ from crawl4llm.live.robots import Robots
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-_RATE = "ROBOTS_CLOCK_RATE"
+_RATE, _STEP = "ROBOTS_CLOCK_RATE", "ROBOTS_CLOCK_STEP"
 
 
 class FastRobots(Robots):
@@ -28,10 +28,28 @@ class FastRobots(Robots):
         return cls(crawler, lambda: began + rate * (time.time() - began))
 
 
+class SteppingRobots(Robots):
+    """Robots for whose clock each request takes as long as the environment says, and nothing else takes any time."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SteppingRobots:
+        step, began = float(os.environ[_STEP]), time.time()
+        return cls(crawler, lambda: began + step * crawler.stats.get_value("downloader/request_count", 0))
+
+
 def faster(rate: float) -> tuple[Mapping[str, str], dict[str, str]]:
     """The environment and the settings of a live crawl whose clock for robots.txt is faster."""
-    middlewares = {"crawl4llm.live.robots.Robots": None, f"{__name__}.FastRobots": 100}
-    return {_RATE: str(rate)}, {"DOWNLOADER_MIDDLEWARES": json.dumps(middlewares)}
+    return {_RATE: str(rate)}, _in_place_of_robots(FastRobots)
+
+
+def stepping(seconds: float) -> tuple[Mapping[str, str], dict[str, str]]:
+    """The same of one whose clock for robots.txt goes on by so many seconds with each request, and not else."""
+    return {_STEP: str(seconds)}, _in_place_of_robots(SteppingRobots)
+
+
+def _in_place_of_robots(one: type[Robots]) -> dict[str, str]:
+    middlewares = {"crawl4llm.live.robots.Robots": None, f"{__name__}.{one.__name__}": 100}
+    return {"DOWNLOADER_MIDDLEWARES": json.dumps(middlewares)}
 
 
 class Raw:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from crawl4llm.scoring import ScoringOptions
 
-SECONDS = 3.0
+SECONDS = 2.0
 
 
 class SlowScorer:

@@ -7,11 +7,10 @@ import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 
-from addon_site import Answer
+from addon_site import Answer, Handler, Server
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -47,7 +46,9 @@ def serve_tls(certificate: Path, answers: Mapping[str, Answer]) -> Iterator[tupl
     """A site over TLS; its URL, and the paths that it was asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answers(Handler):
+        protocol_version = "HTTP/1.0"
+
         def do_GET(self) -> None:
             asked.append(self.path)
             answer = answers.get(self.path, Answer(b"<p>not here", 404))
@@ -57,16 +58,13 @@ def serve_tls(certificate: Path, answers: Mapping[str, Answer]) -> Iterator[tupl
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def log_message(self, *args: object) -> None:
-            """The test output is no place for an access log."""
-
-    class Server(ThreadingHTTPServer):
+    class Tolerant(Server):
         def handle_error(self, *args: object) -> None:
             """A handshake that the client broke off."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Tolerant(("127.0.0.1", 0), Answers)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

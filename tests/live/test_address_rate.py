@@ -22,7 +22,7 @@ SLACK = 0.3
 """Seconds that a request may take to its server, at most."""
 SOON = 2.0
 """Seconds after a request for an index in which its links are in the frontier."""
-INDEXES, SITES, DEEPER = 10, 6, 4
+INDEXES, SITES, DEEPER = 8, 5, 4
 """Sites at addresses of their own; sites at the one address that each of them leads to; pages that each has besides."""
 
 
@@ -54,7 +54,7 @@ def sooner_than_allowed(requests: Sequence[Logged]) -> list[tuple[Logged, Logged
     return [(a, b) for (i, a), (j, b) in pairs if b.arrived - a.arrived < (j - i) / RATE - SLACK]
 
 
-def test_sixty_sites_of_one_server(tmp_path: Path) -> None:
+def test_forty_sites_of_one_server(tmp_path: Path) -> None:
     """Requests for robots.txt and tdmrep.json included; with fewer places in the downloader than there are sites."""
     web = web_of_one_server(tmp_path / "web")
     settings = {"CRAWL_BATCH_SIZE": 0, "IP_RATE": RATE, "DELAY_FACTOR": 0, "CRAWL_MAX_ATTEMPTS": 1}

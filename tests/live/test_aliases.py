@@ -19,8 +19,9 @@ from live_helpers import check_archive, crawl_live, live_args, start_live, text_
 from owner_sites import OwnerSite, serve_owners
 from valkey_helpers import eventually
 
-POSTS, LATER, REPLIES, TITLES = 30, 10, 2, 40
-"""Posts on the front page, and others that lead to one another; replies to each; pages of the wiki."""
+POSTS, LATER, REPLIES, TITLES, ODD = 20, 6, 2, 40, 20
+"""Posts on the front page, and others that lead to one another; replies to each; pages of the wiki, and half of those
+of the third site."""
 SETTINGS: dict[str, object] = {
     "CRAWL_BATCH_SIZE": 0,
     "CRAWL_MAX_PAGES": 1000,
@@ -66,8 +67,8 @@ def wiki() -> dict[str, Answer]:
 def odd() -> dict[str, Answer]:
     """Pages that all name the front page as canonical, or another owner's, or one another."""
     names = ["/", "http://127.0.0.11/", "/p{}?v={}", "/p{}"]
-    pages = {"/": text_page(400, [f"/p{number}?v={number}" for number in range(40)])}
-    for number in range(40):
+    pages = {"/": text_page(400, [f"/p{number}?v={number}" for number in range(ODD)])}
+    for number in range(ODD):
         named = names[number % 4].format(number, number)
         pages[f"/p{number}?v={number}"] = with_head(text_page(500 + number, [f"/p{number}"]), canonical(named))
         pages[f"/p{number}"] = with_head(text_page(600 + number, []), canonical(f"/p{number}?v={number}"))
@@ -103,7 +104,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     given = {**SETTINGS, "JOBDIR": folder / "job", "NOINDEX": "archive"}
     with serve_owners(3) as sites:
         seeds = serve_pages(sites)
-        process = start_live(seeds, folder / "run", **{**given, "DOWNLOAD_DELAY": 0.1})
+        process = start_live(seeds, folder / "run", **{**given, "DOWNLOAD_DELAY": 0.05})
         wait_for(lambda: len(sites[0].paths()) >= POSTS)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -186,17 +187,17 @@ def test_a_replay_goes_by_it_if_it_is_asked_to(crawled: tuple[Path, list[str]], 
 
 def test_workers_learn_it_whoever_dies(tmp_path: Path) -> None:
     storage = storage_at(tmp_path / "storage", 2)
-    lease = {"CLUSTER_LEASE": 4, "DOWNLOAD_TIMEOUT": 10}
+    lease = {"CLUSTER_LEASE": 2, "DOWNLOAD_TIMEOUT": 10}
     given: dict[str, Any] = {**SETTINGS, **storage, **lease, "COMMIT_INTERVAL_SECONDS": 1}
     with serve_owners(3) as sites:
         seeds = serve_pages(sites)
         seeds_file = tmp_path / "first.seeds"
         seeds_file.write_text("".join(f"{seed}\n" for seed in seeds))
-        worker = begin(live_args(seeds, tmp_path / "first", **{**given, "DOWNLOAD_DELAY": 0.1}), SCRAPY_PROJECT="live")
+        worker = begin(live_args(seeds, tmp_path / "first", **{**given, "DOWNLOAD_DELAY": 0.05}), SCRAPY_PROJECT="live")
         eventually(lambda: len(sites[0].paths()) > POSTS // 2, 120)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.communicate()
-        result = crawl_live(seeds, tmp_path / "second", **{**given, "DOWNLOAD_DELAY": 0.02})
+        result = crawl_live(seeds, tmp_path / "second", **given)
         assert result.returncode == 0, result.stdout + result.stderr
         check_what_was_asked(sites)
     log = merged(storage, tmp_path / "merged")

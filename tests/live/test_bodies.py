@@ -19,6 +19,7 @@ from live_helpers import crawl_live, serve_raw, start_live, text_page
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.testweb import FewPages, LocalWeb, running
+from tests.testweb.misbehaviour import BOMB, packed_bomb
 
 LIMIT = 50_000
 LINK = b'<a href="/last">the last link</a>'
@@ -183,9 +184,11 @@ MOST_MEMORY = 400 << 20
 def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
     rules = {host: host.removesuffix(".test") for host in ENDS if host != "good.test"} | {"drip.test": "drip:60"}
     pages = FewPages({"good.test": {"/": text_page(1, []).body}})
+    packed_bomb(BOMB)  # the server takes it from the cache
     began, most = time.monotonic(), 0
     with running(LocalWeb(tmp_path / "web", pages, misbehaving=rules)) as web:
-        settings: dict[str, Any] = {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_TIMEOUT": 10, "DOWNLOAD_MAXSIZE": 10_000_000}
+        settings: dict[str, Any] = {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_TIMEOUT": 6, "DOWNLOAD_MAXSIZE": 10_000_000}
+        settings["RETRY_TIMES"] = 0
         output = tmp_path / "run"
         with start_live(web.seeds, output, is_forked=False, CRAWL_MAX_PAGES=100, **settings) as crawling:
             process = psutil.Process(crawling.pid)

@@ -17,8 +17,8 @@ from tests.testweb import FewPages, LocalWeb, running
 from tests.testweb.misbehaviour import unpacking
 
 KINDS = ("flat", "paragraphs", "nested", "twice", "ratio20")
-OF_EACH = 8
-PLAIN = 20
+OF_EACH = 4
+PLAIN = 8
 MOST_MAIN, MOST_READER = 300 << 20, 400 << 20
 
 

@@ -19,7 +19,7 @@ from crawl4llm.tools.dashboard import child
 SETTINGS = {
     "CRAWL_BATCH_SIZE": 0,
     "DELAY_FACTOR": 0,
-    "DOWNLOAD_DELAY": 0.05,
+    "DOWNLOAD_DELAY": 0.02,
     "URL_BUDGET": 10,
     "NEAR_DUPLICATES": "off",
     "COMMIT_INTERVAL_PAGES": 5,

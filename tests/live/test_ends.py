@@ -46,9 +46,9 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 def test_who_asks_for_a_long_delay_is_parked(tmp_path: Path) -> None:
     """Over a kill before the commit too; the crawl ends with nothing lost, and goes on where the cap is greater."""
-    settings = {**FAST, "JOBDIR": tmp_path / "job", "CRAWL_DELAY_CAP": 1, "COMMIT_INTERVAL_SECONDS": 600}
+    settings = {**FAST, "JOBDIR": tmp_path / "job", "CRAWL_DELAY_CAP": 0.5, "COMMIT_INTERVAL_SECONDS": 600}
     with serve_owners(2) as (slow, other):
-        seeds = [*fill(slow, rules(2)), *fill(other, rules(0.1), 12)]
+        seeds = [*fill(slow, rules(1), 2), *fill(other, rules(0.1), 12)]
         process = start_live(seeds, tmp_path / "run", **settings)
         holds = tmp_path / "job/owners.holds"
         wait_for(lambda: holds.exists() and "127.0.0.11" in holds.read_text() and len(other.begun) > 3)
@@ -57,18 +57,18 @@ def test_who_asks_for_a_long_delay_is_parked(tmp_path: Path) -> None:
         result = crawl_live(seeds, tmp_path / "run", **settings)
         assert result.returncode == 0, result.stderr
         assert "(only documents of parked owners remain)" in result.stdout
-        assert "4 documents of 1 owners" in result.stdout
+        assert "2 documents of 1 owners" in result.stdout
         assert "Next: the same command resumes it" in result.stdout
         assert slow.begun == ["/robots.txt"], "nor again after the kill"
         assert len(crawl_log(tmp_path / "run")) == 12
-        assert stats(tmp_path / "run")["frontier/parked"] == 4
+        assert stats(tmp_path / "run")["frontier/parked"] == 2
         shown = scrapy("frontier", str(settings["JOBDIR"]))
-        assert "     4  127.0.0.11            2" in shown.stdout, shown.stdout + shown.stderr
-        result = crawl_live(seeds, tmp_path / "run", **{**settings, "CRAWL_DELAY_CAP": 2})
+        assert "     2  127.0.0.11            1" in shown.stdout, shown.stdout + shown.stderr
+        result = crawl_live(seeds, tmp_path / "run", **{**settings, "CRAWL_DELAY_CAP": 1})
         assert result.returncode == 0, result.stderr
         assert "(the frontier is empty" in result.stdout
-        assert min(slow.gaps()) >= 2
-    assert len(crawl_log(tmp_path / "run")) == 16
+        assert min(slow.gaps()) >= 1
+    assert len(crawl_log(tmp_path / "run")) == 14
     assert failures(tmp_path / "run") == {}
 
 
@@ -77,9 +77,9 @@ def test_a_site_without_robots_txt_ends_alone(tmp_path: Path) -> None:
     waits and one; no attempt of a document is spent on it."""
     broken = Answer(b"out of order", 503)
     # Each 503 doubles the delay, so the last wait is long enough for the other documents of the owner.
-    settings = {**FAST, "RETRY_WAITS": "0.2,6", "CRAWL_MAX_ATTEMPTS": 1}
+    settings = {**FAST, "DOWNLOAD_DELAY": 0.05, "RETRY_WAITS": "0.2,2.5", "CRAWL_MAX_ATTEMPTS": 1}
     with serve_owners(1) as (first,), serve_owners(1) as (second,):
-        lost, kept = fill(first, broken), fill(second, rules(0.1))
+        lost, kept = fill(first, broken), fill(second, rules(0), 2)
         result = crawl_live([*lost, *kept], tmp_path / "run", **settings)
     assert result.returncode == 0, result.stderr
     assert first.begun == ["/robots.txt"] * 3
@@ -92,7 +92,7 @@ def test_a_dead_owner_has_no_new_tries_after_a_restart(tmp_path: Path) -> None:
     settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "RETRY_WAITS": "0.1,1.5", "ROBOTSTXT_OBEY": 0}
     site_of_dead = '"http://127.0.0.99:9"'
     with serve_owners(1) as (site,):
-        seeds = [*fill(site, rules(0), 60), *(f"http://127.0.0.99:9/{number}" for number in range(5))]
+        seeds = [*fill(site, rules(0), 25), *(f"http://127.0.0.99:9/{number}" for number in range(5))]
         process = start_live(seeds, tmp_path / "run", **settings)
         holds = tmp_path / "job/owners.holds"
         wait_for(lambda: holds.exists() and holds.read_text().count(site_of_dead) == 2)
@@ -150,17 +150,20 @@ def web_of_its_own(folder: Path, *more: str) -> Iterator[Process]:
 
 def test_nobody_is_blamed_for_an_outage(tmp_path: Path) -> None:
     """No server answers for some seconds; who were blamed would not be asked again in this test."""
-    settings = {**CONTINUOUS, "RETRY_WAITS": 600, "CRAWL_WAIT": 20, "DOWNLOAD_TIMEOUT": 1, "CRAWL_MAX_ATTEMPTS": 1}
+    settings = {**CONTINUOUS, "RETRY_WAITS": 600, "CRAWL_WAIT": 15, "DOWNLOAD_TIMEOUT": 1, "CRAWL_MAX_ATTEMPTS": 1}
+    log = tmp_path / "log"
     with web_of_its_own(tmp_path / "web", "--pages=120", "--hosts=12") as web:
         hosts, seeds = tmp_path / "web/hosts", (tmp_path / "web/seeds.txt").read_text().split()
-        process = start_live(seeds, tmp_path / "run", **settings, DNS_HOSTS=hosts, CRAWL_MAX_PAGES=100)
-        wait_for(lambda: (tmp_path / "web/access.jsonl").read_text().count("\n") > 40)
+        process = start_live(seeds, tmp_path / "run", **settings, DNS_HOSTS=hosts, CRAWL_MAX_PAGES=60, LOG_FILE=log)
+        wait_for(lambda: (tmp_path / "web/access.jsonl").read_text().count("\n") > 30)
         web.send_signal(signal.SIGSTOP)
-        time.sleep(6)
+        wait_for(lambda: "No network: " in log.read_text() or process.poll() is not None)
+        time.sleep(2)  # a document is tried meanwhile, in vain
         web.send_signal(signal.SIGCONT)
         _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
-    assert "No network: none of the 12 owners asked has answered" in err or "No network: " in err
+    err += log.read_text()
+    assert "No network: " in err
     assert "The network is back after" in err
     assert "timeout" not in failures(tmp_path / "run").values()
     assert "Traceback" not in err
@@ -168,7 +171,7 @@ def test_nobody_is_blamed_for_an_outage(tmp_path: Path) -> None:
 
 def test_a_web_of_which_a_third_is_dead_leaves_a_short_log(tmp_path: Path) -> None:
     """No traceback, and a line in some seconds, whatever has failed."""
-    settings = {**CONTINUOUS, "RETRY_WAITS": "1,1,1", "DOWNLOAD_TIMEOUT": 1}
+    settings = {**CONTINUOUS, "RETRY_WAITS": "0.4,0.4,0.4", "DOWNLOAD_TIMEOUT": 1}
     kinds = ["nowhere", "refusing", "reset", "hang", "garbage"]
     dead = [f"--misbehave=dead{number}.test={kinds[number % 5]}" for number in range(10)]
     began = time.monotonic()

@@ -14,7 +14,7 @@ from owner_sites import serve_owners
 from crawl4llm.warc import cdxj
 
 NOT_FOUND = Answer(b"<html><head><title>404 Not Found</title></head><body><center>nginx</center></body></html>", 404)
-SITES = 6
+SITES = 4
 
 
 def told_of(output: Path, url: str) -> dict[str, dict[str, str]]:

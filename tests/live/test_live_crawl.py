@@ -63,9 +63,11 @@ class Trace(NamedTuple):
 
 def test_hosts_that_do_not_resolve_say_nothing_each(tmp_path: Path) -> None:
     """They are in failures.jsonl; what the terminal shows is what the crawl does and what came of it."""
+    (tmp_path / "hosts").write_text("127.0.0.1 nobody.test\n")
     with serve({f"/{number}": text_page(number, []) for number in range(3)}) as site:
         dead = [f"http://no-such-host-{number}.invalid/" for number in range(60)]
-        result = crawl_live([*(f"{site.url}/{number}" for number in range(3)), *dead], tmp_path / "run", RETRY_TIMES=0)
+        settings = {"RETRY_TIMES": 0, "DNS_HOSTS": tmp_path / "hosts"}
+        result = crawl_live([*(f"{site.url}/{number}" for number in range(3)), *dead], tmp_path / "run", **settings)
     assert result.returncode == 0, result.stderr
     assert Counter(failure["reason"] for failure in failures(tmp_path / "run")) == {"dns": 60}
     assert len(crawl_log(tmp_path / "run")) == 3
@@ -116,7 +118,8 @@ def test_explain_tells_what_became_of_a_document(crawled: Crawled) -> None:
     told = scrapy("explain", line["id"], "--run", str(crawled.output)).stdout
     assert f"crawled    order {line['order']}, iteration {line['iteration']}, priority {line['priority']:.6f}\n" in told
     assert f"influence  {line['influence']:.6f}\n" in told
-    for failure in failures(crawled.output):
+    of_each_reason = {failure["reason"]: failure for failure in failures(crawled.output)}
+    for failure in of_each_reason.values():
         told = scrapy("explain", failure["id"], "--run", str(crawled.output)).stdout
         assert f"\n{failure['outcome']:<11}{failure['reason']}\nfound      " in told
 

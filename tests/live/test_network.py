@@ -158,7 +158,7 @@ def test_a_look_up_blocks_nothing_but_its_own_host(tmp_path: Path, site: Site) -
     port, log = port_of(site), tmp_path / "look-ups"
     slow = f"http://slow.test:{port}/"
     dead = [f"http://dead.test:{port}/{number}" for number in range(20)]
-    settings = {"EXTENSIONS": EXTENSIONS, "DNS_TIMEOUT": 3, "ROBOTSTXT_OBEY": 0, "CRAWL_BATCH_SIZE": 0}
+    settings = {"EXTENSIONS": EXTENSIONS, "DNS_TIMEOUT": 1, "ROBOTSTXT_OBEY": 0, "CRAWL_BATCH_SIZE": 0}
     settings |= {"RETRY_WAITS": "0.1", "DELAY_FACTOR": 0}
     started = time.monotonic()
     result = crawl_live([slow, *dead, f"http://localhost:{port}/a"], tmp_path / "run", {LOG: str(log)}, **settings)

@@ -21,9 +21,9 @@ from crawl4llm.base.run_folder import SEEDS
 from crawl4llm.warc import cdxj
 from tests.testweb import FewPages, LocalWeb, read_log, running, waits
 
-DELAY = 0.3
+DELAY = 0.15
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0, "COMMIT_INTERVAL_PAGES": 1}
-CRAWL_DELAY = 1.0
+CRAWL_DELAY = 0.5
 HOPS = [f"hop{number}.test" for number in range(7)]
 
 

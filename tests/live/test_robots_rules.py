@@ -6,6 +6,7 @@ import gc
 import re
 import time
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -450,6 +451,16 @@ def test_product_token(user_agent: str, name: str) -> None:
     assert product_token(user_agent) == name
 
 
+@pytest.fixture(scope="module")
+def nothing_before() -> Iterator[None]:
+    """What all the other tests have left is not looked through in each collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("nothing_before")
 @pytest.mark.parametrize(
     "rule",
     [
@@ -458,7 +469,7 @@ def test_product_token(user_agent: str, name: str) -> None:
         *("content-usage: /a{}/ train-ai=n\n", "user-agent: gptbot\ndisallow: /{}*a*b*c*d*e/\n"),
     ],
 )
-@pytest.mark.parametrize("number", [1, 50, 2000])
+@pytest.mark.parametrize("number", [1, 50, 500])
 def test_memory_is_not_underestimated(rule: str, number: int) -> None:
     body = ("user-agent: *\n" + "".join(rule.format(n) for n in range(number))).encode()
     parse(body, "foo").allows(f"{SITE}/")

@@ -13,7 +13,7 @@ from crawl_helpers import crawl_log, scrapy
 from live_helpers import crawl_live, start_live, text_page, wait_for
 from owner_sites import OwnerSite, serve_owners
 
-PAGES = 40
+PAGES = 24
 SETTINGS: dict[str, object] = {
     "CRAWL_BATCH_SIZE": 0,
     "DELAY_FACTOR": 0,
@@ -43,7 +43,7 @@ def test_each_page_is_asked_for_once_and_held_for_a_replay(tmp_path: Path, stop:
     with serve_owners(1) as (site,):
         with_sessions(site)
         seeds = [f"{site.url}/p0"]
-        process = start_live(seeds, tmp_path / "run", **{**given, "DOWNLOAD_DELAY": 0.1})
+        process = start_live(seeds, tmp_path / "run", **{**given, "DOWNLOAD_DELAY": 0.05})
         wait_for(lambda: len(site.begun) >= PAGES // 2)
         process.send_signal(stop)
         process.communicate(timeout=120)

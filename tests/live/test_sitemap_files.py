@@ -177,7 +177,7 @@ BOMBS = """
 import resource, zlib
 from crawl4llm.live.sitemap_files import read_sitemap
 
-def packed(head, part, times=12):
+def packed(head, part, times=11):
     press = zlib.compressobj(1, wbits=31)
     return press.compress(head) + b"".join(press.compress(part(n)) for n in range(times)) + press.flush()
 

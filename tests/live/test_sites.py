@@ -32,18 +32,18 @@ def test_links_to_dead_ports_end_no_other_documents(tmp_path: Path) -> None:
     """Nor do slow pages: a site that answers keeps its documents, one that never did has few exchanges."""
     with serve_owners(2) as (victim, evil), serve_hang_ups("127.0.0.11") as (dead, asked):
         good = fill(victim, 8, "/slow-0", "/slow-1")
-        slow = text_page(9, [])._replace(seconds=2.0)
+        slow = text_page(9, [])._replace(seconds=1.5)
         victim.pages = {**victim.pages, "/slow-0": slow, "/slow-1": slow}
-        bad = [f"http://127.0.0.11:{port}/" for port in (1, 2)] + [f"{dead}/{number}" for number in range(6)]
+        bad = ["http://127.0.0.11:1/", *(f"{dead}/{number}" for number in range(6))]
         fill(evil, 1, *bad)
-        settings = {**CONTINUOUS, "RETRY_WAITS": "0.2,0.2", "DOWNLOAD_TIMEOUT": 1, "CRAWL_MAX_ATTEMPTS": 2}
+        settings = {**CONTINUOUS, "RETRY_WAITS": "0.2", "DOWNLOAD_TIMEOUT": 1, "CRAWL_MAX_ATTEMPTS": 2}
         result = crawl_live([good[0], f"{evil.url}/0"], tmp_path / "run", **settings)
     assert result.returncode == 0, result.stderr
     assert set(check_archive(tmp_path / "run")) == {*good, f"{evil.url}/0"}
     found = failures(tmp_path / "run")
-    assert Counter(found.values()) == {"refused": 2, "connection": 6, "timeout": 2}
+    assert Counter(found.values()) == {"refused": 1, "connection": 6, "timeout": 2}
     assert all(found[f"{dead}/{number}"] == "connection" for number in range(6))
-    assert 3 <= len(asked) <= 5, "the third document that fails is the last one asked for"
+    assert 2 <= len(asked) <= 4, "the second document that fails is the last one asked for"
 
 
 def test_a_server_that_is_too_busy_is_left_alone(tmp_path: Path) -> None:
@@ -52,13 +52,13 @@ def test_a_server_that_is_too_busy_is_left_alone(tmp_path: Path) -> None:
         good = fill(site, 4, "/busy", "/broken")
         busy = [Answer(b"<p>not now", status) for status in (503, 429)]
         site.pages = {**site.pages, "/busy": [*busy, text_page(5, [])], "/broken": Answer(b"<p>out of order", 500)}
-        result = crawl_live([good[0]], tmp_path / "run", **CONTINUOUS, RETRY_WAITS="1.0,0.5")
+        result = crawl_live([good[0]], tmp_path / "run", **CONTINUOUS, RETRY_WAITS="0.6,0.3")
     assert result.returncode == 0, result.stderr
     assert set(check_archive(tmp_path / "run")) == {*good, f"{site.url}/busy"}
     assert failures(tmp_path / "run") == {f"{site.url}/broken": "http_500"}
     assert Counter(site.begun)["/broken"] == Counter(site.begun)["/busy"] == 3
     after = [gap for path, gap in zip(site.begun, site.gaps(), strict=False) if path == "/busy"]
-    assert min(after[:2]) >= 1.0, "the second failure of one document is its own"
+    assert min(after[:2]) >= 0.6, "the second failure of one document is its own"
 
 
 def test_a_redirect_that_would_wait_long_is_queued(tmp_path: Path) -> None:

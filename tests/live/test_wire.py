@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
 import pytest
 from addon_site import serve
 from continuous_cluster import begin, storage_at
-from crawl_helpers import PROJECT, python
+from crawl_helpers import python
 from live_helpers import live_args, text_page, wait_for
 from tls_helpers import make_certificate, serve_tls
 from twisted.protocols import tls
@@ -111,13 +110,12 @@ def test_a_request_is_written_and_an_answer_read_as_the_tap_expects() -> None:
 def test_a_request_is_not_written_when_its_owner_may_be_another_workers(scheme: str, tmp_path: Path) -> None:
     """When its connection was made it was still this one's. It is asked for later."""
     lost, pages = tmp_path / "lost", {"/a": text_page(1, [])}
-    paths = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
     settings = {**storage_at(tmp_path / "storage"), "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_VERIFY_CERTIFICATES": 0}
     settings["DOWNLOAD_HANDLERS"] = json.dumps({scheme: "hostile.LosesItsTurn"})
     with serve_tls(make_certificate(tmp_path), pages) if scheme == "https" else serve(pages) as site:
         url, asked = site if isinstance(site, tuple) else (site.url, site.asked)
         arguments = live_args([f"{url}/a"], tmp_path / "run", **settings)
-        crawling = begin(arguments, SCRAPY_PROJECT="live", PYTHONPATH=paths, LOST=str(lost))
+        crawling = begin(arguments, SCRAPY_PROJECT="live", LOST=str(lost))
         wait_for(lost.exists)
         time.sleep(1)
         assert list(asked) == []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from crawl_helpers import crawl_log, error_of, scrapy
+from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
 from driven_crawl import Driven
 from graph_corpus import GraphCorpus
 
@@ -159,22 +159,20 @@ def test_a_crawl_counts_links_and_documents_that_it_leaves_alone(tmp_path: Path)
     driven.close()
 
 
-def test_a_simulation_heeds_them_and_says_which_lists_held(tmp_path: Path) -> None:
+def test_a_simulation_heeds_them_and_says_which_lists_held(small_demo_web: Web, tmp_path: Path) -> None:
     """The same settings give the same bytes; a crawl with another list is another crawl."""
     path = tmp_path / "list.txt"
-    base = ["crawl", "influence", "-s", "CORPUS=demo", "-s", "CRAWL_MAX_PAGES=60", "-s", "CRAWL_SEEDS=20"]
 
-    def crawl(name: str, *settings: str) -> Path:
+    def crawled(name: str, **settings: object) -> Path:
         output = tmp_path / name
-        given = [part for one in (f"OUTPUT_DIR={output}", *settings) for part in ("-s", one)]
-        result = scrapy(*base, *given)
+        result = crawl(small_demo_web, output, CRAWL_MAX_PAGES=60, CRAWL_SEEDS=20, **settings)
         assert result.returncode == 0, result.stderr
         return output
 
-    hosts = Counter(line["url"].split("/")[2] for line in crawl_log(crawl("free")))
+    hosts = Counter(line["url"].split("/")[2] for line in crawl_log(crawled("free")))
     (worst, _), *_ = hosts.most_common(1)
     path.write_text(f"{worst}\nbroken line\n")
-    runs = [crawl(name, f"BLOCKLISTS={path}") for name in ("one", "two")]
+    runs = [crawled(name, BLOCKLISTS=path) for name in ("one", "two")]
     assert not any(worst in line["url"] for line in crawl_log(runs[0]))
     assert (runs[0] / "crawl.jsonl").read_bytes() == (runs[1] / "crawl.jsonl").read_bytes()
     facts = [json.loads((run / "settings.json").read_text()) for run in (*runs, tmp_path / "free")]

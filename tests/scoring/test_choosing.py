@@ -130,13 +130,13 @@ def test_scripts_without_case_or_blanks_are_told_alike(first: str) -> None:
     assert better_text(spaced, other) == spaced, "white space makes no difference"
 
 
-@pytest.mark.parametrize("text", ["a" * 1_000_000, "a b\n" * 200_000, "\n" * 1_000_000, "abcdefgh" * 100_000 + "x"])
+@pytest.mark.parametrize("text", ["a" * 250_000, "a b\n" * 50_000, "\n" * 250_000, "abcdefgh" * 25_000 + "x"])
 def test_long_texts_take_little_time(text: str) -> None:
     began = time.process_time()
     for other in (text, text[1:], text * 2, f"{text[:-1]}b"):
         better_text(text, other)
         better_text(other, text)
-    assert time.process_time() - began < 60
+    assert time.process_time() - began < 5
 
 
 def test_the_score_cache_tells_extractors_and_their_versions_apart() -> None:

@@ -19,8 +19,7 @@ from zlib import crc32
 
 import psutil
 import pytest
-from crawl_helpers import Web, crawl, crawl_args, crawl_log, stats
-from demo_helpers import start_python
+from crawl_helpers import Web, begin, begin_python, crawl, crawl_args, crawl_log, stats
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.options import Options
@@ -211,7 +210,7 @@ while True:
 
 def test_processes_fill_it_at_once_and_are_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two write the same entries without end; whoever reads meanwhile finds what is right, or nothing."""
-    fillers = [start_python(FILL, tmp_path) for _ in range(2)]
+    fillers = [begin_python("-c", FILL, tmp_path) for _ in range(2)]
     assert all(filler.stdout and filler.stdout.readline() == "ready\n" for filler in fillers)
     cache = opened(tmp_path)
     while cache.find(KEYS).count(None):
@@ -247,19 +246,20 @@ def test_processes_are_started_by_the_first_page_that_is_missing(tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def plain(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def plain(small_demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The logs of crawls without a cache, by policy."""
     folder = tmp_path_factory.mktemp("plain")
     for policy in ("influence", "parent_first"):
-        assert crawl(demo_web, folder / policy, **settings(policy)).returncode == 0
+        assert crawl(small_demo_web, folder / policy, **settings(policy)).returncode == 0
     return {policy: (folder / policy / "crawl.jsonl").read_bytes() for policy in ("influence", "parent_first")}
 
 
 def settings(policy: str) -> dict[str, object]:
     return {
         "URL_POLICY": policy,
-        "CRAWL_MAX_PAGES": 1500 if policy == "influence" else 300,
-        "CRAWL_BATCH_SIZE": 50,
+        "CRAWL_MAX_PAGES": 300 if policy == "influence" else 100,
+        "CRAWL_SEEDS": 20,
+        "CRAWL_BATCH_SIZE": 20,
         "WARC_ENABLED": False,
     }
 
@@ -273,18 +273,18 @@ def crawled(web: Web, output: Path, policy: str, scores: Path) -> tuple[bytes, i
 
 
 def test_crawls_and_evaluations_score_no_page_twice(
-    plain: dict[str, bytes], demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: dict[str, bytes], small_demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = tmp_path / "scores"
-    log, cached, computed, _ = crawled(demo_web, tmp_path / "cold", "influence", scores)
+    log, cached, computed, _ = crawled(small_demo_web, tmp_path / "cold", "influence", scores)
     assert (log == plain["influence"], cached) == (True, 0)
-    log, cached, again, _ = crawled(demo_web, tmp_path / "warm", "parent_first", scores)
-    assert (log == plain["parent_first"], cached, again) == (True, 300, 0)
+    log, cached, again, _ = crawled(small_demo_web, tmp_path / "warm", "parent_first", scores)
+    assert (log == plain["parent_first"], cached, again) == (True, 100, 0)
 
     looked_at = []
     score = FastTextScorer.score
     monkeypatch.setattr(FastTextScorer, "score", lambda self, texts: looked_at.append(texts) or score(self, texts))
-    rater = PageRater(ClueWeb22Corpus(demo_web.corpus), FastTextScorer(demo_web.model, "__label__hq"), None)
+    rater = PageRater(ClueWeb22Corpus(small_demo_web.corpus), FastTextScorer(small_demo_web.model, "__label__hq"), None)
     options = Options(scoring_workers=0, progress_bar="off", score_cache=str(scores))
     shared = Survey(rater.corpus, options, cache=tmp_path / "one").scores(rater, "fasttext")
     missing = len(looked_at)
@@ -297,39 +297,35 @@ def test_crawls_and_evaluations_score_no_page_twice(
     assert not looked_at
 
 
-def test_a_damaged_cache_or_none_changes_no_crawl(plain: dict[str, bytes], demo_web: Web, tmp_path: Path) -> None:
+def test_a_damaged_cache_or_none_changes_no_crawl(plain: dict[str, bytes], small_demo_web: Web, tmp_path: Path) -> None:
     scores = tmp_path / "scores"
-    crawled(demo_web, tmp_path / "first", "parent_first", scores)
+    crawled(small_demo_web, tmp_path / "first", "parent_first", scores)
     (path,) = scores.iterdir()
     data, chance = bytearray(path.read_bytes()), random.Random(1)
     for at in chance.choices(range(len(data)), k=len(data) // 100):
         data[at] ^= 0x55
     path.write_bytes(data)
-    log, cached, computed, said = crawled(demo_web, tmp_path / "second", "parent_first", scores)
+    log, cached, computed, said = crawled(small_demo_web, tmp_path / "second", "parent_first", scores)
     assert log == plain["parent_first"]
-    assert (cached + computed, cached > 0, computed > 0) == (300, True, True)
+    assert (cached + computed, cached > 0, computed > 0) == (100, True, True)
     assert said.count("SCORE_CACHE") == 1
     shutil.rmtree(scores)
     scores.write_bytes(b"")
-    log, cached, computed, said = crawled(demo_web, tmp_path / "third", "parent_first", scores)
-    assert (log == plain["parent_first"], cached, computed) == (True, 0, 300)
+    log, cached, computed, said = crawled(small_demo_web, tmp_path / "third", "parent_first", scores)
+    assert (log == plain["parent_first"], cached, computed) == (True, 0, 100)
     assert said.count("SCORE_CACHE") == 1
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.2])
-def test_a_crawl_that_is_killed_while_it_fills_it(
-    seconds: float, plain: dict[str, bytes], demo_web: Web, tmp_path: Path
-) -> None:
-    """So long after the first scores were kept; the next crawl goes on from there."""
+def test_a_crawl_that_is_killed_while_it_fills_it(plain: dict[str, bytes], small_demo_web: Web, tmp_path: Path) -> None:
+    """After the first scores were kept; the next crawl goes on from there."""
     scores = tmp_path / "scores"
-    args = crawl_args(demo_web, tmp_path / "killed", **settings("influence"), SCORE_CACHE=scores)
-    killed = start_python(f"from scrapy.cmdline import execute; execute({['scrapy', *args]!r})")
+    args = crawl_args(small_demo_web, tmp_path / "killed", **settings("influence"), SCORE_CACHE=scores)
+    killed = begin(args)
     while killed.poll() is None and not any(path.stat().st_blocks for path in scores.glob("*.scores")):
         time.sleep(0.001)
-    time.sleep(seconds)
     killed.kill()
     killed.communicate()
-    log, cached, computed, said = crawled(demo_web, tmp_path / "next", "influence", scores)
+    log, cached, computed, said = crawled(small_demo_web, tmp_path / "next", "influence", scores)
     assert log == plain["influence"]
     assert cached > 0
     assert cached + computed == crawl_log(tmp_path / "next")[-1]["fetched"]

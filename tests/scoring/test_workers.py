@@ -17,6 +17,7 @@ import worker_tasks
 from crawl_helpers import begin_python
 from worker_tasks import GOOD, RATER
 
+from crawl4llm.scoring import workers as workers_module
 from crawl4llm.scoring.rating import PageRater, Rating, Task
 from crawl4llm.scoring.workers import PageWorkers
 
@@ -104,7 +105,6 @@ def test_both_processes_work(new_workers: NewWorkers) -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("sleep", "timeout"),
         ("loop", "timeout"),
         ("kill", "killed"),
         ("exit3", "killed"),
@@ -115,7 +115,10 @@ def test_both_processes_work(new_workers: NewWorkers) -> None:
         ("gone", "http_404"),
     ],
 )
-def test_a_page_that_misbehaves_is_lost_alone(new_workers: NewWorkers, key: str, reason: str) -> None:
+def test_a_page_that_misbehaves_is_lost_alone(
+    new_workers: NewWorkers, key: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "_SECONDS_PER_PAGE", 0.0)  # of a chunk, beyond the limit of a page
     workers = new_workers(1, time_limit=1.0 if reason == "timeout" else 60.0)
     assert rate(workers, ["page1", key, "zebra"]) == [Rating(5.0), Rating(None, reason), Rating(5.0)]
     assert rate(workers, GOOD) == good(GOOD)
@@ -127,7 +130,8 @@ def test_a_page_that_ends_its_process_as_if_all_were_well_is_lost_alone(new_work
     assert lost in {Rating(None, "killed"), Rating(None, "timeout")}
 
 
-def test_many_pages_that_misbehave(new_workers: NewWorkers) -> None:
+def test_many_pages_that_misbehave(new_workers: NewWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "_SECONDS_PER_PAGE", 0.0)
     bad = {"sleep1": "timeout", "kill1": "killed", "exit1": "killed", "raise1": "error", "kill2": "killed"}
     keys = [*GOOD[:5], *bad, *GOOD[5:10]]
     ratings = rate(new_workers(2, time_limit=1.0), keys)
@@ -142,8 +146,7 @@ def test_a_chunk_of_slow_pages_is_no_hanging_page(new_workers: NewWorkers) -> No
 # -- processes killed from outside ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.5], ids=["at once", "later"])
-@pytest.mark.parametrize("victims", [1, 2])
+@pytest.mark.parametrize(("victims", "pause"), [(1, 0.0), (2, 0.3)], ids=["one, at once", "both, later"])
 def test_a_worker_killed_while_idle_does_no_harm(new_workers: NewWorkers, victims: int, pause: float) -> None:
     workers = new_workers(2)
     for _ in range(2):
@@ -202,7 +205,7 @@ def test_close_leaves_no_process_behind(new_workers: NewWorkers) -> None:
 def test_close_leaves_no_process_behind_after_one_was_killed(new_workers: NewWorkers) -> None:
     workers = new_workers(2)
     os.kill(min(pids()), signal.SIGKILL)
-    time.sleep(0.5)
+    time.sleep(0.3)
     assert rate(workers, GOOD) == good(GOOD)
     workers.close()
     assert pids() == set()
@@ -282,7 +285,7 @@ asyncio.run(asyncio.sleep(3600))
 """
 
 
-@pytest.mark.parametrize("key", ["page1", "sleep", "loop"], ids=["idle", "sleeping", "in a loop without end"])
+@pytest.mark.parametrize("key", ["page1", "loop"], ids=["idle", "in a loop without end"])
 def test_workers_end_with_their_crawler(key: str) -> None:
     with begin_python("-c", CRAWLER, key, silent=["err"]) as crawler:
         assert crawler.stdout is not None
@@ -292,7 +295,7 @@ def test_workers_end_with_their_crawler(key: str) -> None:
             if key == "page1":
                 assert crawler.stdout.readline() == "idle\n"
             else:
-                time.sleep(0.5)
+                time.sleep(0.3)
             crawler.kill()
             crawler.wait()
             _, alive = psutil.wait_procs(workers, timeout=120)

@@ -9,14 +9,25 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 from demo_helpers import gain
-from demo_traits import Graph, Traits, read_graph, share_between, spearman, tail_exponent, traits_of
+from demo_traits import (
+    Graph,
+    Traits,
+    planned_graph,
+    read_graph,
+    share_between,
+    spearman,
+    tail_exponent,
+    traits_of,
+)
 from lxml import html as lxml_html
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate import demo
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo import DemoPaths, build_demo
+from simulate.demo import DemoPaths, build_demo, train_model
+from simulate.demo.web import Web
 
 pytestmark = pytest.mark.slow
 PAGES, HOSTS = 3000, 100
@@ -184,10 +195,15 @@ def test_a_crawl_by_influence_beats_a_random_one(graph: Graph, seed: int) -> Non
     assert gain(graph, seed) > 2.0
 
 
+def test_a_web_is_as_it_was_planned(paths: DemoPaths, traits: Traits) -> None:
+    planned = planned_graph(Web(PAGES, HOSTS, 3), FastTextScorer(paths.model, "__label__hq"))
+    assert traits_of(planned) == pytest.approx(traits)
+
+
 def test_traits_at_full_size(tmp_path: Path) -> None:
-    paths = build_demo(tmp_path / "web", seed=0, progress=False)
-    corpus = ClueWeb22Corpus(paths.corpus)
-    graph = read_graph(corpus, FastTextScorer(paths.model, "__label__hq"))
+    """Planned, and not written to files."""
+    train_model(tmp_path / "model.bin", 0)
+    graph = planned_graph(Web(demo.PAGES, demo.HOSTS, 0), FastTextScorer(tmp_path / "model.bin", "__label__hq"))
     check_traits(traits_of(graph), tolerance=0.07)
     assert min(gain(graph, number) for number in range(3)) > 2.2
 

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crawl_helpers import scrapy
-from demo_helpers import digests, start_python
+from crawl_helpers import begin_python, python, scrapy
+from demo_helpers import digests
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
 from simulate.demo import DemoPaths, build_demo, demo_paths, ensure_demo
 from simulate.demo.web import plan_sites
 
-SMALL = {"pages": 300, "hosts": 12, "progress": False}
+SMALL = {"pages": 300, "hosts": 12, "jobs": 1, "progress": False}
 _START = "import sys, pathlib; from simulate.demo import *; folder = pathlib.Path(sys.argv[1]);"
-ENSURE = f"{_START} print(ensure_demo(folder, pages=300, hosts=12).model)"
+ENSURE = f"{_START} print(ensure_demo(folder, pages=300, hosts=12, jobs=1).model)"
 BUILD = f"{_START} build_demo(folder, pages=3000, hosts=40, jobs=2)"
 
 
@@ -28,7 +28,7 @@ BUILD = f"{_START} build_demo(folder, pages=3000, hosts=40, jobs=2)"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small web, built by one process."""
     folder = tmp_path_factory.mktemp("built")
-    build_demo(folder, seed=3, jobs=1, **SMALL)
+    build_demo(folder, seed=3, **SMALL)
     return folder
 
 
@@ -38,8 +38,8 @@ def test_equal_bytes_whatever_the_processes_and_the_hash_seed(built: Path, tmp_p
         "import sys, pathlib as l, simulate.demo as d;"
         "d.build_demo(l.Path(sys.argv[1]), pages=300, hosts=12, seed=3, jobs=2)"
     )
-    process = start_python(code, tmp_path / "web", PYTHONHASHSEED="123")
-    assert process.communicate(timeout=600)[1] == ""
+    done = python("-c", code, tmp_path / "web", env={"PYTHONHASHSEED": "123"}, check=True)
+    assert done.stderr == ""
     assert digests(tmp_path / "web") == digests(built)
 
 
@@ -55,20 +55,25 @@ def test_model_is_small_and_has_both_labels(built: Path) -> None:
 
 
 def test_several_processes_at_once_build_one_web_which_later_runs_use(tmp_path: Path) -> None:
-    processes = [start_python(ENSURE, tmp_path) for _ in range(3)]
+    """And the command, which keeps it in the data dir."""
+    root = tmp_path / ".scrapy"
+    processes = [begin_python("-c", ENSURE, root) for _ in range(3)]
     answers = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert len(set(answers)) == 1
     model = Path(answers[0].strip())
-    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [model.parent]
+    assert [path for path in root.iterdir() if path.is_dir()] == [model.parent]
     written = model.stat().st_mtime_ns
-    assert ensure_demo(tmp_path, **SMALL).model == model
+    assert ensure_demo(root, **SMALL).model == model
+    done = _command(tmp_path, "--pages", 300, "--hosts", 12)
+    assert DemoPaths(*(Path(line.split()[1]) for line in done.stdout.splitlines()[:2])).model == model
     assert model.stat().st_mtime_ns == written
 
 
-def test_a_killed_build_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_killed_or_interrupted_build_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What a killed one leaves goes with the next build, and an interrupted one cleans up."""
     to = tmp_path / "web"
-    killed = start_python(BUILD, to)
+    killed = begin_python("-c", BUILD, to)
     _wait_until(lambda: any(tmp_path.glob(".web.*.tmp/clueweb22/txt")))
     workers = _children(killed.pid)
     killed.kill()
@@ -76,13 +81,10 @@ def test_a_killed_build_leaves_nothing_behind(tmp_path: Path) -> None:
     assert len(workers) >= 2
     assert not to.exists()
     _wait_until(lambda: not any(_runs(worker) for worker in workers))
-    build_demo(to, **SMALL)
-    assert [path.name for path in tmp_path.iterdir()] == ["web"]
-
-
-def test_an_interrupted_build_cleans_up(tmp_path: Path) -> None:
-    process = start_python(BUILD, tmp_path / "web")
-    _wait_until(lambda: any(tmp_path.glob(".web.*.tmp/clueweb22/txt")))
+    (left,) = tmp_path.iterdir()
+    process = begin_python("-c", BUILD, to)
+    _wait_until(lambda: any(path != left and (path / "clueweb22/txt").exists() for path in tmp_path.iterdir()))
+    assert not left.exists()
     process.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in process.communicate(timeout=600)[1]
     assert not any(tmp_path.iterdir())
@@ -158,9 +160,3 @@ def test_command(tmp_path: Path) -> None:
     again = _command(tmp_path, "--to", "web")
     assert again.returncode == 1
     assert again.stderr.count("\n") == 1
-
-
-def test_command_keeps_the_web_in_the_data_dir(tmp_path: Path) -> None:
-    done = _command(tmp_path, "--pages", 300, "--hosts", 12)
-    assert DemoPaths(*(Path(line.split()[1]) for line in done.stdout.splitlines()[:2])).model.is_file()
-    assert (tmp_path / ".scrapy").is_dir()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawl_helpers import begin_python, python
 from warc_helpers import build, clueweb09, html_of, http, keys, page, record, redirect, response, url_of, write
 
 from crawl4llm.base import spread
@@ -56,33 +55,26 @@ def large(tmp_path: Path) -> Path:
     return folder
 
 
-def start_build(given: Path, index: Path, folder: Path, processes: int, **environment: str) -> subprocess.Popen[bytes]:
-    """Make an index in a process of its own."""
-    script = folder / "build.py"
-    script.write_text(
-        "import sys\nfrom pathlib import Path\nfrom test_warc_index import build\n"
-        "if __name__ == '__main__':\n"
-        "    build(sys.argv[1], Path(sys.argv[2]), processes=int(sys.argv[3]))\n"
-    )
-    here = Path(__file__).resolve()
-    path = os.pathsep.join(map(str, [here.parent, here.parents[2], here.parents[1] / "helpers"]))
-    command = [sys.executable, str(script), str(given), str(index), str(processes)]
-    return subprocess.Popen(command, env={**os.environ, **environment, "PYTHONPATH": path})
+BUILD = """
+import sys
+from pathlib import Path
+from warc_helpers import build
+build(sys.argv[1], Path(sys.argv[2]), processes=int(sys.argv[3]))
+"""
+"""Makes an index in a process of its own."""
 
 
 def test_the_index_is_the_same_however_it_is_made(large: Path, tmp_path: Path) -> None:
     summary = build(large, tmp_path / "one")
     assert (summary.documents, summary.duplicates, summary.files_read) == (600, 40, 20)
-    for number, environment in enumerate([{"PYTHONHASHSEED": "7"}, {"PYTHONHASHSEED": "8"}], 1):
-        index = tmp_path / str(number)
-        assert start_build(large, index, tmp_path, processes=number, **environment).wait(60) == 0
-        assert contents(index) == contents(tmp_path / "one")
+    python("-c", BUILD, large, tmp_path / "two", 2, env={"PYTHONHASHSEED": "7"}, check=True)
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
 def test_killed_at_any_moment_it_goes_on(large: Path, tmp_path: Path, index: Path) -> None:
     build(large, tmp_path / "expected")
-    for parts_made in (1, 7, 14):
-        process = start_build(large, index, tmp_path, processes=2)
+    for parts_made in (1, 10):
+        process = begin_python("-c", BUILD, large, index, 2)
         while len(list(index.glob("parts/*"))) < parts_made and process.poll() is None:
             time.sleep(0.002)
         process.kill()
@@ -184,9 +176,9 @@ def test_a_place_where_no_folder_can_be(collection: Path, tmp_path: Path) -> Non
         build(collection, tmp_path / "file" / "index")
 
 
-def test_two_builds_at_once_wait_for_each_other(large: Path, tmp_path: Path, index: Path) -> None:
-    processes = [start_build(large, index, tmp_path, processes=1) for _ in range(2)]
-    assert [process.wait(60) for process in processes] == [0, 0]
+def test_two_builds_at_once_wait_for_each_other(large: Path, index: Path) -> None:
+    processes = [begin_python("-c", BUILD, large, index, 1) for _ in range(2)]
+    assert [process.wait(600) for process in processes] == [0, 0]
     assert build(large, index).files_read == 0
     assert len(keys(index)) == 600
 

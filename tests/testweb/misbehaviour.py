@@ -20,7 +20,7 @@ SHOWN: Final = "/misbehave/"
 _LONG: Final = 3600.0
 _PAGE: Final = b"<html><title>A page</title><body><p>Here is a page after all, with a sentence or two to read.</p>"
 _MEBIBYTE: Final = 1 << 20
-_BOMB: Final = 200
+BOMB: Final = 200
 """Mebibytes that a bomb has when it is unpacked, by default."""
 _DRIPS: Final = 20
 
@@ -71,7 +71,7 @@ async def endless(asked: Asked, answer: Answer, argument: str) -> None:
 
 async def bomb(asked: Asked, answer: Answer, argument: str) -> None:
     """Send a gzip body that unpacks to a multiple of a thousand: ``bomb``, or ``bomb:MEBIBYTES``."""
-    await answer.send(200, await asyncio.to_thread(_packed, int(argument or _BOMB)), {"Content-Encoding": "gzip"})
+    await answer.send(200, await asyncio.to_thread(packed_bomb, int(argument or BOMB)), {"Content-Encoding": "gzip"})
 
 
 async def unpacks(asked: Asked, answer: Answer, argument: str) -> None:
@@ -148,7 +148,8 @@ async def garbage(asked: Asked, answer: Answer, argument: str) -> None:
 
 
 @cache
-def _packed(mebibytes: int) -> bytes:
+def packed_bomb(mebibytes: int) -> bytes:
+    """Return the body of a bomb."""
     packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     parts = [packing.compress(b"<p>much text\n".ljust(_MEBIBYTE)) for _ in range(mebibytes)]
     return b"".join([*parts, packing.flush()])

@@ -352,7 +352,7 @@ def test_somebody_at_a_terminal_is_asked(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "export"
     write_export(out, "jsonl")
     before = contents(run), contents(out)
-    command = ("archive", "purge", DOMAIN, run, "--export", out)
+    command = ("archive", "purge", DOMAIN, run, "--export", out, "--jobs", "1")
     for typed in ("n\n", "yesterday\n"):
         seen = at_terminal(*command, typed=typed)
         assert (seen.status, seen.out) == (1, "")

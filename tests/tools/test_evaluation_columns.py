@@ -87,8 +87,8 @@ def test_populations_are_those_of_a_sorted_array(pages: list[tuple[float, bool]]
 @pytest.mark.slow
 def test_more_rows_than_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit goes to the disk; the result is the same with any number of threads."""
-    monkeypatch.setattr(reductions, "MEMORY", "48MB")
-    x, y = np.random.default_rng(1).random((2, 1 << 21)).round(5)
+    monkeypatch.setattr(reductions, "MEMORY", "32MB")
+    x, y = np.random.default_rng(1).random((2, 1 << 20)).round(5)
     cores, values = os.sched_getaffinity(0), set()
     try:
         for some in ({min(cores)}, cores):

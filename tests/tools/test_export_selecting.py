@@ -149,14 +149,14 @@ def test_what_is_chosen(given: dict[str, Any], tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 def test_more_documents_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit goes to the disk, and is removed at the end."""
-    count = 400_000
+    count = 200_000
     one = row(random.Random(1), 0)._replace(influence=None, file=0)
-    rows = (one._replace(id=f"{n % 390_000}", text_digest=f"{n:040x}", offset=n) for n in range(count))
+    rows = (one._replace(id=f"{n % 195_000}", text_digest=f"{n:040x}", offset=n) for n in range(count))
     write_rows(rows_path(tmp_path, PREPARED, 0), rows)
-    monkeypatch.setattr(reductions, "MEMORY", "112MB")
+    monkeypatch.setattr(reductions, "MEMORY", "96MB")
     with closing(Table(tmp_path, [Block(0, 0, count)])) as table:
         chosen = table.select(Wanted(keep_near_duplicates=True, shard_documents=count), None, {})
-        assert [[number for number, *_ in part] for part in chosen.parts] == [list(range(390_000))]
-        assert +chosen.left_out == {"duplicate_id": 10_000}
+        assert [[number for number, *_ in part] for part in chosen.parts] == [list(range(195_000))]
+        assert +chosen.left_out == {"duplicate_id": 5_000}
         assert any((tmp_path / "tables.tmp").iterdir())
     assert not (tmp_path / "tables.tmp").exists()

@@ -29,11 +29,15 @@ READABLE_NAME = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the report, written."""
-    folder = tmp_path_factory.mktemp("report")
-    write_report(REPORT, folder / "deep" / "er")
-    return folder / "deep" / "er"
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of the report, written to a folder ``deep/er``."""
+    return write_report(REPORT, tmp_path_factory.mktemp("report") / "deep" / "er")
+
+
+@pytest.fixture(scope="module")
+def written(paths: list[Path]) -> Path:
+    """The folder of the report."""
+    return next(folder for folder in paths[0].parents if folder.name == "er")
 
 
 def rows(path: Path) -> list[list[str]]:
@@ -95,14 +99,13 @@ def test_json_has_all_that_was_given(written: Path) -> None:
     assert harvest["rows"][3] == ["run 1", 4400, None, "a"]
 
 
-def test_same_bytes_each_time(written: Path) -> None:
+def test_same_bytes_each_time(written: Path, paths: list[Path]) -> None:
     """Another process, another order of hashing, the same report."""
     code = (
         "import sys, hashlib; from pathlib import Path; from report_helpers import REPORT;"
         "from crawl4llm.tools.evaluate.report import write_report;"
         "print([hashlib.sha256(path.read_bytes()).hexdigest() for path in write_report(REPORT, Path(sys.argv[1]))])"
     )
-    paths = write_report(REPORT, written)
     again = subprocess.run(
         [sys.executable, "-c", code, str(written.with_name("again"))],
         env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests/helpers'}"},
@@ -129,14 +132,17 @@ def test_what_is_no_report(sections: list[Any], tmp_path: Path) -> None:
 
 
 def test_a_report_of_nothing(tmp_path: Path) -> None:
+    """Over another one."""
+    write_report(Report("Something", [], [], []), tmp_path)
     paths = write_report(Report("Nothing", [], [], []), tmp_path)
     assert [path.name for path in paths] == ["report.html", "report.json"]
+    assert "Nothing" in paths[0].read_text()
 
 
 def test_where_it_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match=r"taken.report\.html cannot be written: "):
-        write_report(REPORT, tmp_path / "taken")
+        write_report(replace(REPORT, sections=[]), tmp_path / "taken")
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])

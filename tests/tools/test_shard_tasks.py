@@ -81,7 +81,8 @@ def test_scores_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_export(project: Path, tmp_path: Path) -> None:
-    """Pages are extracted, scored and compared; here with a kill, then as an array of Slurm jobs."""
+    """Pages are extracted, scored and compared; here with a kill, then by Slurm, of whose arrays of more than one task
+    tests/base/test_jobs.py tells."""
     command = ("export", "foreign", "--out", "export", "--shard-documents", "50", *SETTINGS)
     one, here, there = (copied(project, tmp_path / name) for name in ("one", "here", "there"))
     env = {"KILLED": str(tmp_path / "killed")}
@@ -92,7 +93,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert digests(one / "export") == digests(here / "export")
     pytest.importorskip("datatrove")
     slurm = ("-s", f"EXECUTOR={json.dumps(OPTIONS)}")
-    done = scrapy(*command, *tasks, *slurm, cwd=there, env=env | fake_slurm(tmp_path / "slurm"))
+    done = scrapy(*command, "--tasks", "1", *slurm, cwd=there, env=env | fake_slurm(tmp_path / "slurm"))
     assert done.returncode == 0, done.stderr
     assert digests(there / "export") == digests(one / "export")
 
@@ -122,9 +123,9 @@ def test_a_check_goes_on(number: signal.Signals, project: Path, tmp_path: Path) 
     process.wait()
     with closing(sqlite3.connect(parts[0])) as part, part:
         part.execute("INSERT INTO problems VALUES ('one.warc.gz', NULL, 'was read before')")
-    done = scrapy("archive", "check", "run", cwd=here)
+    done = scrapy("archive", "check", "run", "--jobs", "1", cwd=here)
     assert done.stdout == "one.warc.gz: was read before\n", done.stderr
-    assert scrapy("archive", "check", "run", cwd=here).stdout.startswith("sound: ")
+    assert scrapy("archive", "check", "run", "--jobs", "1", cwd=here).stdout.startswith("sound: ")
     assert not list((here / ".scrapy/archive").iterdir())
 
 

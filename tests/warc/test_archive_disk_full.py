@@ -7,19 +7,17 @@ import json
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from archive_helpers import INFO, fastwarc_records, index, warc_files, warcio_check
+from crawl_helpers import python
 
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.reader import read_record
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def incompressible(number: int) -> PageRecord:
@@ -109,14 +107,8 @@ print(json.dumps(fill(Path(sys.argv[1]), int(sys.argv[3]), lambda: limit(resourc
 def test_file_too_large(tmp_path: Path, limit: int, max_bytes: int, full: str, before: int) -> None:
     """A limit on the size of files stops a write in the middle: of a page, or of its line in the index."""
     directory = tmp_path / "warc"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/warc"), str(ROOT / "tests/helpers")])
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", LIMITED, str(directory), str(limit), str(max_bytes)],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    path = str(Path(__file__).parent)
+    done = python("-c", LIMITED, directory, limit, max_bytes, env={"PYTHONPATH": path}, check=True)
     pages, errors = json.loads(done.stdout)
     assert pages >= before + 5
     assert errors == [f"cannot write {directory / full}: {os.strerror(errno.EFBIG)}"] * 2

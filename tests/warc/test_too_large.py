@@ -39,7 +39,7 @@ else:
     from backports import zstd
 
 LARGEST = 100_000
-HUGE = 80_000_000
+HUGE = 60_000_000
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 FILE = "en0000-00"
 KEY = key_of(FILE, 0)

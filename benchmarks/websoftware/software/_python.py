@@ -27,7 +27,7 @@ def environment(place: Path, name: str, packages: Sequence[str]) -> Path:
     if not done.exists() or done.read_text() != wanted:
         run([sys.executable, "-m", "venv", "--without-pip", folder], place)
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
-        run([*pip, "install", *packages], place)
+        run([*pip, "install", "--no-compile", *packages], place)  # most of its modules are never imported
         done.write_text(wanted)
     return python
 
