@@ -18,6 +18,7 @@ from export_helpers import Page, documents, entries, files, flip, ids, manifest,
 from crawl4llm import scoring
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.export import documents as export_documents, export as export_module, shards
+from crawl4llm.tools.export.folder import exclusive
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,14 @@ def test_stopped_while_it_prepares_it_goes_on(bare: Path, tmp_path: Path, monkey
     run_export(out, bare)
     assert len(extracted) == 21 + 40 - 16  # two blocks of eight were kept
     assert content(out) == content(tmp_path / "whole")
+
+
+def test_one_process_at_a_time_writes_an_export(bare: Path, tmp_path: Path) -> None:
+    work = tmp_path / "out" / "work"
+    work.mkdir(parents=True)
+    with exclusive(work, "lock"), pytest.raises(InputError, match=f"{work} is being changed by another process"):
+        run_export(tmp_path / "out", bare)
+    assert run_export(tmp_path / "out", bare)
 
 
 def test_a_finished_export_says_so_and_others_are_refused(run: Path, bare: Path, tmp_path: Path) -> None:

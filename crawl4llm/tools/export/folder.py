@@ -35,7 +35,7 @@ from crawl4llm.tools.export.formats import COMPRESSORS, DATE_TYPE, FORMATS, NUMB
 from crawl4llm.tools.export.shards import SHARDS
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
-_WORK, _REQUEST = "work", "request.json"
+_WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
 _MALFORMED: Final = (
     *(ArithmeticError, AssertionError, EOFError),
     *(FileNotFoundError, IsADirectoryError, NotADirectoryError, LookupError, TypeError, ValueError),
@@ -118,7 +118,7 @@ class ExportFolder:
         with as_input_error(f"--out {self.path} cannot be written"):
             for folder in (self.documents, self.work, self.work / SHARDS):
                 folder.mkdir(parents=True, exist_ok=True)
-        with exclusive(self.work):
+        with exclusive(self.work, _LOCK):
             goes_on = self._take_up(request, state)
             try:
                 yield False
@@ -178,10 +178,13 @@ class ExportFolder:
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Lock the files of a folder for changes. Raises InputError if another process changes them."""
+def exclusive(folder: Path, name: str = "") -> Iterator[None]:
+    """Lock the files of a folder for changes. Raises InputError if another process changes them.
+
+    ``name``: a file in it to be locked, which is made; by default the folder is, which NFS cannot lock.
+    """
     with as_input_error(f"{folder} cannot be read"):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(folder / name, os.O_RDWR | os.O_CREAT if name else os.O_RDONLY, 0o666)
     try:
         with suppress(OSError):  # a file system without locks
             try:
