@@ -64,7 +64,7 @@ def test_a_page_and_its_numbers(report: Path) -> None:
     assert "<html" in (report / "report.html").read_text()
     sections = {section["id"] for section in json.loads((report / "report.json").read_text())["sections"]}
     assert sections >= {
-        *("runs", "corpus", "reach", "precision", "recall", "visited", "harvest-rate"),
+        *("runs", "corpus", "reach", "precision", "recall", "visited", "harvest-rate", "mean-influence", "domains"),
         "new-quality",
         *("crawl-then-select", "selected", "match", "importance", "correlations"),
         *(f"{model}-{metric}" for model in ("crawl-and-stop", "threshold", "limited-buffer")

@@ -85,7 +85,10 @@ def serve() -> Mapping[str, Any] | None:
 
     def reap(*_: object) -> None:
         while running:
-            process, status = os.waitpid(-1, os.WNOHANG)
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:  # a signal that came meanwhile has been handled
+                return
             if not process:
                 return
             pipe = running.pop(process)

@@ -170,9 +170,13 @@ def imports() -> Iterator[tuple[str, str]]:
         alias.name: str(one.module) for one in door_has if isinstance(one, ast.ImportFrom) for alias in one.names
     }
     for path in [*(PROJECT / "crawl4llm").rglob("*.py"), *(PROJECT / "simulate").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
+        source = path.read_text()
+        is_whole = "from crawl4llm import parts\n" in source
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import):
                 given = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute) and is_whole and ast.unparse(node.value) == "parts":
+                given = [f"crawl4llm.parts.{lies_in.get(node.attr, node.attr)}"]
             elif isinstance(node, ast.ImportFrom) and node.module:
                 door = node.module == "crawl4llm.parts"
                 given = [lies_in.get(alias.name, alias.name) for alias in node.names] if door else [node.module]

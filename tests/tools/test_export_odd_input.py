@@ -12,7 +12,7 @@ from export_helpers import Page, documents, manifest, pages, run_export, write_r
 from warc_helpers import page, record, url_of, write
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export import filters
+from crawl4llm import scoring
 from crawl4llm.tools.export.folder import ExportFolder
 
 
@@ -61,8 +61,8 @@ def test_what_cannot_be_selected_is_refused_before_texts_are_extracted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict, fault: str
 ) -> None:
     extracted: list[int] = []
-    extract = filters.extract_text
-    monkeypatch.setattr(filters, "extract_text", lambda *given: extracted.append(1) or extract(*given))
+    extract = scoring.extract_text
+    monkeypatch.setattr(scoring, "extract_text", lambda *given: extracted.append(1) or extract(*given))
     source = write(tmp_path / "a.warc.gz", page(0), page(1))
     with pytest.raises(InputError, match=fault):
         run_export(tmp_path / "out", source, **wanted)

@@ -82,6 +82,21 @@ def figures(subject: Subject) -> list[Figure]:
             y_label="documents",
             series=sorted(counts, key=attrgetter("place")),
         ),
+        _along(
+            id="mean-influence",
+            title="Mean influence",
+            definition="Mean influence score of the pages crawled so far; pages without a score are left out.",
+            y_label="mean influence",
+            series=curves(subject, CrawledPages.mean_influence),
+        ),
+        _along(
+            id="domains",
+            title="Registrable domains covered",
+            definition="Registrable domains of which a page has been crawled (Public Suffix List with its private "
+            "part).",
+            y_label="domains",
+            series=curves(subject, lambda crawled, at: crawled.run.domains[at - 1]),
+        ),
     ]
 
 

@@ -110,7 +110,7 @@ _PARTS = {
     "": ["quarter", "ranking", "gap", "learnt"],
     "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
     "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
-    "Costs and yields": ["recall-by-fetched", "harvest-rate", "new-quality"],
+    "Costs and yields": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
     "Correlations with influence (Craw4LLM, figures 2 and 5)": ["correlation*"],
     "Correlations with the losses of models": ["learnt-correlation"],
     "Models of Cho et al. 1998": ["importance", "crawl-and-stop-*", "threshold-*", "limited-buffer-*"],
@@ -178,9 +178,8 @@ def _runs(subject: Subject) -> Table:
         id="runs",
         title="The runs at their end",
         definition="Crawled and visited: P and V of Algorithm 1. Fetched: documents looked up or downloaded. "
-        "Precision and recall of the oracle set, harvest rate and new quality: as in the figures of these names. Mean "
-        "influence: of the pages that have a score. Tokens: runs of characters between blanks in the text, as fastText "
-        "divides it. Domains: registrable ones (Public Suffix List with its private part).",
+        "Precision and recall of the oracle set, harvest rate, new quality and domains: as in the figures of these "
+        "names. Tokens: runs of characters between blanks in the text, as fastText divides it.",
         columns=[
             *("Run", "Crawled", "Wanted", "Visited", "Fetched", "Mean influence", "Precision", "Recall", *interval),
             *("Harvest rate", "New quality per 1,000 fetches", "Tokens a page fetched", "Domains"),

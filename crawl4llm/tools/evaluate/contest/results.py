@@ -203,6 +203,7 @@ def _report_of(results: Results) -> Report:
         sections=[
             _ranking(results),
             *(_curves(results, place) for place in range(len(results.webs))),
+            _differences(results),
         ],
         verdict=list(ranking.verdict("the first half of the pages in reach")) if len(ranking.ranked) > 1 else [],
         runs=[],
@@ -264,6 +265,30 @@ def _curves(results: Results, place: int) -> Figure:
         y_label="recall",
         series=[series(standing) for standing in results.ranking.standings],
         part="Recall on each web",
+    )
+
+
+def _differences(results: Results) -> Table:
+    pairs = sorted(results.ranking.differences, key=lambda pair: (pair.measure != AREA, pair.measure))
+    return Table(
+        id="differences",
+        title="Paired differences",
+        definition="A policy minus another one of lower rank, from the same seeds: mean, its standard error, the p of "
+        "a paired randomisation test of the mean (two-sided; exact for 12 pairs or fewer), the same adjusted for all "
+        "pairs by this measure by Holm's method, and the crawls in which either is ahead. Error and test come from the "
+        "seed sets, and are about these webs alone: the mean difference on each is shown too.",
+        columns=(
+            *("Measure", "Policy", "Other", "Difference", "±", "p", "p, adjusted", "Better", "Worse"),
+            *(web["name"] for web in results.webs),
+        ),
+        rows=[
+            [
+                *(pair.measure, pair.policy, pair.other, pair.mean, pair.error, pair.p, pair.p_holm),
+                *(pair.better, pair.worse, *pair.webs),
+            ]
+            for pair in pairs
+        ],
+        part="In numbers",
     )
 
 
