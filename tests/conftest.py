@@ -61,11 +61,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 LONGEST = (
-    *("test_trainlm_command.py", "test_commands.py", "test_resume.py", "test_contest.py"),
-    *("test_known_links_command.py", "test_websoftware.py", "test_mutations.py", "test_trainlm.py"),
-    *("test_frontier_command.py", "test_warc_crawl.py"),
-    *("test_worker_folders.py", "test_cluster_steering.py", "test_soundness.py", "test_printed_commands.py"),
-    *("test_make_crawl.py", "test_fuzz.py"),
+    *("test_trainlm_command.py", "test_resume.py", "test_commands.py", "test_contest.py", "test_policy_state.py"),
+    *("test_corpus_build.py", "test_frontier_command.py", "test_websoftware.py", "test_shard_tasks.py"),
+    *("test_cluster_steering.py", "test_mutations.py", "test_received_folder.py", "test_worker_folders.py"),
+    *("test_known_links_command.py", "test_printed_commands.py", "test_trainlm.py", "test_power_cut.py"),
 )
 """Files that take longest, the longest first: those that begin late would leave a process alone with one at the end."""
 

@@ -11,8 +11,8 @@ from crawl_helpers import error_of, scrapy
 from export_helpers import Page, documents, manifest, pages, run_export, write_run
 from warc_helpers import page, record, url_of, write
 
-from crawl4llm.base.errors import InputError
 from crawl4llm import scoring
+from crawl4llm.base.errors import InputError
 from crawl4llm.tools.export.folder import ExportFolder
 
 
