@@ -48,13 +48,13 @@ _OTHER_SUM: Final = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.And: ast.Or, ast.Or
 _GRACE: Final = 90
 """Seconds beyond ``--seconds`` after which a run of tests is ended: the change makes something hang, so it is seen."""
 _HITS: Final = """\
-import os
+import contextlib, os
 _seen = set()
 def hit(number):
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
     if test and (number, test) not in _seen:
         _seen.add((number, test))
-        with open(HITS, "a") as file:
+        with contextlib.suppress(OSError), open(HITS, "a") as file:  # a test may limit the size of files
             file.write(f"{number}\\t{test}\\n")
 """
 _PLUGIN: Final = """\
@@ -175,7 +175,9 @@ class Tree:
         folder = self.work / f"{self.name}-{name}"
         shutil.rmtree(folder, ignore_errors=True)
         left_out = {".venv", ".git", "build", "crawls", "report"}
-        shutil.copytree(self.path, folder, ignore=lambda at, _: left_out if Path(at) == self.path else set())
+        shutil.copytree(
+            self.path, folder, symlinks=True, ignore=lambda at, _: left_out if Path(at) == self.path else set()
+        )
         shared = self.work / "shared"
         if not shared.exists() and (self.path.parent / "shared").exists():
             shared.symlink_to((self.path.parent / "shared").resolve())
