@@ -26,7 +26,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from crawl4llm.base.errors import MachineError
 from crawl4llm.base.files import check_machine
-from crawl4llm.base.processes import ChildEnded, attempt, end_with, ended, sigint_blocked
+from crawl4llm.base.processes import ChildEnded, attempt, ended, heed_own_signals, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log, interrupt_held_back
 
@@ -69,7 +69,7 @@ class _Worker:
     def __init__(self, context: Any, work: Callable[..., Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(work, theirs, os.getpid()))
-        with theirs, sigint_blocked():
+        with theirs, sigint_blocked(signal.SIGTERM):
             self.process.start()
         self.is_ready = False
         """True once it has started, which is not part of a call's time."""
@@ -228,12 +228,7 @@ def _answer(call: _Call, result: object, error: BaseException | None) -> None:
 
 def _serve(work: Callable[..., Any], pipe: Connection, parent: int) -> None:
     """Answer calls, in a process of the pool."""
-    end_with(parent)
-    # A forked process inherits the reactor's signal handling: without this, its end would be reported to the parent as
-    # the parent's own SIGTERM.
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    heed_own_signals(parent)
     guard_log()  # a new process has its own
     pipe.send((None, None))  # it is ready
     while True:

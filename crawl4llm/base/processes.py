@@ -81,14 +81,28 @@ def return_freed_memory() -> None:
 
 
 @contextmanager
-def sigint_blocked() -> Iterator[None]:
-    """Keep threads and processes started in the block from being interrupted by Ctrl-C; afterwards it interrupts this
-    one."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def sigint_blocked(*others: signal.Signals) -> Iterator[None]:
+    """Keep threads and processes started in the block from being interrupted by Ctrl-C and ``others``; afterwards these
+    interrupt this process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *others})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def heed_own_signals(parent: int) -> None:
+    """Begin a child process, which was started with SIGTERM blocked: SIGTERM ends it, Ctrl-C is the parent's to answer,
+    and it ends with the parent.
+
+    A forked process inherits the reactor's signal handling: without this, its end would be reported to the parent as
+    the parent's own SIGTERM.
+    """
+    end_with(parent)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def interruptible(work: Callable[[], T]) -> T:
@@ -176,7 +190,8 @@ def in_children(
             while len(running) < processes and (item := next(waiting, None)) is not None:
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(work, item, theirs, os.getpid()))
-                with sigint_blocked(), interrupt_held_back():  # Python drops what is raised while it forks
+                # Python drops what is raised while it forks
+                with sigint_blocked(signal.SIGTERM), interrupt_held_back():
                     process.start()
                     running[ours] = process, item
                 theirs.close()
@@ -197,9 +212,7 @@ def in_children(
 
 
 def _work(work: Callable[[T], R], item: T, tell: Connection, parent: int) -> None:
-    end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    heed_own_signals(parent)
     tell.send(attempt(work, item))
 
 
