@@ -412,6 +412,7 @@ def test_what_the_project_has_set_stays(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.parametrize("how", ["killed", "timeout"])
+@pytest.mark.slow
 def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     def extractor(html: str) -> str:
         if html == "bad":

@@ -35,6 +35,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", [LOCAL, SLURM])
 @pytest.mark.usefixtures("slurm")
+@pytest.mark.slow
 def test_a_killed_task_is_done_again_and_no_other(name: str, tmp_path: Path) -> None:
     does = ["", "", "", "kill", "", ""]
     with pytest.raises(InputError, match="killed" if name == LOCAL else "1 of 2 tasks did not end well; their logs"):

@@ -81,6 +81,7 @@ class TestInChild:
 
 class TestPool:
     @pytest.mark.parametrize("fork", [True, False], ids=["fork", "spawn"])
+    @pytest.mark.slow
     def test_calls_that_hang_or_end_their_process_cost_themselves(self, fork: bool) -> None:
         items = ["a", "kill", "b", "hang", "exit", "refuse", "c"]
         with Pool(do, 2, fork=fork) as pool:

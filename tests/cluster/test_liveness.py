@@ -275,6 +275,7 @@ ODD: list[str | bytes] = [
 ]
 
 
+@pytest.mark.slow
 def test_odd_facts_of_a_worker_are_left_out(server: ValkeyServer, crawl: str, join: Join) -> None:
     """What others write into the server, by a mistake or another version, ends nobody, and hides nobody's facts."""
     one = join()

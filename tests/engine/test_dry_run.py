@@ -59,6 +59,7 @@ def test_with_a_jobdir(demo_web: Web, tmp_path: Path) -> None:
     assert {path.name for path in job.iterdir()} == {"job.json", "lock", "store.mdb", "store.mdb-lock"}
 
 
+@pytest.mark.slow
 def test_memory_of_stores() -> None:
     """Those on disk remember some documents, whatever the number; those in memory, all."""
     few, many = 5_000, 50_000_000

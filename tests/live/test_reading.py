@@ -82,6 +82,7 @@ def read(reader: Reader, pages: list[FetchedPage]) -> None:
     asyncio.run(read_all())
 
 
+@pytest.mark.slow
 def test_a_page_that_ends_or_hangs_its_process_has_links_and_harms_no_other(workers: PageWorkers[PageRater]) -> None:
     web = Web(40, 4, 0)
     demo = [page_html(page, web.sites[page.site], web.blocks(page), web.links[page.number]) for page in web.pages]

@@ -242,6 +242,7 @@ def test_a_file_of_another_corpus_is_refused(file: Path, tmp_path: Path) -> None
         KnownLinksPart(Options(known_links=str(file))).meet(random_web(0))
 
 
+@pytest.mark.slow
 def test_a_page_that_waits_takes_little_memory(tmp_path: Path) -> None:
     """Without a score, so that its parent's is kept; nothing is kept of a page that has one, or has been answered."""
     pages = [PageRecord(url(number), url(number), outlinks=[]) for number in range(20_000)]

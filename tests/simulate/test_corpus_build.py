@@ -236,6 +236,7 @@ def test_a_page_without_text_stays(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_page_that_hangs_or_kills_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "_SECONDS_PER_PAGE", 0.0)
     source = Hostile(write_tree(tmp_path / "source", files=["en0000-00"], records=6))

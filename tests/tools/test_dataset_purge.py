@@ -236,6 +236,7 @@ def test_killed_while_it_purges(finished: Path, purged: Path, tmp_path: Path) ->
     assert seen == {"before", "between", "after"}
 
 
+@pytest.mark.slow
 def test_killed_while_it_finishes(finished: Path, tmp_path: Path) -> None:
     after = tree(finished)
     ended, kill_at = False, 1

@@ -107,6 +107,7 @@ def test_no_bar_of_duckdb_is_drawn() -> None:
     assert list(reduced("SELECT current_setting('enable_progress_bar')", {"value": np.zeros(1)})) == [(False,)]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_query(here: Path) -> None:
     """DuckDB makes a RuntimeError of what a handler raises, or drops it where it is not at the query yet.
 

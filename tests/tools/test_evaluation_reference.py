@@ -42,6 +42,7 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
     return Subject(read_runs(paths), Survey(corpus, options, cache=folder / "cache"), rater)
 
 
+@pytest.mark.slow
 def test_oracle_set(subject: Subject) -> None:
     assert subject.oracle.size.value == 2160
     assert subject.oracle.threshold.value == pytest.approx(0.9741, abs=1e-4)
@@ -66,6 +67,7 @@ def test_random_lies_within_its_spread(subject: Subject) -> None:
         assert low - 0.0005 <= share <= high + 0.0005
 
 
+@pytest.mark.slow
 def test_what_the_seeds_reach(subject: Subject) -> None:
     reachable = subject.reachable(subject.runs[0])
     assert reachable is not None
@@ -74,6 +76,7 @@ def test_what_the_seeds_reach(subject: Subject) -> None:
     assert reachable[oracle].mean() == pytest.approx(0.533, abs=0.001)
 
 
+@pytest.mark.slow
 def test_correlations(subject: Subject) -> None:
     found = {pair.id: pair.correlation.value for pair in pairs_of(subject)}
     assert found == pytest.approx(

@@ -56,6 +56,7 @@ def copied(project: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_scores_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three blocks of pages (see passes.BLOCK) in two tasks, the second of which is killed once."""
     texts = [f"{'word ' * (number % 90)}{number % 7}" for number in range(4096)]

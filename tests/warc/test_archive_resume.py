@@ -273,6 +273,7 @@ def test_power_cut_at_every_step(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from(SURVIVALS)), max_size=6))
+@pytest.mark.slow
 def test_power_cut_again_and_again(cuts: list[tuple[int, tuple[str, str]]]) -> None:
     """Also while the archive is opened again: so many calls, then the power fails, and so much survives."""
     with tempfile.TemporaryDirectory() as name:
