@@ -26,24 +26,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 ROOMS: Final = ("crawl", "frontier", "live", "cluster", "tools/export")
 MOST_FEWER: Final = 3
-_OTHER: Final = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
+_PAIRS: Final = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
+_OTHER: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    one: other for pair in _PAIRS for one, other in (pair, pair[::-1])
 }
-_OTHER_MORE: Final = {ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
 _OTHER_SUM: Final = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.And: ast.Or, ast.Or: ast.And}
 _GRACE: Final = 90
 """Seconds beyond ``--seconds`` after which a run of tests is ended: the change makes something hang, so it is seen."""
@@ -111,7 +106,7 @@ def changes(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             continue
         if isinstance(node, ast.Compare):
             for place, sign in enumerate(node.ops):
-                if other := {**_OTHER, **_OTHER_MORE}.get(type(sign)):
+                if other := _OTHER.get(type(sign)):
                     ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
                     yield node, f"({ast.unparse(ast.Compare(node.left, ops, node.comparators))})"
         elif isinstance(node, (ast.BinOp, ast.BoolOp)) and (sum_ := _OTHER_SUM.get(type(node.op))):
@@ -146,7 +141,7 @@ def draw(before: Path, after: Path, count: int, seed: int) -> list[Mutant]:
                     begin = _offset(text, node.lineno, node.col_offset) - start  # type: ignore[attr-defined]
                     end = _offset(text, node.end_lineno, node.end_col_offset) - start  # type: ignore[attr-defined]
                     was = source[begin:end].decode()
-                    if "annotation" not in was and other != was:
+                    if other != was:
                         told = f"{file}:{node.lineno} {' '.join(was.split())} -> {other}"  # type: ignore[attr-defined]
                         found.append(Mutant(file, name, begin, end, other, told))
         chosen += random.Random(f"{seed} {room}").sample(found, min(count // len(ROOMS), len(found)))
@@ -187,8 +182,8 @@ class Tree:
         """Start pytest in a copy."""
         command = [str(self.path / ".venv/bin/python"), "-m", "pytest", "-p", "mutant_plugin", "-q", *args]
         whole = {**os.environ, "PYTHONPATH": str(self.work), **env}
-        log = (folder / "pytest.log").open("wb")
-        return subprocess.Popen(command, cwd=folder, env=whole, stdout=log, stderr=log, start_new_session=True)
+        with (folder / "pytest.log").open("wb") as log:
+            return subprocess.Popen(command, cwd=folder, env=whole, stdout=log, stderr=log, start_new_session=True)
 
     def reach(self, mutants: list[Mutant]) -> None:
         """Run the whole suite, and note which tests reach which functions, and how long each takes."""
@@ -323,15 +318,11 @@ def main() -> int:
     lost = [number for number, is_seen in earlier.items() if is_seen]
     for room in ROOMS:
         of_room = [number for number, mutant in enumerate(mutants) if mutant.room == room]
-        told = [sum(map(test, of_room)) for test in _columns(seen, earlier)]
-        print(f"{room}: {len(of_room)} changes, {told[0]} seen after, {told[1]} seen before but not after")
+        now, once = (sum(bool(found.get(number)) for number in of_room) for found in (seen, earlier))
+        print(f"{room}: {len(of_room)} changes, {now} seen after, {once} seen before but not after")
     print(f"{sum(map(bool, seen.values()))} of {len(mutants)} seen; {len(lost)} were seen before (limit {MOST_FEWER}):")
     print(*(mutants[number].told[:200] for number in lost), sep="\n")
     return int(len(lost) > MOST_FEWER)
-
-
-def _columns(seen: dict[int, Any], earlier: dict[int, Any]) -> list[Callable[[int], bool]]:
-    return [lambda number: bool(seen[number]), lambda number: bool(earlier.get(number))]
 
 
 if __name__ == "__main__":

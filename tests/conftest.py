@@ -117,6 +117,13 @@ def pytest_runtest_protocol() -> Iterator[object]:
     return done
 
 
+@pytest.fixture(scope="module")
+def nothing_before() -> None:
+    """What all the other tests have left is not looked through in each collection."""
+    gc.collect()
+    gc.freeze()
+
+
 def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The temporary folder of a run of the tests, one for all processes of a parallel run."""
     folder = tmp_path_factory.getbasetemp()

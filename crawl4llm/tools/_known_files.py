@@ -127,7 +127,7 @@ class LinkedPage(NamedTuple):
 
 def packed_pages(path: Path) -> Iterator[LinkedPage]:
     """Yield the pages that a file has one after the other. Raises InputError if it is damaged."""
-    damaged = InputError(f"{path} is damaged; remove {path.parents[1]} and begin anew")
+    damaged = InputError(f"{path} is damaged; remove {path.parents[1]}, and run the command again")
     most = path.stat().st_size
     with path.open("rb") as file:
         while numbers := file.read(_PACKED.size):

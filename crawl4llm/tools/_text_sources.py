@@ -229,7 +229,7 @@ def parquet_rows(path: Path, fields: Sequence[str], advice: str) -> Iterator[tup
 
     row = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with open_input(path) as opened, parquet.ParquetFile(opened) as file:
             names = file.schema_arrow.names
             if not (wanted := [name for name in fields if name in names]):
                 missing, there = " or ".join(map(repr, fields)), harmless(", ".join(names))[:200]

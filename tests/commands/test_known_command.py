@@ -17,9 +17,11 @@ from finished_runs import FinishedRuns
 from scrapy.settings import Settings
 
 from crawl4llm.base.compression import zstd
+from crawl4llm.base.errors import InputError
 from crawl4llm.parts.known_texts.work import KnownTexts
 from crawl4llm.parts.known_urls.work import KnownUrls
 from crawl4llm.scoring.signatures import signature_of
+from crawl4llm.tools._text_sources import parquet_rows
 from crawl4llm.tools.corpus import known as known_command
 
 pa = pytest.importorskip("pyarrow")
@@ -202,7 +204,7 @@ def test_a_damaged_folder_of_a_job(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"url": "http://b.example/"}\n'))
     refused = known(*given)
     assert refused.returncode == 1
-    assert error_of(refused) == f"{told} is damaged; remove {tmp_path / '.out.work'} and begin anew"
+    assert error_of(refused) == f"{told} is damaged; remove {tmp_path / '.out.work'}, and run the command again"
     assert not (tmp_path / "out").exists()
 
 
@@ -270,3 +272,10 @@ def test_other_files_that_are_cut_short_are_refused(name: str, sources: Path, tm
     cut.write_bytes(whole.read_bytes()[:-9])
     assert str(cut) in error_of(scrapy("corpus", "known", str(tmp_path / "out"), str(cut)))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_pipe_by_the_name_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
+    """By the reader that exports to be purged and texts to learn have too; opening it would wait for a writer."""
+    os.mkfifo(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"rows\.parquet: cannot be read after row 0"):
+        next(parquet_rows(tmp_path / "rows.parquet", ["text"], "give another"))

@@ -6,7 +6,6 @@ import gc
 import re
 import time
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -449,15 +448,6 @@ def test_directives_of_a_group_are_in_order() -> None:
 )
 def test_product_token(user_agent: str, name: str) -> None:
     assert product_token(user_agent) == name
-
-
-@pytest.fixture(scope="module")
-def nothing_before() -> Iterator[None]:
-    """What all the other tests have left is not looked through in each collection."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("nothing_before")

@@ -6,7 +6,6 @@ import gc
 import json
 import time
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -43,15 +42,6 @@ def test_a_tdmrep_that_is_none_says_nothing(body: bytes) -> None:
 def test_a_tdmrep_with_a_mark_and_odd_rules_is_read() -> None:
     body = b'\xef\xbb\xbf[7, {"location": "/", "tdm-reservation": 1, "tdm-policy": 5}]'
     assert [one.value for one in TdmRules(body).of(URL)] == ["1"]
-
-
-@pytest.fixture(scope="module")
-def nothing_before() -> Iterator[None]:
-    """What all the other tests have left is not looked through in each collection."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("number", [1, 50, 500])

@@ -85,7 +85,9 @@ class _Job:
         with as_input_error(f"{self.folder} cannot be read"):
             found = json_or_none(read_input(self.folder / _TOLD, LARGEST_JSON))
         if not fits([found], _COUNTS_AND_FAULTS):
-            raise InputError(f"{self.folder / _TOLD} is damaged; remove {self.folder.parent} and begin anew")
+            raise InputError(
+                f"{self.folder / _TOLD} is damaged; remove {self.folder.parent}, and run the command again"
+            )
         counts, *faults = found
         return sources.Taken({}, Counter(counts), *faults)
 
