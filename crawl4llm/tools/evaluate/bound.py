@@ -158,6 +158,7 @@ BOUND = Action(
     "Write a score for each page to --out FILE (.gz: compressed), for BOUND_SCORES. The scores stand for what a policy "
     "knows that has read a quarter of the corpus beforehand. fastText learns it from the words of URLs and anchors, "
     "and from the influence of the pages that link to a page. No model scores a page that it has seen. The command "
-    "first scores all pages by SCORER, and holds their links in memory. It needs the extra evaluate (also takes --out).",
+    "first scores all pages by SCORER, and holds their links in memory. It needs the extra "
+    "evaluate (also takes --out).",
     _run,
 )
