@@ -69,7 +69,7 @@ class _Worker:
     def __init__(self, context: Any, work: Callable[..., Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(work, theirs, os.getpid()))
-        with theirs, sigint_blocked(signal.SIGTERM):
+        with theirs:
             self.process.start()
         self.is_ready = False
         """True once it has started, which is not part of a call's time."""
@@ -116,7 +116,7 @@ class Pool(Generic[R]):
 
     def __init__(self, work: Callable[..., R], processes: int, *, fork: bool = False) -> None:
         self._context = multiprocessing.get_context("fork" if fork else "spawn")
-        self._new = partial(_Worker, self._context, work)
+        self._work = work
         self._processes = processes
         self._workers: list[_Worker] = []
         self._waiting: deque[_Call] = deque()
@@ -168,15 +168,19 @@ class Pool(Generic[R]):
     def _begin(self) -> None:
         atexit.register(self.close)  # multiprocessing would wait for the processes
         try:
-            with _opening():
-                while len(self._workers) < self._processes:
-                    self._workers.append(self._new())
+            while len(self._workers) < self._processes:
+                self._add_worker()
         except BaseException:
             self.close()
             raise
         self._thread = threading.Thread(target=self._manage, daemon=True)
         with sigint_blocked():
             self._thread.start()
+
+    def _add_worker(self) -> None:
+        # An interrupt waits until the worker is among those that close() ends: the interpreter would wait for others.
+        with _opening(), sigint_blocked(signal.SIGTERM):
+            self._workers.append(_Worker(self._context, self._work))
 
     # -- in the pool's thread -----------------------------------------------------------------------------------------
 
@@ -211,8 +215,7 @@ class Pool(Generic[R]):
             idle.pop()
         while self._waiting and len(self._workers) < self._processes:
             try:
-                with _opening():
-                    self._workers.append(self._new())
+                self._add_worker()
             except (OSError, MachineError) as error:
                 _answer(self._waiting.popleft(), None, error)
 
