@@ -7,8 +7,8 @@ All of it takes about an hour on two quiet cores, ``--quick`` some minutes: fewe
 works. ``python -m benchmarks.report --take build/bench`` brings the JSON into README and docs. The other modules of
 this folder measure what one part of the project promises, and are started by themselves: bombs, building, cluster,
 cluster_live, code_mutants, commits, dashboard, evaluation, evaluation_memory, export, foreign_links, fuzz, indexing,
-known, link, liveness, mazes, mixture, mutations, novelty, owners, partitions, politeness, replay, same_output,
-site_rules, soak, stopping, stopping_offline, waiting, walk, websoftware.
+known, link, liveness, many_documents, mazes, mixture, mutations, novelty, owners, partitions, politeness, replay,
+same_output, site_rules, soak, stopping, stopping_offline, waiting, walk, websoftware.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ other: crawl4llm without site rules, and plain Scrapy, breadth first, as it is a
     "building": "A tree that `scrapy corpus build` made of real pages, against an independent program's tree.",
     "evaluation": "Scoring a whole corpus for `scrapy evaluate`, against one pass of fastText over its text.",
     "evaluation_memory": "Memory of `scrapy evaluate` by documents, without the plots.",
+    "many_documents": "Memory and time of `scrapy archive check` and `scrapy export` of very many documents.",
     "export": "`scrapy export` of archived texts, against loops that read and compress alone.",
     "replay": "Archived pages that ReplayWeb.page replays from a WACZ file.",
     "dashboard": "First paint and memory of the dashboard on a long crawl, and its CPU beside one that runs.",
