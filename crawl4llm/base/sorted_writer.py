@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE: Final = 1 << 16
+_BYTES_AT_ONCE: Final = 1 << 20
 
 WrittenRows: TypeAlias = Iterable[tuple[int, bytes, tuple[int, ...]]]
 """Hashes in sorted order, each with its record and further values."""
@@ -98,16 +99,18 @@ class SortedWriter:
 
 
 def _records(rows: WrittenRows, to: BinaryIO) -> Iterator[bytes]:
-    """Yield the records, and write the entries of their table."""
-    entries, place = array("Q"), 0
+    """Yield the records, many at once, and write the entries of their table."""
+    entries, records, place = array("Q"), bytearray(), 0
     for entry, record, values in rows:
         entries.extend((entry, place, *values))
+        records += record
         place += len(record)
-        yield record
-        if len(entries) > _AT_ONCE:
+        if len(entries) > _AT_ONCE or len(records) > _BYTES_AT_ONCE:
             entries.tofile(to)
-            del entries[:]
+            yield bytes(records)
+            del entries[:], records[:]
     entries.tofile(to)
+    yield bytes(records)
 
 
 def _read_back(entries: BinaryIO, width: int) -> Iterator[Sequence[NDArray[Any]]]:

@@ -35,7 +35,7 @@ _ARC_LINE = re.compile(rb"(.*?) (%b) (.*?)(?<![^ ])(-?\d+)\r?\n" % _ARC_ADDRESS_
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 _STATUS_LINE = re.compile(rb"HTTP(?:/[\d.]+)?[ \t]+(\d{3})", re.IGNORECASE)
-_BLANKS: Final = {b" ", b"\t"}
+_BLANKS: Final = (b" ", b"\t")
 _FOLD = re.compile(rb"(?<![ \t])[ \t]*\r?\n[ \t]+")  # from the first blank only: time is linear
 _PADDED_NAME = re.compile(rb"(\n[^\s:]+)[ \t]+:")
 
@@ -70,13 +70,13 @@ class Fields:
         name_at = self._searched.find(name)
         if name_at < 0:
             return b""
-        start = name_at + len(name)
-        end = self._searched.find(b"\n", start)
+        start, head = name_at + len(name), self._head
+        end = head.find(b"\n", start)
         if end < 0:
-            return self._head[start:].strip()
-        if self._head[end + 1 : end + 2] in _BLANKS:
+            return head[start:].strip()
+        if head.startswith(_BLANKS, end + 1):
             return self._folded(start)[0]
-        return self._head[start:end].strip()
+        return head[start:end].strip()
 
     def listed(self, name: Name) -> bytes:
         """Return all fields of a name as one list (RFC 9110, 5.3)."""
@@ -94,7 +94,7 @@ class Fields:
     def _folded(self, start: int) -> tuple[bytes, int]:
         """Return the value that begins at an offset, perhaps on several lines, and the end of its last line."""
         end = self._head.find(b"\n", start)
-        while end >= 0 and self._head[end + 1 : end + 2] in _BLANKS:
+        while end >= 0 and self._head.startswith(_BLANKS, end + 1):
             end = self._head.find(b"\n", end + 1)
         end = end if end >= 0 else len(self._head)
         return _FOLD.sub(b" ", self._head[start:end]).strip(), end

@@ -102,7 +102,7 @@ class Union:
             key, _, date, *_ = from_json(record)
             signals = as_text(heard.said(key, key, date_of(date)))
         file = bisect_right(self._starts, number) - 1
-        return to_json([file, self._texts.get(number, 0), signals])[:-1] + b"," + record[1:]
+        return b"[%d,%d,%b,%b" % (file, self._texts.get(number, 0), to_json(signals), record[1:])
 
     def _arranged(self, places: Rows, contents: Contents) -> Rows:
         """Return places in another order: of documents with one hash, those that are not held come last."""
