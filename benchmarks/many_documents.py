@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "export-best": ["export", "{run}", "--out", "{out}", "--top-share", "0.1"],
     "export-parquet": ["export", "{run}", "--out", "{out}", "--format", "parquet"],
 }
-"""Each with ``--json``, so that it has no bar."""
+"""What follows ``scrapy``; ``{out}`` is in a folder of the command's own."""
 
 
 def write_run(run: Path, documents: int) -> None:

@@ -178,7 +178,7 @@ class Pool(Generic[R]):
             self._thread.start()
 
     def _add_worker(self) -> None:
-        # An interrupt waits until the worker is among those that close() ends: the interpreter would wait for others.
+        # An interrupt waits until close() knows the worker: at its end, Python would wait for one that nobody ends.
         with _opening(), sigint_blocked(signal.SIGTERM):
             self._workers.append(_Worker(self._context, self._work))
 

@@ -102,8 +102,8 @@ execute(["scrapy", *sys.argv[1:]])
 
 @pytest.mark.parametrize("lets_through", [False, True])
 def test_while_a_process_is_forked(lets_through: bool, demo_web: Web, tmp_path: Path) -> None:
-    """The crawl does not begin, and the new process ends. If a signal is let through while a process is forked, Python
-    drops the exception of its handler; our own pools hold it back."""
+    """The crawl does not begin, and the new process ends. Our pools hold a signal back until a process is started. If
+    it is let through in the fork, as in one of a library, Python drops the exception of its handler."""
     args = crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=50)
     result = subprocess.run(
         [sys.executable, "-c", _AT_A_FORK, str(lets_through), *args],
