@@ -75,10 +75,11 @@ def test_forty_sites_of_one_server(tmp_path: Path) -> None:
     assert max(others) < max(one.arrived for one in served)
     found = {one.host: one.arrived + SOON for one in log if one.host.startswith("index-") and one.path == "/"}
     asked = [(f"index-{one.host.split('-')[1]}.test", one.arrived) for one in served if one.path == "/"]
-    # Pairs of sites that could both be asked when one of them was: a loaded machine finds some indexes late.
+    # Pairs of sites that could both be asked when one of them was: a loaded machine finds some indexes late. It also
+    # asks some sites late: with 20 other processes, 0.3 of the pairs were the wrong way round, with none 0.1.
     pairs = [(a, b) for (a, then), (b, _) in combinations(asked, 2) if a != b and max(found[a], found[b]) < then]
     assert len(pairs) > 100
-    assert sum(a < b for a, b in pairs) < len(pairs) / 4, "the best first, but for those that come about the same time"
+    assert sum(a < b for a, b in pairs) < 0.4 * len(pairs), "the best first, but for those that come about the same time"
 
 
 class Clock:
