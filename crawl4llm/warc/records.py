@@ -18,7 +18,6 @@ from crawl4llm.base.compression import InflateError, TooMuch, inflate, largest_s
 from crawl4llm.base.errors import CorruptRecord, TooLarge
 from crawl4llm.base.files import PreadFile
 
-HEAD_END: Final = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
 """Part of an ARC record's first line that tells it from other lines: few lines of text have an IP address and a
 number."""
@@ -173,13 +172,13 @@ def parse_http(data: bytes, start: int) -> HttpHead | None:
         if len(data) - start < 16:
             return None
         raise ValueError("no HTTP status line")
-    end = HEAD_END.search(data, start)
+    end = _head_end(data, start)
     if end is None:
         return None
-    head = data[start : end.start()]
+    head = data[start : end[0]]
     if b" :" in head or b"\t:" in head:  # blanks behind names, where servers have put them (RFC 9112, 5.1)
         head = _PADDED_NAME.sub(rb"\1:", head)
-    return HttpHead(int(status[1]), Fields(head), end.end())
+    return HttpHead(int(status[1]), Fields(head), end[1])
 
 
 class Opening(Protocol):
@@ -222,14 +221,23 @@ def _grow(opening: Opening) -> None:
         raise ValueError("the record's head has no end")
 
 
+def _head_end(data: bytes, start: int) -> tuple[int, int] | None:
+    """Return the ends of a head, without and with its empty line; None if it has none."""
+    at = data.find(b"\n\r\n", start)
+    bare = data.find(b"\n\n", start, at + 1 if at >= 0 else len(data))  # two searches are faster than an expression
+    if bare >= 0:
+        return bare, bare + 2
+    return (at, at + 3) if at >= 0 else None
+
+
 def _parse_warc(data: bytes) -> Record | None:
-    end = HEAD_END.search(data)
+    end = _head_end(data, 0)
     if end is None:
         return None
-    fields = Fields(data[: end.start()])
+    fields = Fields(data[: end[0]])
     length = fields.get(CONTENT_LENGTH)
     kind = fields.text(TYPE).lower()
-    return Record(kind, fields, end.end(), int(length) if _LENGTH.fullmatch(length) else None)
+    return Record(kind, fields, end[1], int(length) if _LENGTH.fullmatch(length) else None)
 
 
 def _parse_arc(line: re.Match[bytes]) -> Record:

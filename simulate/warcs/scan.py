@@ -73,6 +73,7 @@ _CANONICAL_WITHIN: Final = 16_384
 """Bytes of a record in which its canonical link is looked for, unless the page's body begins before."""
 _PATHS: Final = {"/robots.txt": optouts.ROBOTS_TXT, optouts.PATH: optouts.TDMREP}
 """The files of a site by their paths."""
+_FILES: Final = tuple(_PATHS)
 _SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in optouts.FIELDS))
 _LOCATION: Final = field_name("Location")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
@@ -81,7 +82,7 @@ _SITE, _SIGNALS = field_name(SITE), field_name(SIGNALS)
 _LARGEST_BLOCK: Final = 1 << 16
 """Bytes of a record of fields that are read."""
 _ALWAYS: Final = "9999-12-31T23:59:59Z"
-_DIGITS = re.compile(rb"\D+")
+_NO_DIGITS: Final = bytes(sorted({*range(256)} - {*b"0123456789"}))
 
 Read = Callable[[str, int, int], StoredRecord]
 """Reads the record at a place of a file. Raises PageError and OSError."""
@@ -148,12 +149,12 @@ class _Collector:
         purpose = record.fields.get(_PURPOSE)  # robots.txt and the like, in an archive of ours
         if purpose == _BOMB:
             purpose = b""  # a page, which a replay asks for too
-        self._notes.record(frame, record, purpose)
+        url = record.url
+        self._notes.record(frame, record, url, purpose)
         if purpose or record.kind not in {"response", "resource", "conversion", "revisit"}:
             return OF_NO_PAGE if purpose else record.kind or UNTYPED
         if record.length is None:
             return NO_LENGTH
-        url = record.url
         if not url:
             return NO_URL
         key = normalise_url(url)
@@ -222,7 +223,7 @@ class _Collector:
 
 def date_as_number(date: bytes) -> int:
     """Return a WARC-Date, or an ARC date, as a number of 14 digits; 0 if it is malformed."""
-    digits = _DIGITS.sub(b"", date)[:14]
+    digits = date.translate(None, _NO_DIGITS)[:14]
     return int(digits) if len(digits) == 14 else 0
 
 
@@ -247,14 +248,14 @@ class Notes:
         self._files: dict[bytes, list[object]] = {}
         """Files of sites, by the ids of their records, until it is read which site each is of."""
 
-    def record(self, frame: Frame, record: Record, purpose: bytes) -> None:
+    def record(self, frame: Frame, record: Record, url: str, purpose: bytes) -> None:
         """Take the facts in a record about the file that it begins, or about opt-outs without being a document."""
         if record.kind == "warcinfo":
             self._warcinfo(frame, record)
         elif self.ours and record.kind == "metadata":
-            self._metadata(frame, record)
-        elif purpose if self.ours else record.url.endswith(tuple(_PATHS)):
-            self._file_of_site(frame, record, purpose.decode("utf-8", "replace"))
+            self._metadata(frame, record, url)
+        elif purpose if self.ours else url.endswith(_FILES):
+            self._file_of_site(frame, record, url, purpose.decode("utf-8", "replace"))
 
     def _warcinfo(self, frame: Frame, record: Record) -> None:
         """Take the record that begins a file."""
@@ -273,9 +274,9 @@ class Notes:
         if said := optouts.said_in_head(http.fields.pairs(), self._crawler):
             self._add(key, record.date or "", optouts.as_text(said))
 
-    def _file_of_site(self, frame: Frame, record: Record, purpose: str) -> None:
+    def _file_of_site(self, frame: Frame, record: Record, url: str, purpose: str) -> None:
         """Take a record that may be a site's file: in an archive of ours by its ``purpose``, in others by its URL."""
-        key, http = normalise_url(record.url), frame.http
+        key, http = normalise_url(url), frame.http
         site = site_of(key)
         purpose = purpose or _PATHS.get(key.removeprefix(site), "")
         if http is None or purpose not in optouts.FILES or record.kind != "response":
@@ -291,14 +292,14 @@ class Notes:
             else:
                 self._add(*note)
 
-    def _metadata(self, frame: Frame, record: Record) -> None:
+    def _metadata(self, frame: Frame, record: Record, url: str) -> None:
         """Take a record of an archive of ours about another one."""
         block = _block(frame, record)
         if note := self._files.pop(record.fields.get(_CONCURRENT_TO), None):
             note[1] = block.text(_SITE) or note[1]
             self._add(*note)
         elif signals := optouts.as_text(optouts.from_text(block.text(_SIGNALS))):
-            self._add(normalise_url(record.url), record.date or "", signals)
+            self._add(normalise_url(url), record.date or "", signals)
 
     def _add(self, *note: object) -> None:
         self.lines.append(json.dumps(note))

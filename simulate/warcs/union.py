@@ -97,12 +97,12 @@ class Union:
 
     def _completed(self, number: int, record: bytes, heard: Heard) -> bytes:
         """Return the record of a document, with what only all parts together tell."""
-        signals = ""
+        signals = b'""'
         if heard and not self._dropped[number]:
             key, _, date, *_ = from_json(record)
-            signals = as_text(heard.said(key, key, date_of(date)))
+            signals = to_json(as_text(heard.said(key, key, date_of(date))))
         file = bisect_right(self._starts, number) - 1
-        return b"[%d,%d,%b,%b" % (file, self._texts.get(number, 0), to_json(signals), record[1:])
+        return b"[%d,%d,%b,%b" % (file, self._texts.get(number, 0), signals, record[1:])
 
     def _arranged(self, places: Rows, contents: Contents) -> Rows:
         """Return places in another order: of documents with one hash, those that are not held come last."""

@@ -79,7 +79,7 @@ def test_forty_sites_of_one_server(tmp_path: Path) -> None:
     # asks some sites late: with 20 other processes, 0.3 of the pairs were the wrong way round, with none 0.1.
     pairs = [(a, b) for (a, then), (b, _) in combinations(asked, 2) if a != b and max(found[a], found[b]) < then]
     assert len(pairs) > 100
-    assert sum(a < b for a, b in pairs) < 0.4 * len(pairs), "the best first, but for those that come about the same time"
+    assert sum(a < b for a, b in pairs) < 0.4 * len(pairs), "the best first, but for those of about the same time"
 
 
 class Clock:
