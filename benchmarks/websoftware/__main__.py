@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -65,8 +66,11 @@ def reason_to_skip(sites: tuple[Site, ...], *, serves: bool) -> str | None:
 
 
 def install() -> None:
-    """Install Debian's packages; none of their services is started."""
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", *building.DEBIAN]
+    """Install Debian's packages; none of their services is started. A Node.js from elsewhere, which conflicts with
+    Debian's, stays."""
+    has_node = all(map(shutil.which, building.NODE))
+    packages = [name for name in building.DEBIAN if not (has_node and name in building.NODE.values())]
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     subprocess.run(["apt-get", "update", "--quiet"], check=True)
     subprocess.run(command, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"})
 

@@ -19,6 +19,8 @@ from benchmarks.websoftware.web_servers import PROGRAMS, Served
 from crawl4llm.base.errors import InputError
 
 _BUILT = "built"
+NODE = {"node": "nodejs", "npm": "npm"}
+"""Programs of Node.js, and their packages in Debian."""
 DEBIAN = (
     *("mediawiki", "dokuwiki", "wordpress", "wordpress-theme-twentytwentyone", "wordpress-theme-twentytwentytwo"),
     *("wordpress-theme-twentytwentythree", "gitweb", "cgit", "fcgiwrap", "mhonarc", "public-inbox", "hugo", "jekyll"),
@@ -26,7 +28,7 @@ DEBIAN = (
     *("nginx-light", "apache2", "lighttpd", "lighttpd-mod-openssl", "caddy", "mariadb-server", "php8.2-fpm"),
     *("php8.2-cli", "php8.2-sqlite3"),
     *("php8.2-mysql", "php8.2-intl", "php8.2-mbstring", "php8.2-xml", "php8.2-gd", "php8.2-curl"),
-    *("dict-freedict-eng-deu", "dict-freedict-eng-fra", "git", "nodejs", "npm"),
+    *("dict-freedict-eng-deu", "dict-freedict-eng-fra", "git", *NODE.values()),
 )
 """Packages of Debian 12 that the whole web is made of."""
 
