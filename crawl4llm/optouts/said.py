@@ -63,7 +63,7 @@ def as_text(said: Iterable[Said]) -> str:
 def from_text(text: str) -> list[Said]:
     """Return the signals of a line from :func:`as_text`. Other text is ignored."""
     found = []
-    for entry in text.split(_BETWEEN):
+    for entry in text.split(_BETWEEN) if text else ():
         words = [unquote(word) for word in entry.split(" ")]
         if len(words) == 5 and words[0] in _PLACES:
             place, agent, scope, signal, value = words

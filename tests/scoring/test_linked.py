@@ -8,6 +8,8 @@ from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.scoring import linked_share
 
 NAVIGATION = "<nav><a href=/>Home</a> <a href=/about>About our river</a></nav>"
+MANY = "".join(map(chr, range(0x4E00, 0x4E80)))
+"""More ideographs than are looked for one after the other."""
 
 
 @pytest.mark.parametrize(
@@ -21,11 +23,27 @@ NAVIGATION = "<nav><a href=/>Home</a> <a href=/about>About our river</a></nav>"
         ("<p>as it was <a href=x>as it</a>", "as it", 0.5),
         ("<p><a href=x>one <script>two</script>two</a> three", "one two three", 0.5),
         ("<p>\1one\2 two\1 <a href=x>three</a>", "one two three", 0.5),
+        ("<p>\u201cone\u201d \u00e9t\u00e9\u2014<a href=x>two</a>", "one \u00e9t\u00e9 two", 0.5),
+        (f"<p>{MANY}<a href=x>{MANY}</a>", f"{MANY}{MANY}", 0.502),
         ("<p>one two", "other words", None),
         ("", "one two", None),
         ("<p>one two", "", None),
     ],
-    ids=["prose", "list", "navigation", "no-link", "ideographs", "both", "script", "marks", "other", "empty", "blank"],
+    ids=[
+        "prose",
+        "list",
+        "navigation",
+        "no-link",
+        "ideographs",
+        "both",
+        "script",
+        "marks",
+        "accents",
+        "many",
+        "other",
+        "empty",
+        "blank",
+    ],
 )
 def test_the_share_of_a_text_that_stands_in_links(html: str, text: str, share: float | None) -> None:
     assert linked_share(HtmlTree(html.encode()), text) == share

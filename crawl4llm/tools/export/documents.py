@@ -26,6 +26,7 @@ _ABOUT_WITHIN = 1 << 16
 _OPEN_FILES = 256
 
 
+@lru_cache(maxsize=_OPEN_FILES)  # making a path takes as long as reading a row
 def rows_path(work: Path, what: str, block: int) -> Path:
     """Return the path of a block's rows in a work folder; ``what`` is LISTED or PREPARED."""
     return work / f"{what}.{block}.jsonl"
@@ -215,10 +216,11 @@ class Reader:
     def about(self, row: Row) -> About:
         """Read the metadata record behind a page, if this project wrote it; otherwise return nothing.
 
+        Nothing is read if crawl log and indexes tell influence and language: the index of an archive has the signals.
         It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
         document of an export.
         """
-        if not row.after:
+        if not row.after or (row.scored and row.language):
             return _NOTHING
         try:
             data = self._read(row.file, row.offset + row.length, min(row.after, _ABOUT_WITHIN))
