@@ -106,13 +106,12 @@ class SpreadRecords:
             for part, some in of_parts.items():
                 path = self._folder / f"{part}.{os.getpid()}{_RECORDS}"
                 with path.open("ab") as file, path.with_suffix(_PLACES).open("ab") as beside:
-                    ends = np.cumsum([file.tell(), *(len(record) for _, _, record in some)]).tolist()
-                    rows = [
-                        (digest, rank, start, len(record), 0)
-                        for (digest, rank, record), start in zip(some, ends, strict=False)
-                    ]
-                    file.write(b"".join([record for _, _, record in some]))
-                    beside.write(np.array(rows, PLACE).tobytes())
+                    hashes, ranks, contents = zip(*some, strict=True)
+                    rows = np.zeros(len(some), PLACE)
+                    rows["hash"], rows["rank"], rows["size"] = hashes, ranks, [*map(len, contents)]
+                    rows["offset"] = file.tell() + np.cumsum(rows["size"], dtype=np.uint64) - rows["size"]
+                    file.write(b"".join(contents))
+                    beside.write(rows.tobytes())
 
     def parts(self) -> Iterator[tuple[int, Rows, Contents]]:
         """Yield the number of each part, its places by hash and rank, and the content of its files; these are removed

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,22 +85,22 @@ class Union:
 
     def _in_order(self, heard: Heard) -> WrittenRows:
         """Yield the records of all documents by their hashes; of one hash those held first, in corpus order."""
-        end = 0
+        end, any_heard = 0, heard or None
         for _, found, contents in self._rows.parts():
             places = self._arranged(found, contents)
             self._places[places["rank"]] = np.arange(end, end + len(places))
             end += len(places)
-            for entry, number, record in records_in(places, contents):
-                yield entry, self._completed(number, record, heard), ()
+            files = np.searchsorted(self._starts, places["rank"], "right") - 1
+            for file, (entry, number, record) in zip(files.tolist(), records_in(places, contents), strict=True):
+                yield entry, self._completed(file, number, record, any_heard), ()
             self._texts.clear()
 
-    def _completed(self, number: int, record: bytes, heard: Heard) -> bytes:
+    def _completed(self, file: int, number: int, record: bytes, heard: Heard | None) -> bytes:
         """Return the record of a document, with what only all parts together tell."""
         signals = b'""'
-        if heard and not self._dropped[number]:
+        if heard is not None and not self._dropped[number]:
             key, _, date, *_ = from_json(record)
             signals = to_json(as_text(heard.said(key, key, date_of(date))))
-        file = bisect_right(self._starts, number) - 1
         return b"[%d,%d,%b,%b" % (file, self._texts.get(number, 0), signals, record[1:])
 
     def _arranged(self, places: Rows, contents: Contents) -> Rows:
@@ -143,9 +142,10 @@ def _rows(
     content = bytes(part.numbers(records))
     ends = pairwise(accumulate(part.numbers(sizes), initial=0))
     numbers_beside = [part.numbers(name) for name in beside]
-    for number, (one, (start, end)) in enumerate(zip(part.numbers(hashes), ends, strict=True)):
-        record = content[start:end]
-        if any(numbers_beside):
-            places = [numbers[number] if numbers else 0 for numbers in numbers_beside]
-            record = record[:-1] + b"," + to_json(places)[1:]
-        yield one, first + number, record
+    rows = zip(part.numbers(hashes), count(first), (content[start:end] for start, end in ends), strict=False)
+    if not any(numbers_beside):
+        yield from rows
+        return
+    for one, number, record in rows:
+        places = [numbers[number - first] if numbers else 0 for numbers in numbers_beside]
+        yield one, number, record[:-1] + b"," + to_json(places)[1:]
