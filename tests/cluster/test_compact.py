@@ -113,7 +113,8 @@ def test_a_compaction_that_is_killed_at_each_step(ended: Path, tmp_path: Path) -
         assert differing(ended / "merged", out) == []
     assert kills > 5
     assert files(storage) == files(whole)
-    assert not any("/pages-" in name for name in files(storage))
+    # The worker that was killed may have written a segment whose commit it did not live to write.
+    assert {name.partition(".")[0] for name in segments}.isdisjoint(name.partition(".")[0] for name in files(storage))
     sizes = [path.stat().st_size for path in storage.glob("warc/*.warc.gz")]
     assert len(sizes) > 3
     assert max(sizes) <= MOST
