@@ -73,7 +73,7 @@ _CANONICAL_WITHIN: Final = 16_384
 """Bytes of a record in which its canonical link is looked for, unless the page's body begins before."""
 _PATHS: Final = {"/robots.txt": optouts.ROBOTS_TXT, optouts.PATH: optouts.TDMREP}
 """The files of a site by their paths."""
-_FILES: Final = tuple(_PATHS)
+_PATH_ENDS: Final = tuple(_PATHS)
 _SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in optouts.FIELDS))
 _LOCATION: Final = field_name("Location")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
@@ -254,7 +254,7 @@ class Notes:
             self._warcinfo(frame, record)
         elif self.ours and record.kind == "metadata":
             self._metadata(frame, record, url)
-        elif purpose if self.ours else url.endswith(_FILES):
+        elif purpose if self.ours else url.endswith(_PATH_ENDS):
             self._file_of_site(frame, record, url, purpose.decode("utf-8", "replace"))
 
     def _warcinfo(self, frame: Frame, record: Record) -> None:

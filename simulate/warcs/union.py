@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,10 +139,11 @@ def _rows(
     part: SortedFile, first: int, hashes: str, sizes: str, records: str, beside: Sequence[str] = ()
 ) -> Iterator[tuple[int, int, bytes]]:
     """Yield hash, number and JSON of the records of a part, and numbers ``beside`` them if there are any."""
-    content = bytes(part.numbers(records))
+    content, entries = bytes(part.numbers(records)), part.numbers(hashes)
     ends = pairwise(accumulate(part.numbers(sizes), initial=0))
     numbers_beside = [part.numbers(name) for name in beside]
-    rows = zip(part.numbers(hashes), count(first), (content[start:end] for start, end in ends), strict=False)
+    numbers_of_all = range(first, first + len(entries))
+    rows = zip(entries, numbers_of_all, (content[start:end] for start, end in ends), strict=True)
     if not any(numbers_beside):
         yield from rows
         return

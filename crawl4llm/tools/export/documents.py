@@ -216,11 +216,10 @@ class Reader:
     def about(self, row: Row) -> About:
         """Read the metadata record behind a page, if this project wrote it; otherwise return nothing.
 
-        Nothing is read if crawl log and indexes tell influence and language: the index of an archive has the signals.
         It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
         document of an export.
         """
-        if not row.after or (row.scored and row.language):
+        if not row.after:
             return _NOTHING
         try:
             data = self._read(row.file, row.offset + row.length, min(row.after, _ABOUT_WITHIN))
