@@ -72,6 +72,11 @@ class HtmlTree:
         """The element ``head``."""
         return self._tree.head
 
+    @property
+    def body(self) -> LexborNode | None:
+        """The element ``body``."""
+        return self._tree.body
+
 
 def _cut_at_depth(html: bytes) -> bytes:
     """Cut a page where elements are nested too deeply, because parsing takes time quadratic in the depth."""

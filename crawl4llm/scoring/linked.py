@@ -42,14 +42,13 @@ def linked_share(page: HtmlTree, text: str) -> float | None:
     are marked in it.
     """
     words, linked = _words(page)
-    pairs = _pairs(_blanked(text.replace(_START, " ").replace(_END, " ")).split())
-    every = Counter(_pairs(words))
-    found = sum(map(every.__contains__, pairs))
+    pairs, every = _pairs(_blanked(text.replace(_START, " ").replace(_END, " ")).split()), _pairs(words)
+    found = sum(map(set(every).__contains__, pairs))
     if not found:
         return None
     shared = set(linked).intersection(pairs)
-    in_links = Counter(filter(shared.__contains__, linked))
-    return round(sum(in_links[pair] / every[pair] for pair in filter(shared.__contains__, pairs)) / found, 4)
+    in_links, in_page = (Counter(filter(shared.__contains__, some)) for some in (linked, every))
+    return round(sum(in_links[pair] / in_page[pair] for pair in filter(shared.__contains__, pairs)) / found, 4)
 
 
 def _words(page: HtmlTree) -> tuple[list[bytes], list[bytes]]:
@@ -59,7 +58,7 @@ def _words(page: HtmlTree) -> tuple[list[bytes], list[bytes]]:
     for node in page.css("a[href]")[:_MOST_LINKS]:
         node.insert_before(_START)
         node.insert_after(_END)
-    text = "".join(body.text() for body in page.css("body")[:1])
+    text = page.body.text() if page.body else ""
     words: list[bytes] = []
     linked: list[bytes] = []
     for piece in (_END.encode() + _blanked(text)).split(_START.encode()):

@@ -8,9 +8,10 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
-from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.base.html_tree import HtmlTree
+from crawl4llm.optouts.html_meta import said_in_html, said_in_tree
 from crawl4llm.optouts.robots_rules import LIMIT as ROBOTS_LIMIT, parse
 from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.optouts.tdmrep import TdmRules
@@ -139,6 +140,37 @@ def test_any_bytes_give_some(data: bytes, crawler: str) -> None:
     for name in (b"X-Robots-Tag", b"Content-Usage", b"Content-Signal", b"TDM-Reservation", b"TDM-Policy", b"Link"):
         found = said_in_head([(name, data), (name, data)], crawler.lower())
         assert len(from_text(as_text(found))) <= len(found)
+
+
+PARTS = (
+    *(
+        "<meta",
+        "<link",
+        " ",
+        "\n",
+        "/",
+        ">",
+        "=",
+        "'",
+        '"',
+        "\0",
+        "<!--",
+        "-->",
+        "<title>",
+        "<template>",
+        "</template>",
+    ),
+    *("name", "content", "http-equiv", "rel", "type", "href", "license", "application/rsl+xml", "x"),
+    *("robots", "ROBOTS", "testbot", "rob&#111;ts", "noai", "NoAI", "&#x6e;oai", "no\0ai", "none", "noindex,"),
+    *("tdm-reservation", "TDM-Policy", "1", "Content-Usage", "train-ai=n", "content&#45;signal", "ai-train=no"),
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=30), st.sampled_from(["", "testbot"]))
+@example(["<meta", " ", "name", "=", "robots", " ", "content", "=", "noai", ">"], "")
+def test_what_is_not_parsed_would_say_nothing(parts: list[str], crawler: str) -> None:
+    html = "".join(parts).encode()
+    assert said_in_html(html, crawler) == said_in_tree(HtmlTree(html), crawler)
 
 
 @given(st.text(max_size=200))
