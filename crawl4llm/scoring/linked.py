@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from crawl4llm.base.html_tree import HtmlTree
@@ -41,18 +41,19 @@ def linked_share(page: HtmlTree, text: str) -> float | None:
     both in a link and outside counts in proportion. One MiB of page and text is read. The page's tree is changed: links
     are marked in it.
     """
-    words, linked = _words(page)
+    words, links = _words(page)
     pairs, every = _pairs(_blanked(text.replace(_START, " ").replace(_END, " ")).split()), _pairs(words)
     found = sum(map(set(every).__contains__, pairs))
     if not found:
         return None
+    linked = list(chain.from_iterable(map(every.__getitem__, links)))
     shared = set(linked).intersection(pairs)
     in_links, in_page = (Counter(filter(shared.__contains__, some)) for some in (linked, every))
     return round(sum(in_links[pair] / in_page[pair] for pair in filter(shared.__contains__, pairs)) / found, 4)
 
 
-def _words(page: HtmlTree) -> tuple[list[bytes], list[bytes]]:
-    """Return the words of a page in order, and the pairs of words whose second stands in a link."""
+def _words(page: HtmlTree) -> tuple[list[bytes], list[slice]]:
+    """Return the words of a page in order and, for each link, the places of the pairs whose second word is in it."""
     for node in page.css(_SILENT):
         node.decompose()
     for node in page.css("a[href]")[:_MOST_LINKS]:
@@ -60,14 +61,14 @@ def _words(page: HtmlTree) -> tuple[list[bytes], list[bytes]]:
         node.insert_after(_END)
     text = page.body.text() if page.body else ""
     words: list[bytes] = []
-    linked: list[bytes] = []
+    links: list[slice] = []
     for piece in (_END.encode() + _blanked(text)).split(_START.encode()):
         link, *others = piece.split(_END.encode())
-        in_link = link.split()
-        linked += _pairs([*words[-1:], *in_link])
-        words += in_link
+        first = len(words)
+        words += link.split()
+        links.append(slice(max(first - 1, 0), max(len(words) - 1, 0)))
         words += b" ".join(others).split()
-    return words, linked
+    return words, links
 
 
 def _pairs(words: list[bytes]) -> list[bytes]:
