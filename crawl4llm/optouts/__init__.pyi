@@ -8,7 +8,6 @@ from .heard import (
     of_site as of_site,
 )
 from .html_meta import (
-    may_say as may_say,
     said_in_html as said_in_html,
     said_in_metas as said_in_metas,
     said_in_tree as said_in_tree,

@@ -49,10 +49,10 @@ def _has_reference_in_tag(lower: bytes) -> bool:
     return False
 
 
-def said_in_html(html: bytes, crawler: str) -> list[Said]:
-    """Return the result of :func:`said_in_tree` for a document in UTF-8, which is parsed only if it may have a
-    signal."""
-    return said_in_tree(HtmlTree(html), crawler) if may_say(html, crawler) else []
+def said_in_html(html: bytes, crawler: str, tree: HtmlTree | None = None) -> list[Said]:
+    """Return the result of :func:`said_in_tree` for a document in UTF-8, which is parsed and searched only if it may
+    have a signal. ``tree``: its tree, if it has been parsed."""
+    return said_in_tree(tree or HtmlTree(html), crawler) if may_say(html, crawler) else []
 
 
 def said_in_tree(page: HtmlTree, crawler: str) -> list[Said]:

@@ -42,7 +42,8 @@ def linked_share(page: HtmlTree, text: str) -> float | None:
     are marked in it.
     """
     words, links = _words(page)
-    pairs, every = _pairs(_blanked(text.replace(_START, " ").replace(_END, " ")).split()), _pairs(words)
+    every = _pairs(words)
+    pairs = _pairs(_blanked(text.replace(_START, " ").replace(_END, " ")).split())
     found = sum(map(set(every).__contains__, pairs))
     if not found:
         return None

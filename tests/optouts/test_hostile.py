@@ -143,26 +143,11 @@ def test_any_bytes_give_some(data: bytes, crawler: str) -> None:
 
 
 PARTS = (
-    *(
-        "<meta",
-        "<link",
-        " ",
-        "\n",
-        "/",
-        ">",
-        "=",
-        "'",
-        '"',
-        "\0",
-        "<!--",
-        "-->",
-        "<title>",
-        "<template>",
-        "</template>",
-    ),
-    *("name", "content", "http-equiv", "rel", "type", "href", "license", "application/rsl+xml", "x"),
-    *("robots", "ROBOTS", "testbot", "rob&#111;ts", "noai", "NoAI", "&#x6e;oai", "no\0ai", "none", "noindex,"),
-    *("tdm-reservation", "TDM-Policy", "1", "Content-Usage", "train-ai=n", "content&#45;signal", "ai-train=no"),
+    *(" ", "\n", "\0", "no\0ai"),
+    *"<meta <link / > = ' \" <!-- --> <title> <template> </template>".split(),
+    *"name content http-equiv rel type href license application/rsl+xml x".split(),
+    *"robots ROBOTS testbot rob&#111;ts noai NoAI &#x6e;oai none noindex,".split(),
+    *"tdm-reservation TDM-Policy 1 Content-Usage train-ai=n content&#45;signal ai-train=no".split(),
 )
 
 

@@ -19,15 +19,7 @@ from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.options import Options
-from crawl4llm.optouts import (
-    Heard,
-    Said,
-    as_text as as_field,
-    from_text,
-    may_say,
-    reason_against_training,
-    said_in_tree,
-)
+from crawl4llm.optouts import Heard, Said, as_text as as_field, from_text, reason_against_training, said_in_html
 from crawl4llm.tools.export.documents import PREPARED, Block, Reader, Row, as_text, rows_path, texts_path, write_rows
 from crawl4llm.warc import Record, StoredRecord, field_name, utf8
 
@@ -174,8 +166,8 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
         return Prepared(row._replace(reason=reason), None)
     html = _html(preparer, row, stored)
     page = HtmlTree(html) if html else None
-    if page is not None and may_say(html):
-        row = judged(row, said_in_tree(page, ""))
+    if page is not None:
+        row = judged(row, said_in_html(html, "", page))
         if row.reason is not None:
             return Prepared(row, None)
     if row.text is not None:
