@@ -87,7 +87,7 @@ def _begins(whole: str, part: str) -> bool:
 
 
 def _written(value: Cell, before: str) -> str:
-    """Return a value, written as the one that stands there."""
+    """Return a value, written as the one that stands there unless nothing but zeros would be left of it."""
     if isinstance(value, str):
         number = re.fullmatch(r"([\d.,]+)(?:±[\d.,]+)?", value)
         if number is None or "±" in before or not before.strip():
@@ -96,7 +96,8 @@ def _written(value: Cell, before: str) -> str:
     if value is None or not re.search(r"\d", before):
         return rounded(value)
     decimals = len(before.rstrip("%").partition(".")[2])
-    return f"{100 * value:,.{decimals}f}%" if before.endswith("%") else f"{value:,.{decimals}f}"
+    text = f"{100 * value:,.{decimals}f}%" if before.endswith("%") else f"{value:,.{decimals}f}"
+    return text if value == 0 or re.search("[1-9]", text) else rounded(value)
 
 
 def _slug(text: str) -> str:

@@ -17,7 +17,12 @@ from benchmarks.results import Figure, Result, Table
 TABLE = Table(
     "Crawls, 40 pages", ["", "CPU s", "recall at 25%"], [["link, n = 10", 1234.5, "0.770±0.024"], ["other", 2, None]]
 )
-RESULT = Result("quick", ["the demo web"], [TABLE], [Figure("wall / peer", 0.5, 1), Figure("lost", 3, 0)])
+RESULT = Result(
+    "quick",
+    ["the demo web"],
+    [TABLE],
+    [Figure("wall / peer", 0.5, 1), Figure("lost", 3, 0), Figure("error rate", 4.44e-8, 1)],
+)
 
 
 @pytest.fixture
@@ -59,9 +64,10 @@ def test_output_in_the_readme_is_that_of_the_demo_web() -> None:
         ("<!--=quick.crawls.link.recall-->1%<!--/-->", "<!--=quick.crawls.link.recall-->77%<!--/-->"),
         ("<!--=quick.crawls.link.recall-->0±0<!--/-->", "<!--=quick.crawls.link.recall-->0.770±0.024<!--/-->"),
         ("<!--=quick.wall-peer-->0.12<!--/-->", "<!--=quick.wall-peer-->0.50<!--/-->"),
+        ("<!--=quick.error-rate-->0.0012<!--/-->", "<!--=quick.error-rate-->4.44e-08<!--/-->"),
         (
             "<!--=quick.missed-->7<!--/--> of <!--=quick.limits-->8<!--/-->",
-            "<!--=quick.missed-->1<!--/--> of <!--=quick.limits-->2<!--/-->",
+            "<!--=quick.missed-->1<!--/--> of <!--=quick.limits-->3<!--/-->",
         ),
         ("<!--=quick.date-->?<!--/-->", "<!--=quick.date-->2026-11-29<!--/-->"),
     ],
