@@ -58,14 +58,12 @@ def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool =
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         for line in json_lines(parts) if as_json else text_lines(parts):
-            print(harmless(line))  # noqa: T201 - this is what prints
-        sys.stdout.flush()
+            _print(harmless(line))
+        _print("", end="", flush=True)
     except (InputError, PageError) as error:
         complain(error)
         return 1
-    except BrokenPipeError:
-        # Whoever read has enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _NobodyReads:
         return 1
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not _signalled.is_set():  # numpy.fromfile() makes a TypeError of Ctrl-C
@@ -73,6 +71,34 @@ def print_lines(parts: Iterable[Part], *, as_json: bool = False, goes_on: bool =
         say_interrupted("; the same command goes on" if goes_on else "")
         return INTERRUPTED
     return 0
+
+
+class _NobodyReads(Exception):
+    """The reader of standard output has enough."""
+
+
+def _print(text: str, **options: Any) -> None:
+    """Print a line. Raises InputError if standard output cannot take it (disk full)."""
+    try:
+        print(text, **options)  # noqa: T201 - this is what prints
+    except OSError as error:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise _NobodyReads from None
+        raise InputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def open_standard_streams() -> None:
+    """Open those of standard input, output and error that are closed, as for some daemons, on ``os.devnull``.
+
+    Otherwise a file of the crawl would get the number of one, and with it what libraries print.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: that of the stream
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def can_ask() -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from scrapy.utils.conf import get_config
 
 from crawl4llm.base.installed import tell_missing_packages
-from crawl4llm.base.terminal import complain, end_when_interrupted, interrupts_as_ever
+from crawl4llm.base.terminal import complain, end_when_interrupted, interrupts_as_ever, open_standard_streams
 
 
 def _end_early() -> None:
@@ -37,6 +37,7 @@ def _refuse_unknown_project() -> None:
         sys.exit(1)
 
 
+open_standard_streams()
 _end_early()
 tell_missing_packages()  # the commands that Scrapy imports next would end in a traceback
 _refuse_unknown_project()

@@ -68,7 +68,7 @@ class Crawling:
             else:
                 self._run(crawler)
         except NothingToDo as error:
-            print_lines([str(error)])
+            self.exitcode = print_lines([str(error)])
         except InputError as error:
             complain(error)
             self.exitcode = 1
@@ -91,7 +91,7 @@ class Crawling:
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             jobdir = crawler.settings["JOBDIR"]
             done = f"This crawl is finished; its JOBDIR {jobdir} can take a greater CRAWL_MAX_PAGES"
-            print_lines([done, summary(run.crawl, finished, run.output, again=self._again)])
+            self.exitcode = print_lines([done, summary(run.crawl, finished, run.output, again=self._again)])
             self._judge(run, finished)
             return
         logger.info("%s", opening(run.crawl, len(run.seeds.keys), run.output))
@@ -101,7 +101,8 @@ class Crawling:
             if self.exitcode == INTERRUPTED:
                 say_interrupted()
             return
-        print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)), self._again)])
+        costs = run.costs(self._stats(crawler))
+        self.exitcode = print_lines([summary(run.crawl, reason, run.output, costs, self._again)])
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
             run.write_stats(self._stats(crawler))
@@ -139,7 +140,7 @@ class Crawling:
         return {}
 
     def _judge(self, run: Run, reason: str) -> None:
-        """Set the exit status: 0 only when the work was done."""
+        """Set the exit status to another than 0 unless the work was done."""
         # here, as Scrapy imports every command to run one
         from crawl4llm.crawl import LIMITS, ONLY_PARKED, UNANSWERED, is_done
         from crawl4llm.engine import mostly_failed

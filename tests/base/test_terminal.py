@@ -1,4 +1,4 @@
-"""What comes out of data steers no terminal, and is no formula in a spreadsheet."""
+"""What comes out of data steers no terminal, and is no formula in a spreadsheet. Streams may be closed or full."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import json
 import logging
 import re
 import shutil
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, python, scrapy
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, python, scrapy, stats
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import complain, guard_log, harmless, print_lines
@@ -72,6 +73,31 @@ def test_ctrl_c_that_a_library_turns_into_an_error() -> None:
     done = python("-c", _SWALLOWED)
     assert (done.returncode, done.stdout) == (130, "begun\n")
     assert done.stderr == "crawl4llm: interrupted; the same command goes on\n"
+
+
+def crawled_to(streams: str, web: Web, run: Path) -> subprocess.CompletedProcess[str]:
+    """A small crawl whose shell changes its standard streams."""
+    args = crawl_args(web, run, CRAWL_MAX_PAGES=5, CRAWL_SEEDS=5, SCORING_WORKERS=1)
+    command = ["sh", "-c", f'exec "$0" -m scrapy "$@" {streams}', sys.executable, *args]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert len((run / "crawl.jsonl").read_text().splitlines()) == 5
+    assert stats(run)["pages/crawled"] == 5
+    return done
+
+
+@pytest.mark.parametrize(("streams", "output"), [(">&-", ""), ("2>&-", "Crawled 5 of 5"), ("<&- >&- 2>&-", "")])
+def test_closed_streams(demo_web: Web, tmp_path: Path, streams: str, output: str) -> None:
+    """As some daemons and containers start their commands."""
+    done = crawled_to(streams, demo_web, tmp_path / "run")
+    assert (done.returncode, done.stdout[:14], "Traceback" in done.stderr) == (0, output, False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_output_that_takes_no_more(demo_web: Web, tmp_path: Path) -> None:
+    """A full disk: the crawl is whole, and the command tells that its summary is not."""
+    done = crawled_to("> /dev/full", demo_web, tmp_path / "run")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert done.stderr.endswith("crawl4llm: error: standard output cannot be written: No space left on device\n")
 
 
 def test_log_lines() -> None:
