@@ -52,9 +52,9 @@ class Row(NamedTuple):
     """The document key; a normalised URL if the archive has none."""
     url: str
     date: str | None
-    """Date of the capture: W3C date-time in UTC."""
+    """Date of the capture: W3C date-time in UTC; as it is archived once the head of the record is read."""
     digest: str | None
-    """WARC-Payload-Digest of the record that holds the page."""
+    """WARC-Payload-Digest of the record that holds the page; None if only its head tells it."""
     file: int
     """Number of the source file in which that record lies."""
     offset: int

@@ -200,7 +200,7 @@ def _measured(preparer: Preparer, row: Row, scorer: scoring.Scorer | None, data:
 
 def _from_heads(preparer: Preparer, row: Row) -> tuple[Row, StoredRecord | None]:
     """Return the row with the values in the heads of its records, and the page's record if that was read for them."""
-    if row.date is not None and row.text is not None:
+    if row.digest is not None and row.text is not None:
         return row, None
     stored = preparer.reader.content(row)
     row = _with_heads(row, stored.record)
@@ -225,7 +225,7 @@ def _with_heads(row: Row, record: Record) -> Row:
     """Return the row with the values in the head of the page's record."""
     return row._replace(
         url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-        date=row.date or record.date,
+        date=record.date if row.digest is None else row.date,
         digest=row.digest or record.fields.text(_PAYLOAD_DIGEST) or None,
         language=row.language or _language(record),
     )
