@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from archive_helpers import INFO
-from crawl_helpers import scrapy
+from crawl_helpers import Web, scrapy
 from export_helpers import documents, html_of, ids, manifest, run_export
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.optouts.said import from_text, reason_against_training
 from crawl4llm.tools.export.folder import CARD
@@ -35,7 +36,8 @@ def capture(url: str, body: bytes, date: str = LATER, status: int = 200, **heade
 def write(
     run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]], prefix: str = SITE
 ) -> Path:
-    """A crawl of pages of SITE, whose keys have a ``prefix``, with the signals of each; exchanges that are no page's."""
+    """A crawl of pages of SITE with the signals that each has, and exchanges that are no page's. Keys have a
+    ``prefix``."""
     info = replace(INFO, fields={**INFO.fields, **AGENT, "opt-out": "obeyed"})
     archive = ArchiveWriter(run / "warc", info, 1 << 20)
     lines = []
@@ -107,6 +109,12 @@ def test_it_holds_for_pages_whose_keys_are_ids(tmp_path: Path) -> None:
     run_export(tmp_path / "out", older, write(tmp_path / "newer", {}, *OTHERS), format="jsonl")
     assert ids(tmp_path / "out") == ["clueweb22-/open"]
     assert manifest(tmp_path / "out")["left_out"] == LEFT_OUT
+
+
+def test_a_tree_of_clueweb22_is_refused(demo_web: Web, tmp_path: Path) -> None:
+    """Its files of pages alone have no signals."""
+    with pytest.raises(InputError, match="is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it"):
+        run_export(tmp_path / "out", demo_web.corpus)
 
 
 @pytest.mark.parametrize("older", ["run", "archive of others"])

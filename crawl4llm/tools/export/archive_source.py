@@ -30,7 +30,7 @@ from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
 from crawl4llm.tools.opened_run import Alongside, run_folder
 from crawl4llm.warc import OPEN_SUFFIX, Frame, Record, RecordReader, UnreadableFile, cdxj, field_name, scan
-from simulate import read_site_file
+from simulate import is_clueweb22, read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}
@@ -296,6 +296,8 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
     if _is_ours(path / cdxj.INDEX_NAME):
         is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
         return ArchiveSource(given, path, path.parent if is_of_run else None)
+    if is_clueweb22(path):
+        raise InputError(f"{given}: is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it, which has its opt-outs")
     return WarcSource(given, processes, executor)
 
 
