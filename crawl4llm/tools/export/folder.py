@@ -179,8 +179,8 @@ class ExportFolder:
             self.note(_MODEL, {"model_digest": digest})
         elif noted != digest:
             raise InputError(
-                f"--out {self.path} holds another export: its pages were scored by the model {noted}, and SCORER_MODEL is "
-                f"{digest} now; give another directory, or remove it"
+                f"--out {self.path} holds another export: its pages were scored by the model {noted}, and SCORER_MODEL "
+                f"is {digest} now; give another directory, or remove it"
             )
 
     def finish(self, manifest: Mapping[str, Any], names: set[str]) -> None:
