@@ -179,6 +179,18 @@ def test_a_warc_folder_has_influence_from_its_metadata(run: Path, tmp_path: Path
     ]
 
 
+def test_the_archive_of_a_crawl_is_known_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log and the domains that were blocked stand beside it."""
+    run = write_run(tmp_path / "run", [Page("kept", "a text"), Page("gone", "other words", host="blocked.example")])
+    (run / "blocked.json").write_text('{"blocked": ["blocked.example"]}')
+    (tmp_path / "link").symlink_to(run / "warc")
+    monkeypatch.chdir(run / "warc")
+    for number, source in enumerate((run / "warc", tmp_path / "link", ".")):
+        run_export(tmp_path / f"out {number}", source)
+        assert ids(tmp_path / f"out {number}") == ["kept"]
+        assert manifest(tmp_path / f"out {number}")["left_out"] == {"opt_out": 1}
+
+
 def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path) -> None:
     second = write_run(tmp_path / "second", [Page("key-004", "another text", 0.9), Page("new", "a new text", 0.9)])
     run_export(tmp_path / "out", run, second)

@@ -294,8 +294,9 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
             raise InputError(f"{given}: {_without_index(path)}")
         return ArchiveSource(given, path / WARC, path)
     if _is_ours(path / cdxj.INDEX_NAME):
-        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
-        return ArchiveSource(given, path, path.parent if is_of_run else None)
+        real = path.resolve()  # "." and a link to it have another name
+        is_of_run = real.name == WARC and (real.parent / crawl_log.NAME).is_file()
+        return ArchiveSource(given, path, real.parent if is_of_run else None)
     if is_clueweb22(path):
         raise InputError(f"{given}: is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it, which has its opt-outs")
     return WarcSource(given, processes, executor)
