@@ -92,6 +92,10 @@ class ExportFolder:
         """Raise InputError if the directory holds something that is no export, or links that lead out of it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is no directory; give another")
+        try:
+            os.fsencode(self.path.absolute()).decode()
+        except UnicodeDecodeError:
+            raise InputError(f"--out {self.path}: DuckDB takes no path that is not UTF-8; give another") from None
         require_all_within(self.path)
         if (self.path / MANIFEST).exists() or (self.work / _REQUEST).exists():
             return
