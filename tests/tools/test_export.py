@@ -191,6 +191,18 @@ def test_the_archive_of_a_crawl_is_known_by_any_path(tmp_path: Path, monkeypatch
         assert manifest(tmp_path / f"out {number}")["left_out"] == {"opt_out": 1}
 
 
+def test_a_domain_that_is_blocked_in_one_crawl_is_left_out_of_all_sources(tmp_path: Path) -> None:
+    older = write_run(tmp_path / "older", [Page("kept", "a text"), Page("gone", "other words", host="blocked.example")])
+    newer = write_run(tmp_path / "newer", [Page("new", "more words")])
+    (newer / "blocked.json").write_text('{"blocked": ["blocked.example"]}')
+    others = write(
+        tmp_path / "others.warc.gz", response("http://a.blocked.example/x", http(html_of("Words of others.")))
+    )
+    run_export(tmp_path / "out", older, newer, others)
+    assert ids(tmp_path / "out") == ["kept", "new"]
+    assert manifest(tmp_path / "out")["left_out"] == {"opt_out": 2}
+
+
 def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path) -> None:
     second = write_run(tmp_path / "second", [Page("key-004", "another text", 0.9), Page("new", "a new text", 0.9)])
     run_export(tmp_path / "out", run, second)

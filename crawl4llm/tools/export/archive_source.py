@@ -13,12 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.input_files import LONGEST_LINE, digest_of, open_input, parse_json
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.object_store import open_archive_file
-from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
+from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.shapes import If, Maybe, fits
@@ -74,8 +73,8 @@ class _Entry(NamedTuple):
 class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
-    Pages of domains that were blocked in the crawl, or that its block lists have at last, are left out. Raises
-    InputError if a file that the index names is missing, or is a link to another place.
+    Pages of domains that its block lists have at last are left out. Raises InputError if a file that the index names is
+    missing, or is a link to another place.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -85,7 +84,7 @@ class ArchiveSource(Source):
         self.left_out = Counter()
         self._log = None if run is None else run / crawl_log.NAME
         self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
-        self._blocked = frozenset(() if run is None else read_blocked(run))
+        self.blocked = frozenset(() if run is None else read_blocked(run))
         self._lists = Blocklists(()) if run is None else published(run)
         paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
@@ -99,7 +98,7 @@ class ArchiveSource(Source):
             "model_digest": self.settings.get("model_digest"),
             "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
             "files": {Path(file.path).name: file.size for file in self.files},
-            **({"blocked": sorted(self._blocked)} if self._blocked else {}),
+            **({"blocked": sorted(self.blocked)} if self.blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
         self.warcinfo = first_warcinfo(self.files[0]) if self.files else {}
@@ -117,7 +116,7 @@ class ArchiveSource(Source):
             next_at = self.files[entry.file].size
             if following and following.file == entry.file and following.offset >= entry.end:
                 next_at = following.offset  # in the storage of a cluster they are not in crawl order
-            reason = self._blocked_as(url) or _reason(mime, entry.fields.get("status"))
+            reason = BLOCKLIST if self._lists.find(url) else _reason(mime, entry.fields.get("status"))
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
             language = text and text.fields.get("language")
             if text is not None:
@@ -147,12 +146,6 @@ class ArchiveSource(Source):
                 )
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
-
-    def _blocked_as(self, url: str) -> str | None:
-        """Return the reason for which pages of a URL's domain are left out; None if they are not."""
-        if is_below(url, self._blocked):
-            return OPT_OUT
-        return BLOCKLIST if self._lists.find(url) else None
 
     def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""

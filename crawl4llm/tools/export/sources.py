@@ -39,6 +39,8 @@ class Source(Protocol):
     """``settings.json`` of the run it is from; empty without one."""
     warcinfo: Mapping[str, str]
     """Fields of the first warcinfo record of an archive of ours; empty for those of others."""
+    blocked: frozenset[str]
+    """The domains that were blocked in the crawl; their pages are left out, of whatever source."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -111,6 +113,7 @@ class WarcSource(Source):
         self.given = given
         self.run = None
         self.settings = self.warcinfo = {}
+        self.blocked = frozenset()
         folder = simulate.index_folder(given_path(given))
         try:
             self._collection = collection = simulate.list_files(given)
