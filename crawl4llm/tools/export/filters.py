@@ -100,8 +100,8 @@ def judged(row: Row, more: Iterable[Said] = ()) -> Row:
 
 
 def judged_all(rows: Iterable[Row], heard: Heard, blocked: frozenset[str]) -> Iterator[Row]:
-    """Yield rows; those that opt out get the reason: if their domain was ``blocked``, by the signals that their archive
-    noted with them, and by those that the sources have heard later."""
+    """Yield rows; those that opt out get the reason. Their domain was ``blocked``, or there are signals that their
+    archive noted with them, or that the sources have heard later."""
     for row in rows:
         if is_below(row.url, blocked):
             yield row._replace(reason=OPT_OUT)
