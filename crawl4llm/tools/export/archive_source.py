@@ -40,6 +40,8 @@ _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 """Digest of the empty text."""
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
+_ENDINGS: Final = (".warc", ".warc.gz", ".warc.zst")
+"""Ends of the names of archive files. What a repair cut off has another one."""
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """Fields of each entry of an index, which may have more."""
 
@@ -86,8 +88,10 @@ class ArchiveSource(Source):
         self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
         self.blocked = frozenset(() if run is None else read_blocked(run))
         self._lists = Blocklists(()) if run is None else published(run)
-        paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
-        self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
+        found = (path for path in folder.rglob("*.warc*") if path.is_file())  # ClueWeb12's layout has folders
+        paths = sorted(path for path in found if path.name.removesuffix(OPEN_SUFFIX).endswith(_ENDINGS))
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        self._numbers = {name.removesuffix(OPEN_SUFFIX): number for number, name in enumerate(names)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
         read = [path for path in (self._index, self._texts, self._log) if path is not None and path.exists()]
         require_within(run or folder, folder, *paths, *read)
@@ -97,7 +101,7 @@ class ArchiveSource(Source):
             "crawl_id": self.settings.get("crawl_id"),
             "model_digest": self.settings.get("model_digest"),
             "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
-            "files": {Path(file.path).name: file.size for file in self.files},
+            "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
             **({"blocked": sorted(self.blocked)} if self.blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
