@@ -51,6 +51,23 @@ def test_an_unfinished_export_that_was_changed_is_told_in_one_line(
     assert str(tmp_path / "out") in str(raised.value)
 
 
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-9], lambda data: data[::-1]])
+def test_damaged_texts_of_an_unfinished_export_are_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes]
+) -> None:
+    source = write(tmp_path / "a.warc.gz", page(0), page(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "finish", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run_export(tmp_path / "out", source)
+    (file,) = (tmp_path / "out/documents").iterdir()
+    file.unlink()
+    texts = tmp_path / "out/work/texts.0"
+    texts.write_bytes(damage(texts.read_bytes()))
+    with pytest.raises(InputError, match=f"{texts} is damaged; remove the output directory and export again"):
+        run_export(tmp_path / "out", source)
+
+
 def _stopped(*_: object) -> None:
     raise KeyboardInterrupt
 
