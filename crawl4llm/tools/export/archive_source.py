@@ -41,7 +41,7 @@ _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
 _ENDINGS: Final = (".warc", ".warc.gz", ".warc.zst")
-"""Ends of the names of archive files. What a repair cut off has another one."""
+"""Ends of the names of archive files, not of the bytes that a repair cut off."""
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """Fields of each entry of an index, which may have more."""
 

@@ -186,8 +186,8 @@ class Reader:
             return _parsed(path, [self._opened(path).read(length, place)])[0]
 
     def text(self, row: Row) -> bytes:
-        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError; InputError if the
-        work folder is damaged."""
+        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError; InputError if
+        the work folder is damaged."""
         assert row.text is not None
         file, offset, length = row.text
         if file < 0:
