@@ -24,6 +24,7 @@ from .warcs.index import (
 from .warcs.index_build import (
     build_warc_index as build_warc_index,
     is_current as is_current,
+    opt_outs_in as opt_outs_in,
     points_path as points_path,
 )
 from .warcs.scan import (
@@ -35,6 +36,7 @@ from .warcs.scan import (
     REVISIT as REVISIT,
     UNTYPED as UNTYPED,
     date_as_number as date_as_number,
+    date_of as date_of,
     read_site_file as read_site_file,
 )
 from .web import open_rater as open_rater, open_scores as open_scores

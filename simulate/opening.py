@@ -70,6 +70,10 @@ def data_dir() -> Path:
         return Path(".scrapy")
 
 
+_LONGEST_NAME: Final = 60
+"""Characters of a corpus's name in that of its index: a file name has at most 255 bytes."""
+
+
 def index_folder(place: Path) -> Path:
     """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus.
 
@@ -77,7 +81,8 @@ def index_folder(place: Path) -> Path:
     of unchanged files.
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
-    return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
+    digest = hashlib.sha256(os.fsencode(absolute)).hexdigest()
+    return data_dir() / "corpora" / f"{absolute.name[:_LONGEST_NAME]}-{digest[:12]}"
 
 
 def _own_corpus(options: Options) -> Corpus:

@@ -129,6 +129,7 @@ SHAPES: Final[Mapping[str, Any]] = {
     },
     "unfit.json": named(Where({str}, re.compile("[0-9]{1,18}").fullmatch), LINE),
     "oracle.json": {"threshold": Maybe(NUMBER)},
+    "model.json": {"model_digest": LINE},
 }
 
 

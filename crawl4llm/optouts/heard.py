@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final, NamedTuple
 
 from crawl4llm.base.urls import BaseUrl, normalise_url, site_of
@@ -72,7 +73,7 @@ class Heard:
     def __init__(self, heard: Iterable[OfPage | OfSite]) -> None:
         self._of_sites: defaultdict[str, list[OfSite]] = defaultdict(list)
         self._of_pages: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        """By document key: date and signals."""
+        """By document key of the URL: date and signals."""
         leads_to: defaultdict[str, set[str]] = defaultdict(set)
         for one in heard:
             if isinstance(one, OfPage):
@@ -89,10 +90,11 @@ class Heard:
         return bool(self._of_sites or self._of_pages)
 
     def said(self, key: str, url: str, date: str) -> list[Said]:
-        """Return the signals that count for a page of this date; for one without a date all count."""
+        """Return the signals that count for a page of this date, whose key may be no URL; without a date all count."""
         date = date[:_TO_THE_SECOND]
         found: list[Said] = []
-        for heard, signals in self._of_pages.get(key, ()):
+        names = dict.fromkeys((key, key if url == key else normalise_url(url)))
+        for heard, signals in chain.from_iterable(self._of_pages.get(name, ()) for name in names):
             if heard[:_TO_THE_SECOND] >= date:
                 found += from_text(signals)
         for one in self._of_sites.get(site_of(url), ()):

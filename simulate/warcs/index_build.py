@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,9 +18,18 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
-from crawl4llm.optouts import LARGEST_FILE, Heard
+from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
 from crawl4llm.warc import RecordReader, UnreadableFile
-from simulate.indexes import IndexSummary, PartJob, build_index, columns_name, current_manifest, file_name, new_columns
+from simulate.indexes import (
+    IndexSummary,
+    PartJob,
+    build_index,
+    columns_name,
+    current_manifest,
+    file_name,
+    new_columns,
+    read_manifest,
+)
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Source, heard_of, scan_part
 
@@ -47,16 +55,7 @@ def build_warc_index(
     read, or no document is found.
     """
     digest = state_digest(collection, canonical_links)
-    jobs = [
-        PartJob(
-            _Files(collection.root, file, canonical_links),
-            folder,
-            file.name,
-            f"{file.signature} {canonical_links}",
-            file.size,
-        )
-        for file in collection.files
-    ]
+    jobs = _jobs(collection, folder, canonical_links)
 
     # Other commands than ``corpus index`` make indexes too.
     command = index_command(collection.given, "--jobs", 1, **settings_of(canonical_links))
@@ -96,6 +95,13 @@ def is_current(collection: Collection, folder: Path, canonical_links: bool = Fal
     return _current_manifest(folder, collection, state_digest(collection, canonical_links)) is not None
 
 
+def opt_outs_in(collection: Collection, folder: Path, canonical_links: bool = False) -> Iterator[OfPage | OfSite]:
+    """Yield the opt-out signals in the files of a collection, whose index in ``folder`` is current. Raises
+    InputError."""
+    read = {name for name, *_ in read_manifest(folder)["files"]}
+    return _heard(folder, [job for job in _jobs(collection, folder, canonical_links) if job.name in read])
+
+
 def state_digest(collection: Collection, canonical_links: bool) -> str:
     """Return the digest by which an index knows the state of the collection that it was made from."""
     state = [collection.files, ("first", canonical_links)]  # of several pages with one URL, the first is held
@@ -119,6 +125,19 @@ class _Files(NamedTuple):
 
 
 Job: TypeAlias = PartJob[_Files]
+
+
+def _jobs(collection: Collection, folder: Path, canonical_links: bool) -> list[Job]:
+    return [
+        PartJob(
+            _Files(collection.root, file, canonical_links),
+            folder,
+            file.name,
+            f"{file.signature} {canonical_links}",
+            file.size,
+        )
+        for file in collection.files
+    ]
 
 
 def _is_damaged(job: Job) -> bool:
@@ -172,7 +191,7 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
     counts: Counter[str] = sum((Counter(one["counts"]) for one in facts), Counter())
     with new_columns(folder, digest, json.dumps(files)) as (writer, scratch):
         union = Union(scratch, jobs, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
-        union.write(writer, _heard(folder, jobs))
+        union.write(writer, Heard(_heard(folder, jobs)))
     pages = (job.of.file for job, one in zip(jobs, facts, strict=True) if one["counts"].get(PAGE))
     without_text = (file.name for file in pages if file.wet is None)
     return {
@@ -187,14 +206,14 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
     }
 
 
-def _heard(folder: Path, jobs: Sequence[Job]) -> Heard:
-    """Return the opt-out signals of all files."""
+def _heard(folder: Path, jobs: Sequence[Job]) -> Iterator[OfPage | OfSite]:
+    """Yield the opt-out signals of all files."""
     roots = {job.name: job.of.root for job in jobs}
     with closing(
         RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)
     ) as reader:
-        notes = ((job.name, bytes(job.stored().numbers("opt_outs")).splitlines()) for job in jobs)
-        return Heard(chain.from_iterable(heard_of(name, lines, reader.read) for name, lines in notes))
+        for job in jobs:
+            yield from heard_of(job.name, bytes(job.stored().numbers("opt_outs")).splitlines(), reader.read)
 
 
 def _no_documents(collection: Collection, manifest: Mapping[str, Any]) -> str:

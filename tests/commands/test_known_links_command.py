@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
-from evaluation_helpers import evaluated, rows
+from evaluation_helpers import evaluated, line, rows
 from known_links_helpers import anchor, wat_file
-from warc_helpers import page, url_of, write
+from warc_helpers import page, record, url_of, write
 
 from crawl4llm.parts.known_links.file import KnownLinks
 from crawl4llm.parts.known_urls.work import KnownUrls
@@ -323,6 +323,23 @@ def test_wat_files_of_common_crawl(tmp_path: Path) -> None:
     wat.write_bytes(whole[:-20])
     cut = known("--links", tmp_path / "cut", wat)
     assert error_of(cut).startswith(f"{wat}: a record is damaged or cut short; {tmp_path}/cut has the records before")
+
+
+def test_the_archive_of_a_crawl_has_its_scores_by_any_path(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write(run / "warc" / "a.warc.gz", page(0), page(1))
+    lines = [line(number, id=url_of(number), url=url_of(number), influence=0.5) for number in (0, 1)]
+    (run / "crawl.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    (tmp_path / "link").symlink_to(run / "warc")
+    for name, path in (("run", run), ("archive", run / "warc"), ("link", tmp_path / "link")):
+        assert known("--links", tmp_path / f"of {name}", path).returncode == 0
+        assert KnownLinks(tmp_path / f"of {name}/links.known").unscored == 0, name
+
+
+def test_pages_without_links_are_counted(tmp_path: Path) -> None:
+    texts = [record("conversion", url_of(number), b"Text.", ["Content-Type: text/plain"]) for number in (0, 1)]
+    made = known("--links", tmp_path / "out", write(tmp_path / "a.warc.wet", *texts))
+    assert (made.returncode, "left out 2 pages without HTML\n" in made.stdout) == (0, True), made.stdout
 
 
 def test_a_simulation_of_warc_files_follows_links_to_its_documents(tmp_path: Path) -> None:

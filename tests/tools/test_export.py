@@ -179,6 +179,50 @@ def test_a_warc_folder_has_influence_from_its_metadata(run: Path, tmp_path: Path
     ]
 
 
+def test_the_archive_of_a_crawl_is_known_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log and the domains that were blocked stand beside it."""
+    run = write_run(tmp_path / "run", [Page("kept", "a text"), Page("gone", "other words", host="blocked.example")])
+    (run / "blocked.json").write_text('{"blocked": ["blocked.example"]}')
+    (tmp_path / "link").symlink_to(run / "warc")
+    monkeypatch.chdir(run / "warc")
+    for number, source in enumerate((run / "warc", tmp_path / "link", ".")):
+        run_export(tmp_path / f"out {number}", source)
+        assert ids(tmp_path / f"out {number}") == ["kept"]
+        assert manifest(tmp_path / f"out {number}")["left_out"] == {"opt_out": 1}
+
+
+def test_a_copy_in_the_layout_of_clueweb12(run: Path, tmp_path: Path) -> None:
+    copied = scrapy("archive", "finish", str(run), "--trec-ids", "T", "--out", str(tmp_path / "T"))
+    assert copied.returncode == 0, copied.stderr
+    for source in (run, tmp_path / "T"):
+        run_export(tmp_path / f"of {source.name}", source)
+    assert ids(tmp_path / "of T") == ids(tmp_path / "of run")
+    assert list(manifest(tmp_path / "of T")["sources"][0]["files"]) == [
+        "T_00/0000wb/0000wb-00.warc.gz",
+        "text/pages-text-00000.warc.gz",
+    ]
+
+
+def test_what_a_repair_cut_off_is_not_counted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pages(3))
+    for path in list((run / "warc").glob("*.warc.gz")):
+        path.with_name(f"{path.name}.cut").write_bytes(path.read_bytes() + b"no record")
+    run_export(tmp_path / "out", run)
+    assert (len(ids(tmp_path / "out")), manifest(tmp_path / "out")["left_out"]) == (3, {})
+
+
+def test_a_domain_that_is_blocked_in_one_crawl_is_left_out_of_all_sources(tmp_path: Path) -> None:
+    older = write_run(tmp_path / "older", [Page("kept", "a text"), Page("gone", "other words", host="blocked.example")])
+    newer = write_run(tmp_path / "newer", [Page("new", "more words")])
+    (newer / "blocked.json").write_text('{"blocked": ["blocked.example"]}')
+    others = write(
+        tmp_path / "others.warc.gz", response("http://a.blocked.example/x", http(html_of("Words of others.")))
+    )
+    run_export(tmp_path / "out", older, newer, others)
+    assert ids(tmp_path / "out") == ["kept", "new"]
+    assert manifest(tmp_path / "out")["left_out"] == {"opt_out": 2}
+
+
 def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path) -> None:
     second = write_run(tmp_path / "second", [Page("key-004", "another text", 0.9), Page("new", "a new text", 0.9)])
     run_export(tmp_path / "out", run, second)

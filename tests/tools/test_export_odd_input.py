@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,23 @@ def test_an_unfinished_export_that_was_changed_is_told_in_one_line(
     with pytest.raises(InputError, match=how) as raised:
         run_export(tmp_path / "out", source)
     assert str(tmp_path / "out") in str(raised.value)
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-9], lambda data: data[::-1]])
+def test_damaged_texts_of_an_unfinished_export_are_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes]
+) -> None:
+    source = write(tmp_path / "a.warc.gz", page(0), page(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "finish", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run_export(tmp_path / "out", source)
+    (file,) = (tmp_path / "out/documents").iterdir()
+    file.unlink()
+    texts = tmp_path / "out/work/texts.0"
+    texts.write_bytes(damage(texts.read_bytes()))
+    with pytest.raises(InputError, match=f"{texts} is damaged; remove the output directory and export again"):
+        run_export(tmp_path / "out", source)
 
 
 def _stopped(*_: object) -> None:
@@ -195,3 +213,21 @@ def test_limits_that_no_text_can_keep(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     run_export(tmp_path / "equal", run, min_words=20, max_words=20)
     assert manifest(tmp_path / "equal")["documents"] == 3
+
+
+@pytest.mark.parametrize("name", [b"\xff\n.warc.gz", b"x" * 247 + b".warc.gz"], ids=["no UTF-8", "long"])
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_names_of_archive_files(form: str, name: bytes, tmp_path: Path) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs the extra export")
+    source = write(tmp_path / os.fsdecode(name), page(0), page(1))
+    run_export(tmp_path / "out", source, format=form)
+    assert manifest(tmp_path / "out")["documents"] == 2
+    if form == "jsonl":
+        assert {one["warc_file"] for one in documents(tmp_path / "out")} == {name.decode("utf-8", "replace")}
+
+
+def test_a_folder_whose_name_is_no_utf8(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="DuckDB takes no path that is not UTF-8; give another"):
+        run_export(tmp_path / os.fsdecode(b"\xff"), write(tmp_path / "a.warc.gz", page(0)))
+    assert len(list(tmp_path.iterdir())) == 1

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from archive_helpers import INFO
-from crawl_helpers import scrapy
+from crawl_helpers import Web, scrapy
 from export_helpers import documents, html_of, ids, manifest, run_export
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.optouts.said import from_text, reason_against_training
 from crawl4llm.tools.export.folder import CARD
@@ -32,17 +33,20 @@ def capture(url: str, body: bytes, date: str = LATER, status: int = 200, **heade
     return Capture(url, date, "GET", sent, b"", status, "OK", [*fields, (b"Content-Type", b"text/html")], True, body)
 
 
-def write(run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]]) -> Path:
-    """A crawl of pages of SITE with the signals that each has, and exchanges that are no page's."""
+def write(
+    run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]], prefix: str = SITE
+) -> Path:
+    """A crawl of pages of SITE with the signals that each has, and exchanges that are no page's. Keys have a
+    ``prefix``."""
     info = replace(INFO, fields={**INFO.fields, **AGENT, "opt-out": "obeyed"})
     archive = ArchiveWriter(run / "warc", info, 1 << 20)
     lines = []
     for order, (path, signals) in enumerate(pages.items()):
-        url = SITE + path
+        key, url = prefix + path, SITE + path
         html = html_of(f"What page {path} says, which no other one does, in some words of its own.")
-        page = PageRecord(url, url, NOW, html, captures=[capture(url, html, NOW)])
-        archive.write(page, {"id": url, "influence": 0.5, "opt-out-signals": signals or None})
-        lines.append({"order": order, "id": url, "url": url, "influence": 0.5})
+        page = PageRecord(key, url, NOW, html, captures=[capture(url, html, NOW)])
+        archive.write(page, {"id": key, "influence": 0.5, "opt-out-signals": signals or None})
+        lines.append({"order": order, "id": key, "url": url, "influence": 0.5})
     for exchange, purpose, about in others:
         archive.write_exchange(exchange, purpose, about)
     archive.close()
@@ -100,6 +104,52 @@ def test_it_holds_for_pages_of_other_sources_that_are_no_younger(tmp_path: Path)
     assert manifest(tmp_path / "kept")["left_out"] == {"opt_out/robots": 1}
 
 
+def test_it_holds_for_pages_whose_keys_are_ids(tmp_path: Path) -> None:
+    older = write(tmp_path / "older", PAGES, prefix="clueweb22-")
+    run_export(tmp_path / "out", older, write(tmp_path / "newer", {}, *OTHERS), format="jsonl")
+    assert ids(tmp_path / "out") == ["clueweb22-/open"]
+    assert manifest(tmp_path / "out")["left_out"] == LEFT_OUT
+
+
+def test_a_tree_of_clueweb22_is_refused(demo_web: Web, tmp_path: Path) -> None:
+    """Its files of pages alone have no signals."""
+    with pytest.raises(InputError, match="is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it"):
+        run_export(tmp_path / "out", demo_web.corpus)
+
+
+@pytest.mark.parametrize("older", ["run", "archive of others"])
+def test_archives_of_others_say_so_of_pages_of_other_sources(older: str, tmp_path: Path) -> None:
+    """The younger one begins with a robots.txt, which counts whatever its date. A head counts if it is no older."""
+    pages = [
+        (path, FIRST, {}, html_of(f"Page {path} has words of its own.")) for path in ("/open", "/private", "/again")
+    ]
+    robots = b"User-agent: *\nContent-Usage: /private train-ai=n\n"
+    heads = [(f"/{name}", LATER, {"X-Robots-Tag": "noai"}, html_of(name)) for name in ("again", "before")]
+    before = ("/before", "2026-11-24T12:00:00Z", {}, html_of("This page was fetched after it had changed its mind."))
+    if older == "run":
+        write(tmp_path / "older", {"/open": "", "/private": "", "/again": ""})
+    else:
+        write_others(tmp_path / "older.warc.gz", *pages)
+    write_others(tmp_path / "newer.warc.gz", ("/robots.txt", FIRST, {"Content-Type": "text/plain"}, robots), *heads)
+    write_others(tmp_path / "newest.warc.gz", before)
+    source = tmp_path / ("older" if older == "run" else "older.warc.gz")
+    run_export(tmp_path / "out", source, tmp_path / "newer.warc.gz", tmp_path / "newest.warc.gz", format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/open", f"{SITE}/before"]
+
+
+def write_others(path: Path, *records: tuple[str, str, dict[str, str], bytes]) -> None:
+    """An archive of others: responses of SITE by path, date, fields of the head, and body."""
+    with path.open("wb") as stream:
+        writer = WARCWriter(stream, gzip=True)
+        for name, date, fields, body in records:
+            http = StatusAndHeaders("200 OK", [*({"Content-Type": "text/html"} | fields).items()], "HTTP/1.1")
+            head, payload = {"WARC-Date": date}, BytesIO(body)
+            url = SITE + name
+            writer.write_record(
+                writer.create_warc_record(url, "response", payload, http_headers=http, warc_headers_dict=head)
+            )
+
+
 @pytest.mark.parametrize(
     ("body", "status", "site"),
     [
@@ -127,16 +177,12 @@ def test_a_robots_txt_that_leads_to_another_sites(tmp_path: Path) -> None:
 
 
 def test_pages_of_any_archive_say_so_in_their_heads(tmp_path: Path) -> None:
-    with (tmp_path / "others.warc.gz").open("wb") as stream:
-        writer = WARCWriter(stream, gzip=True)
-        for path, tag, meta in (("open", "otherbot: noai", ""), ("head", "noai", ""), ("meta", "", "noai")):
-            html = html_of(f"Page {path} has words of its own.").replace(
-                b"<title>", b'<meta name="robots" content="%b"><title>' % meta.encode()
-            )
-            http = StatusAndHeaders("200 OK", [("Content-Type", "text/html"), ("X-Robots-Tag", tag)], "HTTP/1.1")
-            writer.write_record(
-                writer.create_warc_record(f"{SITE}/{path}", "response", payload=BytesIO(html), http_headers=http)
-            )
+    pages = []
+    for path, tag, meta in (("open", "otherbot: noai", ""), ("head", "noai", ""), ("meta", "", "noai")):
+        head = b'<meta name="robots" content="%b"><title>' % meta.encode()
+        html = html_of(f"Page {path} has words of its own.").replace(b"<title>", head)
+        pages.append((f"/{path}", NOW, {"X-Robots-Tag": tag}, html))
+    write_others(tmp_path / "others.warc.gz", *pages)
     run_export(tmp_path / "out", tmp_path / "others.warc.gz", format="jsonl")
     assert ids(tmp_path / "out") == [f"{SITE}/open"]
     assert manifest(tmp_path / "out")["left_out"] == {"opt_out/robots": 2}

@@ -40,7 +40,7 @@ def row(draw: random.Random, number: int) -> Row:
         date=None,
         digest=None,
         file=draw.randrange(3),
-        offset=draw.randrange(90),  # some at the same place, which only a damaged index has
+        offset=draw.randrange(90),  # not in crawl order, as in the storage of a cluster
         length=1,
         after=0,
         text=None,
@@ -70,7 +70,7 @@ class Plain:
         reasons = {number: row.reason for number, row in enumerate(rows) if row.reason} | damaged
         self.left_out = Counter(reasons.values())
         self.kept = [number for number in range(len(rows)) if number not in reasons]
-        self.keep(self.first(self.crawled, lambda row: row.id), "duplicate_id")
+        self.keep(self.first(int, lambda row: row.id), "duplicate_id")
         self.keep_if(lambda row: not wanted.languages or matches(row.language, wanted.languages), "language")
         self.keep_if(lambda row: row.words >= (wanted.min_words or 0), "too_short")
         self.keep_if(lambda row: row.words <= (wanted.max_words or 1000), "too_long")
@@ -89,17 +89,14 @@ class Plain:
         self.keep(self.sorted(self.best)[: wanted.top or most], "not_top")
         self.parts = list(self.divided(wanted))
 
-    def crawled(self, number: int) -> tuple[float, ...]:
-        return self.rows[number].file, self.rows[number].offset, number
-
-    def best(self, number: int) -> tuple[float, ...]:
+    def best(self, number: int) -> tuple[float, int]:
         influence = self.rows[number].influence
-        return math.inf if influence is None else -influence, *self.crawled(number)
+        return math.inf if influence is None else -influence, number
 
-    def sorted(self, key: Callable[[int], tuple[float, ...]]) -> list[int]:
+    def sorted(self, key: Callable[[int], Any]) -> list[int]:
         return sorted(self.kept, key=key)
 
-    def first(self, key: Callable[[int], tuple[float, ...]], value: Callable[[Row], object]) -> Iterable[int]:
+    def first(self, key: Callable[[int], Any], value: Callable[[Row], object]) -> Iterable[int]:
         found: dict[object, int] = {}
         for number in self.sorted(key):
             found.setdefault(value(self.rows[number]), number)
@@ -115,7 +112,7 @@ class Plain:
 
     def divided(self, wanted: Wanted) -> Iterator[list[int]]:
         part: list[int] = []
-        for number in self.sorted(self.best if wanted.order == "influence" else self.crawled):
+        for number in self.sorted(self.best if wanted.order == "influence" else int):
             size = sum(self.rows[one].text_bytes for one in [*part, number])
             if part and (len(part) == wanted.shard_documents or size > (wanted.shard_bytes or math.inf)):
                 yield part

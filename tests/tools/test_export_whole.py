@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import signal
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import begin, error_of, scrapy
+from crawl_helpers import Web, begin, error_of, scrapy
 from export_helpers import Page, documents, entries, files, flip, ids, manifest, pages, run_export, write_run
+from model_helpers import patched
 
 from crawl4llm import scoring
 from crawl4llm.base.errors import InputError
@@ -217,3 +219,23 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(run: Path, tmp_path: Path) 
     assert not any((out / "documents").iterdir())
     run_export(out, run, format="jsonl", shard_documents=199, settings={"TEXT_EXTRACTOR": "trafilatura"})
     assert len(ids(out)) == json.loads((out / "manifest.json").read_text())["documents"] == 200
+
+
+def test_scores_are_of_one_model(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that another one replaces, while an export is unfinished and when it is finished."""
+    model, out = tmp_path / "model.bin", tmp_path / "out"
+    run = write_run(tmp_path / "run", [page._replace(influence=None) for page in pages(3)])
+    (run / "crawl.jsonl").unlink()
+    export = partial(run_export, out, run / "warc", settings={"SCORER_MODEL": str(model)})
+    shutil.copy(demo_web.model, model)
+    with monkeypatch.context() as patch:
+        patch.setattr(export_module, "write_shard", lambda _: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            export()
+    for _ in range(2):
+        patched(demo_web.model, model, slice(0, 1), 2)
+        with pytest.raises(InputError, match=f"{out} holds another export: its pages were scored by the model sha256:"):
+            export()
+        shutil.copy(demo_web.model, model)
+        export()
+    assert manifest(out)["model_digest"] == f"sha256:{hashlib.sha256(model.read_bytes()).hexdigest()}"

@@ -313,9 +313,9 @@ def _run(settings: BaseSettings, opts: Namespace) -> Iterator[Part]:
         value = {"count": count, "read": read, "bytes": size, "path": _file(to, name)}
         shown = f"{count:,} of {read:,} read ({size / count:,.1f} bytes each): {_file(to, name)}"
         yield Fact(name, value, shown, width=8)
-    if faults := [one.fault for one in known.told if one.fault]:
-        left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
-        yield f"left out {left_out}; the first: {harmless(min(faults))}"
+    if left_out := ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count):
+        faults = [one.fault for one in known.told if one.fault]
+        yield f"left out {left_out}" + (f"; the first: {harmless(min(faults))}" if faults else "")
     if damaged := [one.damaged for one in known.told if one.damaged]:
         mend = command("archive", "repair", Path(damaged[0]).parent)
         raise InputError(

@@ -275,7 +275,7 @@ def open_clueweb22(path: Path, settings: BaseSettings) -> tuple[Corpus, BaseSett
 def take_scores(path: Path, spread: LinkSpread) -> None:
     """Take the influence scores in the crawl log of a run folder, or of that whose archive a folder is. Raises
     InputError."""
-    folder = next((one for one in (path, path.parent) if (one / crawl_log.NAME).is_file()), None)
+    folder = next((one for one in (path, path.resolve().parent) if (one / crawl_log.NAME).is_file()), None)
     if not path.is_dir() or folder is None or is_clueweb22(path):
         return
     scores = ((key, score) for key, score in _logged(folder) if score is not None)

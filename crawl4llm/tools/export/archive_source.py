@@ -13,12 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
-from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.input_files import LONGEST_LINE, digest_of, open_input, parse_json
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.object_store import open_archive_file
-from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
+from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.shapes import If, Maybe, fits
@@ -30,7 +29,7 @@ from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
 from crawl4llm.tools.opened_run import Alongside, run_folder
 from crawl4llm.warc import OPEN_SUFFIX, Frame, Record, RecordReader, UnreadableFile, cdxj, field_name, scan
-from simulate import read_site_file
+from simulate import is_clueweb22, read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}
@@ -41,6 +40,8 @@ _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 """Digest of the empty text."""
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
+_ENDINGS: Final = (".warc", ".warc.gz", ".warc.zst")
+"""Ends of the names of archive files, not of the bytes that a repair cut off."""
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """Fields of each entry of an index, which may have more."""
 
@@ -74,8 +75,8 @@ class _Entry(NamedTuple):
 class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
-    Pages of domains that were blocked in the crawl, or that its block lists have at last, are left out. Raises
-    InputError if a file that the index names is missing, or is a link to another place.
+    Pages of domains that its block lists have at last are left out. Raises InputError if a file that the index names is
+    missing, or is a link to another place.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -85,10 +86,12 @@ class ArchiveSource(Source):
         self.left_out = Counter()
         self._log = None if run is None else run / crawl_log.NAME
         self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
-        self._blocked = frozenset(() if run is None else read_blocked(run))
+        self.blocked = frozenset(() if run is None else read_blocked(run))
         self._lists = Blocklists(()) if run is None else published(run)
-        paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
-        self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
+        found = (path for path in folder.rglob("*.warc*") if path.is_file())  # ClueWeb12's layout has folders
+        paths = sorted(path for path in found if path.name.removesuffix(OPEN_SUFFIX).endswith(_ENDINGS))
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        self._numbers = {name.removesuffix(OPEN_SUFFIX): number for number, name in enumerate(names)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
         read = [path for path in (self._index, self._texts, self._log) if path is not None and path.exists()]
         require_within(run or folder, folder, *paths, *read)
@@ -98,8 +101,8 @@ class ArchiveSource(Source):
             "crawl_id": self.settings.get("crawl_id"),
             "model_digest": self.settings.get("model_digest"),
             "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
-            "files": {Path(file.path).name: file.size for file in self.files},
-            **({"blocked": sorted(self._blocked)} if self._blocked else {}),
+            "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
+            **({"blocked": sorted(self.blocked)} if self.blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
         self.warcinfo = first_warcinfo(self.files[0]) if self.files else {}
@@ -117,7 +120,7 @@ class ArchiveSource(Source):
             next_at = self.files[entry.file].size
             if following and following.file == entry.file and following.offset >= entry.end:
                 next_at = following.offset  # in the storage of a cluster they are not in crawl order
-            reason = self._blocked_as(url) or _reason(mime, entry.fields.get("status"))
+            reason = BLOCKLIST if self._lists.find(url) else _reason(mime, entry.fields.get("status"))
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
             language = text and text.fields.get("language")
             if text is not None:
@@ -147,12 +150,6 @@ class ArchiveSource(Source):
                 )
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
-
-    def _blocked_as(self, url: str) -> str | None:
-        """Return the reason for which pages of a URL's domain are left out; None if they are not."""
-        if is_below(url, self._blocked):
-            return OPT_OUT
-        return BLOCKLIST if self._lists.find(url) else None
 
     def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""
@@ -294,8 +291,11 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
             raise InputError(f"{given}: {_without_index(path)}")
         return ArchiveSource(given, path / WARC, path)
     if _is_ours(path / cdxj.INDEX_NAME):
-        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
-        return ArchiveSource(given, path, path.parent if is_of_run else None)
+        real = path.resolve()  # "." and a link to it have another name
+        is_of_run = real.name == WARC and (real.parent / crawl_log.NAME).is_file()
+        return ArchiveSource(given, path, real.parent if is_of_run else None)
+    if is_clueweb22(path):
+        raise InputError(f"{given}: is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it, which has its opt-outs")
     return WarcSource(given, processes, executor)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -52,9 +53,9 @@ class Row(NamedTuple):
     """The document key; a normalised URL if the archive has none."""
     url: str
     date: str | None
-    """Date of the capture: W3C date-time in UTC."""
+    """Date of the capture: W3C date-time in UTC; as it is archived once the head of the record is read."""
     digest: str | None
-    """WARC-Payload-Digest of the record that holds the page."""
+    """WARC-Payload-Digest of the record that holds the page; None if only its head tells it."""
     file: int
     """Number of the source file in which that record lies."""
     offset: int
@@ -101,7 +102,11 @@ def _parsed(path: Path, lines: Sequence[bytes]) -> list[Row]:
     try:
         return [Row(*values) for values in load_all(lines)]
     except (TypeError, ValueError):
-        raise InputError(f"{path} is damaged; remove the output directory and export again") from None
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is damaged; remove the output directory and export again")
 
 
 class Block(NamedTuple):
@@ -181,7 +186,8 @@ class Reader:
             return _parsed(path, [self._opened(path).read(length, place)])[0]
 
     def text(self, row: Row) -> bytes:
-        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
+        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError; InputError if
+        the work folder is damaged."""
         assert row.text is not None
         file, offset, length = row.text
         if file < 0:
@@ -191,11 +197,13 @@ class Reader:
         return self._parse(file, offset, data, row.url).record.block(data) if block is None else block
 
     def _extracted(self, block: int, offset: int, length: int) -> bytes:
-        texts = self._opened(texts_path(self.work, block))
-        try:
-            return inflate(texts.read(length, offset), "gzip", plausible(length))
-        except InflateError as error:
-            raise CorruptRecord(f"{texts.path}: text at {offset}: {error}") from error
+        path = texts_path(self.work, block)
+        with as_input_error(f"{path} cannot be read"):
+            data = self._opened(path).read(length, offset)
+        with suppress(InflateError):
+            if len(data) == length:
+                return inflate(data, "gzip", plausible(length))
+        raise _damaged(path)
 
     def content(self, row: Row) -> StoredRecord:
         """Read the record that holds a page. Raises PageError."""

@@ -80,6 +80,7 @@ def export(
     work = _Export(taken, sources, folder, wanted, known, executor)
     with folder.claimed(work.request(), [source.files for source in sources]) as finished:
         if finished:
+            work.check_model()
             yield f"{out} is finished: it holds this export already"
         else:
             yield from work.run()
@@ -163,6 +164,11 @@ class _Export:
         self.folder.finish(manifest, {shard.name for shard in shards})
         yield from report(self.folder.path, manifest, _archives(self.sources))
 
+    def check_model(self) -> None:
+        """Raise InputError if a finished export has scores of another model than SCORER_MODEL."""
+        if self.folder.scored_by:
+            self.folder.check_model(f"sha256:{load_scorer(self.options).digest}")
+
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _list(self) -> Mapping[str, Any]:
@@ -173,7 +179,8 @@ class _Export:
         heard = Heard(one for source in self.sources for one in source.heard())
         sources = zip(self.sources, first_files, strict=False)
         found = chain.from_iterable(source.rows(first_file) for source, first_file in sources)
-        rows = map(self._refused, judged_all(found, heard))
+        blocked = frozenset[str]().union(*(source.blocked for source in self.sources))
+        rows = map(self._refused, judged_all(found, heard, blocked))
         left_out: Counter[str] = Counter()
         flags, languages = set[str](), set[str]()
 
@@ -214,7 +221,9 @@ class _Export:
         if not blocks:
             return
         scorer = load_scorer(options) if listed["scores"] and scores_pages(options) else None
-        self.scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
+        if scorer is not None:
+            self.scored_by = f"sha256:{scorer.digest}"
+            self.folder.check_model(self.scored_by)
         self._check_one_model()
         if listed["texts"]:
             load_extractor(options.text_extractor)

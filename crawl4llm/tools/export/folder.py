@@ -35,7 +35,7 @@ from crawl4llm.tools.export.formats import COMPRESSORS, DATE_TYPE, FORMATS, NUMB
 from crawl4llm.tools.export.shards import SHARDS
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
-_WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_WORK, _REQUEST, _MODEL, _LOCK = "work", "request.json", "model", "lock"
 _MALFORMED: Final = (
     *(ArithmeticError, AssertionError, EOFError),
     *(FileNotFoundError, IsADirectoryError, NotADirectoryError, LookupError, TypeError, ValueError),
@@ -92,6 +92,10 @@ class ExportFolder:
         """Raise InputError if the directory holds something that is no export, or links that lead out of it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is no directory; give another")
+        try:
+            os.fsencode(self.path.absolute()).decode()
+        except UnicodeDecodeError:
+            raise InputError(f"--out {self.path}: DuckDB takes no path that is not UTF-8; give another") from None
         require_all_within(self.path)
         if (self.path / MANIFEST).exists() or (self.work / _REQUEST).exists():
             return
@@ -166,6 +170,22 @@ class ExportFolder:
     def note(self, name: str, facts: Mapping[str, Any]) -> None:
         """Note facts for an export that goes on after a kill."""
         write_json(self.work / f"{name}.json", facts, fsync=True)
+
+    @property
+    def scored_by(self) -> str | None:
+        """The digest of the model that has scored pages; None if none has."""
+        return (read_json(self.path / MANIFEST) or self.facts(_MODEL)).get("model_digest")
+
+    def check_model(self, digest: str) -> None:
+        """Note the model that scores pages. Raises InputError if another one has scored some."""
+        noted = self.scored_by
+        if noted is None:
+            self.note(_MODEL, {"model_digest": digest})
+        elif noted != digest:
+            raise InputError(
+                f"--out {self.path} holds another export: its pages were scored by the model {noted}, and SCORER_MODEL "
+                f"is {digest} now; give another directory, or remove it"
+            )
 
     def finish(self, manifest: Mapping[str, Any], names: set[str]) -> None:
         """Remove files of other names, which an export that was killed planned; write the card and the manifest."""

@@ -37,8 +37,6 @@ _ROOM: Final = 4
 _LEAST_ROOM, _MOST_ROOM = 1 << 12, 1 << 22
 
 _FIELDS: Final = {
-    "file": "{}::BIGINT",
-    "offset": "{}::BIGINT",
     "words": "{}::BIGINT",
     "text_bytes": "{}::BIGINT",
     "influence": "{}::DOUBLE",
@@ -53,7 +51,7 @@ _PATHS: Final = [f"$[{Row._fields.index(name)}]" for name in _FIELDS]
 _VALUES: Final = ", ".join(made.format(f"fields[{place}]") for place, made in enumerate(_FIELDS.values(), 1))
 _TABLE: Final = """
 CREATE TABLE documents(number BIGINT, block BIGINT, place BIGINT, length BIGINT,
-    file BIGINT, start BIGINT, words BIGINT, text_bytes BIGINT, influence DOUBLE,
+    words BIGINT, text_bytes BIGINT, influence DOUBLE,
     id BLOB, digest BLOB, signature BLOB, language VARCHAR, reason VARCHAR)
 """
 _LOAD: Final = f"""
@@ -62,7 +60,7 @@ SELECT ? + row_number() OVER () - 1, ?, sum(length + 1) OVER (ROWS UNBOUNDED PRE
 FROM (SELECT strlen(json) AS length, json_extract_string(json, {_PATHS}) AS fields FROM read_ndjson_objects(?))
 """
 """Beside its number stand the block of a row, and its place and length in the file of that."""
-_CRAWLED: Final = "file, start, number"
+_CRAWLED: Final = "number"
 _BEST: Final = f"influence DESC NULLS LAST, {_CRAWLED}"
 _NOT_DROPPED: Final = "number NOT IN (SELECT number FROM dropped)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -149,7 +150,8 @@ def write_shard(job: ShardJob) -> dict[int, str]:
 
 def _write(job: ShardJob, file: BinaryIO) -> ShardFacts:
     """Write all documents of a file. Raises _Unfit."""
-    names = [Path(source.path).name.removesuffix(OPEN_SUFFIX) for source in job.reader.files]
+    files = (Path(source.path).name.removesuffix(OPEN_SUFFIX) for source in job.reader.files)
+    names = [as_text(os.fsencode(name)) for name in files]
     places = np.fromfile(job.reader.work / PLAN, PLACE, job.size, offset=job.start * PLACE.itemsize).tolist()
     unfit: dict[int, str] = {}
     with closing(ShardWriter(file, job.format, tokens=job.tokenizer is not None)) as shard:

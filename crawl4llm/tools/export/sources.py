@@ -39,6 +39,8 @@ class Source(Protocol):
     """``settings.json`` of the run it is from; empty without one."""
     warcinfo: Mapping[str, str]
     """Fields of the first warcinfo record of an archive of ours; empty for those of others."""
+    blocked: frozenset[str]
+    """The domains that were blocked in the crawl; their pages are left out, of whatever source."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -111,14 +113,15 @@ class WarcSource(Source):
         self.given = given
         self.run = None
         self.settings = self.warcinfo = {}
+        self.blocked = frozenset()
         folder = simulate.index_folder(given_path(given))
         try:
-            collection = simulate.list_files(given)
+            self._collection = collection = simulate.list_files(given)
             if not simulate.is_current(collection, folder):
                 simulate.build_warc_index(collection, folder, processes=processes, executor=executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
-        self._index = simulate.WarcIndex(folder)
+        self._folder, self._index = folder, simulate.WarcIndex(folder)
         manifest = self._index.manifest
         counts = {what: count for what, count in manifest["counts"].items() if what in _LEFT_OUT or what[:5] == "http_"}
         self.left_out = Counter(counts)
@@ -132,8 +135,8 @@ class WarcSource(Source):
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
     def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield nothing: the index has given each page the signals in its files."""
-        return iter(())
+        """Yield the signals in its files, which may be about pages of other sources."""
+        return simulate.opt_outs_in(self._collection, self._folder)
 
     @property
     def knows_opt_outs(self) -> bool:
@@ -158,7 +161,7 @@ class WarcSource(Source):
             yield Row(
                 id=key,
                 url=key,
-                date=None,
+                date=simulate.date_of(document.date) or None,
                 digest=None,
                 file=first_file + file,
                 offset=offset,
