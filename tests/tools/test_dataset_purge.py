@@ -334,6 +334,13 @@ def test_what_is_named_wrongly_is_told_before_anything_goes(run: Path, tmp_path:
 # -- questions ------------------------------------------------------------------------------------------------------
 
 
+def test_a_link_to_the_archive_leads_to_the_whole_run(run: Path, purged: Path, tmp_path: Path) -> None:
+    link = tmp_path / "archive"
+    link.symlink_to(run / "warc")
+    done("purge", DOMAIN, link)
+    assert (run / "crawl.jsonl").read_bytes() == (purged / "crawl.jsonl").read_bytes()
+
+
 @pytest.mark.parametrize("suffix", ["com", "CO.UK.", "github.io", "kawasaki.jp", "xn--p1ai", "\u0440\u0444", "example"])
 def test_a_public_suffix_is_purged_only_where_that_is_meant(run: Path, suffix: str) -> None:
     before = contents(run)

@@ -53,14 +53,12 @@ class Dataset:
         if not given.is_dir():
             raise InputError(f"{given} is no folder; give the OUTPUT_DIR of a crawl, or a folder of WARC files")
         self.given = given
-        self.root = given / WARC if (given / WARC).is_dir() else given
-        """The folder of WARC files and indexes."""
-        run = given if self.root != given else given.absolute().parent
-        has_log = ((run / crawl_log.NAME).exists() and run / WARC == self.root.absolute()) or self.root != given
-        if has_log and self.root == given:
-            self.root = given.absolute()  # as its base: paths of files are taken relative to that
-        self.base = run if has_log else self.root
-        """The folder with all that belongs to the dataset."""
+        self.base, self.root = given, given / WARC
+        """The folder with all that belongs to the dataset, and the folder of WARC files and indexes."""
+        if not self.root.is_dir():
+            places = (given.absolute(), given.resolve())  # a link has another name
+            of_run = [one for one in places if one.name == WARC and (one.parent / crawl_log.NAME).exists()]
+            self.base, self.root = (of_run[0].parent, of_run[0]) if of_run else (given, given)
         self.log = self.base / crawl_log.NAME
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME
