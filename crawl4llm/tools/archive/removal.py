@@ -91,7 +91,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         if parsed is None:
             rest = len(line)
         else:
-            facts.add("log", [(number, parsed["id"])])
+            facts.add("log", [(number, parsed["id"], None)])
     if rest:
         changes.write(dataset.log, islice(read_lines(dataset.log), number - 1))
         yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are removed"
@@ -237,7 +237,7 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
             if parsed is None:
                 raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
             if path == dataset.log:
-                facts.execute("INSERT OR IGNORE INTO log VALUES (?, ?)", number, parsed["id"])
+                facts.execute("INSERT OR IGNORE INTO log VALUES (?, ?, NULL)", number, parsed["id"])
             if path == listing or domain.holds(str(parsed.get("url"))):
                 facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
 

@@ -31,7 +31,9 @@ LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
 _OF_NO_PAGE = re.compile(rb"(?m)^(?:redirected-to|purpose):")
-_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(warc.ABOUT).encode())
+_REPEATED: Final = (*warc.ABOUT, "language", "influence")
+"""Fields of metadata records that the indexes or the crawl log repeat."""
+_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(_REPEATED).encode())
 _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 """A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
@@ -168,14 +170,14 @@ def _inspect(
 
 def _described(frame: warc.Frame, record: warc.Record) -> tuple[str | None, bool, str | None]:
     """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
-    exchange without a page, and the other fields that the index has."""
+    exchange without a page, and the fields that indexes and log repeat."""
     opening, size = frame.opening, min(record.size or 0, _LARGEST_METADATA)
     while len(opening.data) < size and opening.grow():
         pass
     key = _DOCUMENT.search(opening.data, record.block_at, size)
     of_no_page = key is None and _OF_NO_PAGE.search(opening.data, record.block_at, size) is not None
     found = {name.decode(): value.decode("utf-8", "replace") for name, value in _ABOUT.findall(opening.data[:size])}
-    about = json.dumps({name: found[name] for name in warc.ABOUT if name in found}) if found else None
+    about = json.dumps({name: found[name] for name in _REPEATED if name in found}) if found else None
     return key[1].decode("utf-8", "replace") if key else None, of_no_page, about
 
 
