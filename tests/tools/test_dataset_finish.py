@@ -188,6 +188,21 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
             assert archive.read(f"archive/{entry.filename}")[entry.offset :][:2] == b"\x1f\x8b"
     assert "exists already" in refused("finish", finished, "--wacz", path)
     assert "ends with .wacz" in refused("finish", finished, "--wacz", tmp_path / "x.zip")
+    validate(path)
+
+
+def test_a_wacz_of_files_with_any_names_is_valid(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", pages=2)
+    (old,) = (tmp_path / "run/warc").glob("c-0*")
+    old.rename(old.with_name(f"Für +{old.name}"))
+    index = tmp_path / "run/warc/index.cdxj"
+    index.write_text(index.read_text().replace(old.name, f"F\\u00fcr +{old.name}"))
+    done("finish", tmp_path / "run", "--wacz", tmp_path / "crawl.wacz")
+    validate(tmp_path / "crawl.wacz")
+
+
+def validate(path: Path) -> None:
+    """Let another program check a WACZ."""
     if find_spec("wacz") is None:
         pytest.skip("the validator of py-wacz is not installed: pip install wacz")
     command = [sys.executable, "-W", "ignore", "-m", "wacz", "validate", "-f", path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -164,6 +165,14 @@ def test_what_cannot_be_read_at_all_is_not_touched(run: Path) -> None:
     path.write_bytes(b"what is this" * 100)
     before = tree(run)
     assert f"{path}: is neither a WARC nor an ARC file" in refused("repair", run)
+    assert tree(run) == before
+
+
+def test_what_is_compressed_as_a_whole_behind_other_records_is_not_cut(run: Path) -> None:
+    path = last_of(run)
+    path.write_bytes(path.read_bytes() + gzip.compress(gzip.decompress(path.read_bytes())))
+    before = tree(run)
+    assert f"{path}: is compressed as a whole" in refused("repair", run, "--discard")
     assert tree(run) == before
 
 

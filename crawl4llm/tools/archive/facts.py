@@ -109,8 +109,8 @@ DESCRIBED: Final = f"""coalesce(
             JOIN records m ON m.file = d.m_file AND m.offset = d.m_offset WHERE r.kind = '{TEXT}' AND c.rid = r.refers),
         (SELECT m.about FROM no_pages e JOIN records m ON m.file = e.file AND m.offset = e.m_offset
             WHERE e.file = r.file AND e.page = r.page AND e.offset = r.offset))"""
-"""Two columns about a record ``r`` in an index: its document key, empty without one, NULL if its page is not known; and
-the ``about`` of the metadata record that describes it."""
+"""Two columns about a record ``r`` in an index: its document key, and the ``about`` of the metadata record that
+describes it. The key is empty for a record without one, and NULL if the page is not known."""
 _LONGEST_LINE: Final = 1 << 24
 
 

@@ -74,11 +74,11 @@ def repair(dataset: Dataset, processes: int | None, *, discard: bool) -> Iterato
 
 def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
     foreign = """SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
-        WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)"""
+        WHERE f.bytes = 0 AND p.offset = 0"""
     for name, what in facts.rows(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
-            raise InputError(f"{path}: {what}; no record of it can be read: move it away, then repair the rest")
+            raise InputError(f"{path}: {what}; it cannot be read to its end: move it away, then repair the rest")
 
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:

@@ -169,8 +169,8 @@ def _inspect(
 
 
 def _described(frame: warc.Frame, record: warc.Record) -> tuple[str | None, bool, str | None]:
-    """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
-    exchange without a page, and the fields that indexes and log repeat."""
+    """Return the document key in a metadata record of a crawl, whether it belongs to an exchange without a page, and
+    the fields that indexes and log repeat."""
     opening, size = frame.opening, min(record.size or 0, _LARGEST_METADATA)
     while len(opening.data) < size and opening.grow():
         pass
