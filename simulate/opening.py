@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from simulate.demo import DemoPaths
 
+_NAMED: Final = 50
+"""Most characters of a corpus's name in that of its index; a file's name takes 255 bytes."""
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
 """The attributes that a corpus class must have."""
 
@@ -44,8 +46,8 @@ def open_corpus(settings: BaseSettings) -> Corpus:
         return clueweb22_in(place, options, largest)
     from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
-    index, canonical_links = index_folder(place), options.corpus_canonical_links
-    return WarcCorpus(place, index, canonical_links, largest=largest)
+    canonical_links = options.corpus_canonical_links
+    return WarcCorpus(place, index_folder(place, canonical_links), canonical_links, largest=largest)
 
 
 def largest_page(settings: BaseSettings) -> int | None:
@@ -70,14 +72,16 @@ def data_dir() -> Path:
         return Path(".scrapy")
 
 
-def index_folder(place: Path) -> Path:
-    """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus.
+def index_folder(place: Path, canonical_links: bool = False) -> Path:
+    """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus, and one for its index with
+    canonical links.
 
     It depends on the path of the corpus, not on its identity. So the index of a corpus that has grown keeps its entries
     of unchanged files.
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
-    return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
+    name = f"{absolute.name[:_NAMED]}-{hashlib.sha256(os.fsencode(absolute)).hexdigest()[:12]}"
+    return data_dir() / "corpora" / (f"{name}-canonical" if canonical_links else name)
 
 
 def _own_corpus(options: Options) -> Corpus:
@@ -125,14 +129,16 @@ def index_corpus(settings: BaseSettings, jobs: int | None, tasks: int | None = N
     if is_corpus_class(options.corpus):
         raise InputError(f"CORPUS {options.corpus} is a class of your own, which makes its own index")
     place = place_of(options)
-    folder = index_folder(place)
+    canonical_links = options.corpus_canonical_links
     if is_clueweb22(place):
+        folder = index_folder(place)
         corpus = clueweb22_in(place, options, largest_page(settings))
         corpus.check()
         found = build_url_index(corpus, folder, jobs, executor)
         of_one, indent = "the document with the smallest key is found", ""
     else:
-        found = build_warc_index(list_files(place), folder, options.corpus_canonical_links, jobs, executor)
+        folder = index_folder(place, canonical_links)
+        found = build_warc_index(list_files(place), folder, canonical_links, jobs, executor)
         of_one, indent = "the first is held", "  "
     yield "documents", str(found.documents)
     yield "duplicates", f"{found.duplicates} (of one URL, {of_one})"
