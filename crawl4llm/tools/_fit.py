@@ -87,7 +87,7 @@ def fit(
     terminal; else a line is printed now and then. Raises InputError if fastText fails, and OSError if its files are
     incomplete: it does not say when the disk is full. Ended by an interrupt, it leaves no process behind.
     """
-    given = {**arguments, "input": str(examples), "verbose": _WITH_PROGRESS}
+    given = {**arguments, "input": os.fsencode(examples), "verbose": _WITH_PROGRESS}
     said, says = multiprocessing.Pipe(duplex=False)
     with said, says:
         lines = None if progress else _Lines(said)
