@@ -301,6 +301,13 @@ def test_problems_that_are_printed_are_bounded(run: Path) -> None:
     assert total > PAGES
 
 
+def test_rows_of_which_an_interruption_leaves_some() -> None:
+    with Facts() as facts:
+        rows = facts.rows("SELECT 1 UNION SELECT 2")
+        assert next(rows) == (1,)
+    rows.close()
+
+
 def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = survey._survey
 

@@ -211,7 +211,8 @@ class Facts:
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that a query finds."""
         with _full_disk():
-            yield from self._db.execute(query, values)
+            # not from the cursor, which would be closed last, and fails at that if an interruption has closed all else
+            yield from iter(self._db.execute(query, values).fetchone, None)
 
     def column(self, query: str, *values: object) -> list[Any]:
         """Return the only column that a query selects."""
