@@ -50,6 +50,16 @@ def open_corpus(settings: BaseSettings) -> Corpus:
     return WarcCorpus(place, index_folder(place, canonical_links), canonical_links, largest=largest)
 
 
+def refuse_inside(options: Options, out: Path, name: str) -> None:
+    """Raise InputError if a folder that is to be written, given as ``name``, lies in the folder of WARC files that is
+    the corpus, which would change with it."""
+    if is_corpus_class(options.corpus) or is_clueweb22(place := place_of(options)):
+        return
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(place)):
+        fault = "the corpus would change, and hold each page twice; give a folder elsewhere"
+        raise InputError(f"{name} {out} is inside CORPUS {options.corpus}: {fault}")
+
+
 def largest_page(settings: BaseSettings) -> int | None:
     """Return the bytes of the largest page that is read (``DOWNLOAD_MAXSIZE``); None for 0. Raises InputError."""
     given = settings.get("DOWNLOAD_MAXSIZE")
@@ -162,6 +172,7 @@ def build_corpus(
     from simulate.clueweb22.url_index import build_url_index  # likewise
 
     options = read_options(settings)
+    refuse_inside(options, to, "--to")
     source = open_corpus(settings)
     source.check()
     always_extract = options.simulation_text == "extracted"
