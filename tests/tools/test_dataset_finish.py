@@ -105,13 +105,15 @@ def test_a_crawl_that_runs_is_left_alone(finished: Path, tmp_path: Path) -> None
     assert tree(run) == before
 
 
-@pytest.mark.parametrize("what", ["cut", "index"])
+@pytest.mark.parametrize("what", ["cut", "index", "text.cdxj is missing", "index.cdxj is missing"])
 def test_what_is_damaged_is_not_finished(finished: Path, tmp_path: Path, what: str) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     path = run / "warc/c-00005.warc.gz" if what == "cut" else run / "warc/index.cdxj"
     if what == "cut":
         os.truncate(path, path.stat().st_size - 9)
         path = path.rename(f"{path}.open")
+    elif what.endswith("is missing"):
+        (run / "warc" / what.split(maxsplit=1)[0]).unlink()
     else:
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     before = tree(run)

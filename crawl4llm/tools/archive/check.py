@@ -28,7 +28,7 @@ from crawl4llm.tools.archive.facts import (
 )
 from crawl4llm.tools.archive.folder import LOST, Dataset, complete, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
-from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.archive.survey import CHANGED, surveyed
 from crawl4llm.tools.export.folder import exclusive
 from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine, parse_index_line
@@ -276,11 +276,11 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
     for index, view in dataset.indexes.items():
-        if index.exists():
+        if index.exists() or facts.first("SELECT 1 FROM documents"):  # WARC files of others may have none
             check_index(facts, index, view)
     for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
         path = dataset.root / name
-        if place is None:
+        if what == CHANGED:
             raise InputError(f"{path} {what}; try again later")
         raise InputError(f"{problem(str(path), place, what)}; repair the dataset, then finish it")
 

@@ -43,6 +43,7 @@ BLOCK_DIGEST, PAYLOAD_DIGEST = warc.field_name("WARC-Block-Digest"), warc.field_
 _WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
 """Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
 _END: Final = b"\r\n\r\n"
+CHANGED: Final = "changed while it was read"
 
 
 class FileJob(NamedTuple):
@@ -79,7 +80,7 @@ def survey_file(job: FileJob) -> None:
         facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, *stated)])
         after = job.path.stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            facts.problem(job.name, None, "changed while it was read")
+            facts.problem(job.name, None, CHANGED)
     sync_path(temporary)
     temporary.replace(job.part)
 
