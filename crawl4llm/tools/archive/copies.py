@@ -48,7 +48,7 @@ _PER_FOLDER: Final = 100
 """Most files of a directory, directories of a segment, and segments, with two digits."""
 VERSION: Final = "1.1.1"
 _NO_RESOURCE_NAME: Final = re.compile(r"[^a-z0-9._-]")
-"""What the name of a resource must not hold (Data Package v1, "Data Resource"). The path has all characters."""
+"""Characters that no name of a resource may have (Data Package v1, "Data Resource"); its path has them all."""
 _LINES: Final = 1024
 _COPIED: Final = 1 << 20
 _LARGEST_PAGE: Final = 10 << 20

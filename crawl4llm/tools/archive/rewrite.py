@@ -37,8 +37,8 @@ _LEFT_OUT: Final = re.compile(
 def write_index(dataset: Dataset, facts: Facts, index: Path, new: Path) -> list[str]:
     """Write an index of the records that the table of moves holds, in file order.
 
-    Their lines are those of the old index (table ``lines``), at their new place. A line is made if there is none, if it
-    says otherwise than the record, or if the record was refilled. Returns lines about those made for the first two
+    Their lines are those of the old index (table ``lines``), at their new place. A line is made for a record
+    that has none, or a wrong one, or that was refilled. Returns lines about those made for the first two
     reasons, and about records that have none because it is not known whose they are.
     """
     view = dataset.indexes[index]
