@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from simulate.demo import DemoPaths
 
+_NAMED: Final = 50
+"""Most characters of a corpus's name in that of its index; a file's name takes 255 bytes."""
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
 """The attributes that a corpus class must have."""
 
@@ -44,8 +46,18 @@ def open_corpus(settings: BaseSettings) -> Corpus:
         return clueweb22_in(place, options, largest)
     from simulate.warcs.corpus import WarcCorpus  # slow to import, and not for other corpora
 
-    index, canonical_links = index_folder(place), options.corpus_canonical_links
-    return WarcCorpus(place, index, canonical_links, largest=largest)
+    canonical_links = options.corpus_canonical_links
+    return WarcCorpus(place, index_folder(place, canonical_links), canonical_links, largest=largest)
+
+
+def refuse_inside(options: Options, out: Path, name: str) -> None:
+    """Raise InputError if a folder that is to be written, given as ``name``, lies in the folder of WARC files that is
+    the corpus, which would change with it."""
+    if is_corpus_class(options.corpus) or is_clueweb22(place := place_of(options)):
+        return
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(place)):
+        fault = "the corpus would change, and hold each page twice; give a folder elsewhere"
+        raise InputError(f"{name} {out} is inside CORPUS {options.corpus}: {fault}")
 
 
 def largest_page(settings: BaseSettings) -> int | None:
@@ -70,19 +82,16 @@ def data_dir() -> Path:
         return Path(".scrapy")
 
 
-_LONGEST_NAME: Final = 60
-"""Characters of a corpus's name in that of its index: a file name has at most 255 bytes."""
-
-
-def index_folder(place: Path) -> Path:
-    """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus.
+def index_folder(place: Path, canonical_links: bool = False) -> Path:
+    """Return the folder of a corpus's index: in Scrapy's data dir, one folder per corpus, and one for its index with
+    canonical links.
 
     It depends on the path of the corpus, not on its identity. So the index of a corpus that has grown keeps its entries
     of unchanged files.
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
-    digest = hashlib.sha256(os.fsencode(absolute)).hexdigest()
-    return data_dir() / "corpora" / f"{absolute.name[:_LONGEST_NAME]}-{digest[:12]}"
+    name = f"{absolute.name[:_NAMED]}-{hashlib.sha256(os.fsencode(absolute)).hexdigest()[:12]}"
+    return data_dir() / "corpora" / (f"{name}-canonical" if canonical_links else name)
 
 
 def _own_corpus(options: Options) -> Corpus:
@@ -130,14 +139,16 @@ def index_corpus(settings: BaseSettings, jobs: int | None, tasks: int | None = N
     if is_corpus_class(options.corpus):
         raise InputError(f"CORPUS {options.corpus} is a class of your own, which makes its own index")
     place = place_of(options)
-    folder = index_folder(place)
+    canonical_links = options.corpus_canonical_links
     if is_clueweb22(place):
+        folder = index_folder(place)
         corpus = clueweb22_in(place, options, largest_page(settings))
         corpus.check()
         found = build_url_index(corpus, folder, jobs, executor)
         of_one, indent = "the document with the smallest key is found", ""
     else:
-        found = build_warc_index(list_files(place), folder, options.corpus_canonical_links, jobs, executor)
+        folder = index_folder(place, canonical_links)
+        found = build_warc_index(list_files(place), folder, canonical_links, jobs, executor)
         of_one, indent = "the first is held", "  "
     yield "documents", str(found.documents)
     yield "duplicates", f"{found.duplicates} (of one URL, {of_one})"
@@ -161,6 +172,7 @@ def build_corpus(
     from simulate.clueweb22.url_index import build_url_index  # likewise
 
     options = read_options(settings)
+    refuse_inside(options, to, "--to")
     source = open_corpus(settings)
     source.check()
     always_extract = options.simulation_text == "extracted"

@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import given_path
+from crawl4llm.base.output_dir import RUNS
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl import Clock, Control, Turns, find_document, load_rater, not_held, owner_of_lease
 from crawl4llm.frontier import Lease, Owners
@@ -22,7 +24,7 @@ from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.optouts import TABLE_DATE, UNKNOWN
 from crawl4llm.scoring import PageRater, ScoreCache, open_score_cache, rate_by_key
 from simulate.clueweb22.records import NO_DATE
-from simulate.opening import data_dir, demo_web, open_corpus
+from simulate.opening import data_dir, demo_web, open_corpus, refuse_inside
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -98,6 +100,10 @@ class SimulatedWeb:
 
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open corpus and scorer."""
+        out, jobdir = self.options.output_dir, self._settings.get("JOBDIR")
+        begun = out is None and jobdir and Path(jobdir).exists()  # a JOBDIR knows its output
+        if self.options.warc_enabled and self.options.storage is None and not begun:
+            refuse_inside(self.options, Path(out or RUNS), "OUTPUT_DIR")
         self.corpus, rater = open_rater(self._settings, others)
         self.scores = open_scores(rater, self.options)
         return rater

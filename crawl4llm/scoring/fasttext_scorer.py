@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +40,7 @@ class FastTextModel:
         import fasttext_pybind
 
         model = fasttext_pybind.fasttext()
-        model.loadModel(str(self.file.path))
+        model.loadModel(os.fsencode(self.file.path))  # text would have to be UTF-8
         predict: Callable[..., Any] = model.predict
         return predict
 

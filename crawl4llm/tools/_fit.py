@@ -87,7 +87,7 @@ def fit(
     terminal; else a line is printed now and then. Raises InputError if fastText fails, and OSError if its files are
     incomplete: it does not say when the disk is full. Ended by an interrupt, it leaves no process behind.
     """
-    given = {**arguments, "input": str(examples), "verbose": _WITH_PROGRESS}
+    given = {**arguments, "input": os.fsencode(examples), "verbose": _WITH_PROGRESS}
     said, says = multiprocessing.Pipe(duplex=False)
     with said, says:
         lines = None if progress else _Lines(said)
@@ -130,10 +130,10 @@ def _fit(arguments: dict[str, Any], model: Path, quantised: Path | None, says: C
 
     try:
         trained = fasttext.train_supervised(**arguments)
-        trained.save_model(str(model))
+        trained.save_model(os.fsencode(model))
         if quantised is not None:
             trained.quantize(qnorm=True, verbose=arguments["verbose"], thread=1)
-            trained.save_model(str(quantised))
+            trained.save_model(os.fsencode(quantised))
     except (ValueError, RuntimeError, MemoryError) as error:  # the C++ exceptions that its binding passes on
         return " ".join(str(error).split()) or type(error).__name__
     return None

@@ -131,7 +131,7 @@ def _media_type(capture: Capture) -> str:
     """Return the media type for the index, from the first Content-Type."""
     for name, value in capture.headers:
         if name.lower() == b"content-type":
-            return pages.index_mime(value.decode("utf-8", "replace"))
+            return pages.index_mime(value.replace(b"\0", b" ").decode("utf-8", "replace"))  # as the head has it
     return pages.index_mime("")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -212,4 +213,4 @@ def train_model(path: Path, seed: int) -> None:
         file.flush()
         options = {"wordNgrams": 2, "dim": 8, "bucket": 50_000, "minCount": 2, "epoch": 5, "lr": 1.2}
         model = fasttext.train_supervised(file.name, **options, thread=1, seed=1, verbose=0)
-    model.save_model(str(path))
+    model.save_model(os.fsencode(path))

@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.crawl.page_writer import CrawlLog
-from crawl4llm.warc import ArchiveFormat, ArchiveWriter
+from crawl4llm.warc import SIGNALS, ArchiveFormat, ArchiveWriter, Values
 
 HOSTS = ("one.example", "www.two.example", "two.example", "three.example")
 PAGES = 40
@@ -63,7 +63,8 @@ def page(number: int) -> PageRecord:
     if number in REDIRECTED:
         source = f"https://{REDIRECTED[number]}/to-{number}"
         captures.insert(0, capture(source, b"", 301, (b"Location", url.encode())))
-    return PageRecord(f"doc-{number:03d}", url, "2026-11-20T12:00:00Z", captures=captures)
+    language = "en" if number % 2 else None
+    return PageRecord(f"doc-{number:03d}", url, "2026-11-20T12:00:00Z", captures=captures, language=language)
 
 
 def log_line(number: int) -> CrawlLine:
@@ -86,11 +87,13 @@ def write_run(folder: Path, *, close: bool = True, compression: str = "gzip", pa
     """The output directory of a crawl, in several files, with requests, redirects, revisits and texts."""
     form = ArchiveFormat(compression=compression, text=True, revisits=100)
     folder.mkdir(parents=True)
-    archive = ArchiveWriter(folder / "warc", replace(INFO, prefix="c"), 14_000, form=form)
+    archive = ArchiveWriter(folder / "warc", replace(INFO, prefix="c"), 14_200, form=form)
     log = CrawlLog(folder)
     for number in range(pages):
-        fields = {"id": f"doc-{number:03d}", "influence": number / PAGES, "order": number}
-        archive.write(page(number), fields, None if number % 5 == 4 else f"Text of page {number}.")
+        one = page(number)
+        signals = "head X-Robots-Tag noai" if number in {0, *TWIN_OF} else None
+        fields: Values = {"id": one.key, "influence": number / PAGES, "order": number, SIGNALS: signals}
+        archive.write(one, {**fields, "language": one.language}, None if number % 5 == 4 else f"Text of page {number}.")
         log.write([log_line(number)], [])
     (folder / "settings.json").write_text(json.dumps({"crawl_id": str(INFO.crawl_id)}))
     log.close()

@@ -27,7 +27,7 @@ BUILD = f"{_START} build_demo(folder, pages=3000, hosts=40, jobs=2)"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small web, built by one process."""
-    folder = tmp_path_factory.mktemp("built")
+    folder = tmp_path_factory.mktemp("built") / "not UTF-8: \udcff"
     build_demo(folder, seed=3, **SMALL)
     return folder
 

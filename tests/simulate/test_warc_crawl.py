@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +71,38 @@ def test_pages_at_urls_that_scrapy_does_not_take(demo_web: Web, tmp_path: Path) 
     result = crawl(Web(corpus, demo_web.model), tmp_path / "run", SIMULATION_TEXT="extracted", CRAWL_SEEDS=5)
     assert result.returncode == 0, result.stderr
     assert sorted(line["id"] for line in crawl_log(tmp_path / "run")) == sorted(map(normalise_url, urls))
+
+
+def test_paths_may_be_long_and_not_utf8(archive: Path, demo_web: Web, tmp_path: Path) -> None:
+    place = tmp_path / os.fsdecode(b"\xff" + b"n" * 240)
+    shutil.copytree(archive, place / "warc")
+    shutil.copy(demo_web.model, place / "model.bin")
+    web = Web(place / "warc", place / "model.bin")
+    result = crawl(web, place / "run", CRAWL_MAX_PAGES=20, SIMULATION_TEXT="extracted", JOBDIR=place / "job")
+    assert result.returncode == 0, result.stderr
+    assert len(crawl_log(place / "run")) == 20
+
+
+@pytest.mark.parametrize("out", ["crawls/1", "crawls", "archived/run/warc/x"])
+def test_nothing_is_written_into_the_corpus(archive: Path, demo_web: Web, tmp_path: Path, out: str) -> None:
+    """It would change: the crawl or build could not be resumed, and the next one would have each page twice."""
+    (tmp_path / "crawls").mkdir()
+    (tmp_path / "crawls/0").symlink_to(archive)
+    (tmp_path / "archived").symlink_to(archive.parent.parent)
+    corpus = archive if out.startswith("archived") else tmp_path / "crawls"
+    result = crawl(Web(corpus, demo_web.model), tmp_path / out, SIMULATION_TEXT="extracted", CRAWL_MAX_PAGES=5)
+    assert f"OUTPUT_DIR {tmp_path / out} is inside CORPUS {corpus}: the corpus would change" in error_of(result)
+    build = scrapy("corpus", "build", "--from", str(corpus), "--to", str(tmp_path / out))
+    assert f"--to {tmp_path / out} is inside CORPUS {corpus}: " in error_of(build)
+    assert set(tmp_path.glob("crawls/*")) == {tmp_path / "crawls/0"}
+
+
+def test_indexes_with_and_without_canonical_links_are_two(archive: Path, tmp_path: Path) -> None:
+    """A tree is built with them: a crawl that has none need not read the files again, nor find another index."""
+    for read in ("read, 0 unchanged", "0 read"):
+        for canonical in (0, 1):
+            settings = ["-s", f"CORPUS={archive}", "-s", f"CORPUS_CANONICAL_LINKS={canonical}"]
+            assert read in scrapy("corpus", "index", *settings, cwd=tmp_path).stdout
 
 
 def test_a_page_is_shown_by_what_seeds_may_be(demo_web: Web, tmp_path: Path) -> None:

@@ -206,6 +206,10 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda run: swap(run / INDEX, '"length": "', '"length": "1'), r"line 1: has another length than the record"),
     (lambda run: swap(run / INDEX, "sha1:", "sha1:X"), r"line 1: has another digest than the record"),
     (lambda run: swap(run / INDEX, "doc-000", "doc-001"), r"line 1: has another id than the record"),
+    (lambda run: swap(run / INDEX, "text/html", "text/htm"), r"line 1: has another media type than the record"),
+    (lambda run: swap(run / INDEX, "noai", "noa"), r"line 1: has another opt-out-signals than the record"),
+    (lambda run: swap(run / INDEX, '", "opt-out-signals": "head X-Robots-Tag noai"', '"'), r"another opt-out-signals"),
+    (lambda run: swap(run / "warc/text.cdxj", '"en"', '"de"'), r"text.cdxj: line 2: has another language than the re"),
     (lambda run: swap(run / INDEX, "}\n", "\n"), r"index.cdxj: line 1: is no whole entry"),
     (
         lambda run: swap(run / "warc/sorted.cdxj", "example,", "zz,"),
@@ -214,6 +218,10 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda run: drop_line(run / "warc/sorted.cdxj", 2), r"sorted.cdxj: is not index.cdxj in byte order; finish"),
     (lambda run: drop_line(run / LOG, 5), r"c-00000.warc.gz: record at \d+: document doc-005 is not in crawl.jsonl"),
     (lambda run: swap(run / LOG, "doc-003", "doc-99"), r"crawl.jsonl: line 4: page doc-99 has no record with content"),
+    (
+        lambda run: swap(run / LOG, '"influence": 0.05', '"influence": 0.85'),
+        r"crawl.jsonl: line 3: has another influence than the metadata of doc-002",
+    ),
     (lambda run: swap(run / LOG, '"order": 4,', '"order": 2,'), r"crawl.jsonl: line 5: has the order 2 after 3"),
     (lambda run: swap(run / LOG, '"order": 4,', '"order": "\\n\\ud800",'), r".*: has the order %0A%ED%A0%80 after 3"),
     (lambda run: os.truncate(run / LOG, 300), r"crawl.jsonl: line 2: is no whole entry"),
@@ -277,7 +285,8 @@ def test_damaged_numbers_in_an_index(run: Path, index: str, name: str, value: ob
 
 def test_pages_in_another_order(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "crawl.jsonl").read_text().splitlines()]
-    lines[3]["id"], lines[7]["id"] = lines[7]["id"], lines[3]["id"]
+    for name in ("id", "influence"):
+        lines[3][name], lines[7][name] = lines[7][name], lines[3][name]
     (run / "crawl.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     said = "doc-004 (line 5 of crawl.jsonl) comes after a page that was crawled later"
     assert problems(run) == [f"index.cdxj: line 5: {said}"]
@@ -290,6 +299,13 @@ def test_problems_that_are_printed_are_bounded(run: Path) -> None:
     total = int(re.search(r"(\d+) problems$", err)[1])  # type: ignore[index]
     assert out.splitlines()[-1] == f"and {total - 3} more; --problems N prints more of them"
     assert total > PAGES
+
+
+def test_rows_of_which_an_interruption_leaves_some() -> None:
+    with Facts() as facts:
+        rows = facts.rows("SELECT 1 UNION SELECT 2")
+        assert next(rows) == (1,)
+    rows.close()
 
 
 def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,13 +105,15 @@ def test_a_crawl_that_runs_is_left_alone(finished: Path, tmp_path: Path) -> None
     assert tree(run) == before
 
 
-@pytest.mark.parametrize("what", ["cut", "index"])
+@pytest.mark.parametrize("what", ["cut", "index", "text.cdxj is missing", "index.cdxj is missing"])
 def test_what_is_damaged_is_not_finished(finished: Path, tmp_path: Path, what: str) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     path = run / "warc/c-00005.warc.gz" if what == "cut" else run / "warc/index.cdxj"
     if what == "cut":
         os.truncate(path, path.stat().st_size - 9)
         path = path.rename(f"{path}.open")
+    elif what.endswith("is missing"):
+        (run / "warc" / what.split(maxsplit=1)[0]).unlink()
     else:
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     before = tree(run)
@@ -188,6 +190,21 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
             assert archive.read(f"archive/{entry.filename}")[entry.offset :][:2] == b"\x1f\x8b"
     assert "exists already" in refused("finish", finished, "--wacz", path)
     assert "ends with .wacz" in refused("finish", finished, "--wacz", tmp_path / "x.zip")
+    validate(path)
+
+
+def test_a_wacz_of_files_with_any_names_is_valid(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", pages=2)
+    (old,) = (tmp_path / "run/warc").glob("c-0*")
+    old.rename(old.with_name(f"Für +{old.name}"))
+    index = tmp_path / "run/warc/index.cdxj"
+    index.write_text(index.read_text().replace(old.name, f"F\\u00fcr +{old.name}"))
+    done("finish", tmp_path / "run", "--wacz", tmp_path / "crawl.wacz")
+    validate(tmp_path / "crawl.wacz")
+
+
+def validate(path: Path) -> None:
+    """Let another program check a WACZ."""
     if find_spec("wacz") is None:
         pytest.skip("the validator of py-wacz is not installed: pip install wacz")
     command = [sys.executable, "-W", "ignore", "-m", "wacz", "validate", "-f", path]

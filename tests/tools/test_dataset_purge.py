@@ -38,7 +38,7 @@ from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.removal import purge
 from crawl4llm.tools.export.formats import FORMATS, Document, ShardWriter
-from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.cdxj import SIGNALS, IndexLine, parse_index_line, read
 from crawl4llm.warc.reader import read_record
 
 if sys.version_info >= (3, 14):
@@ -73,6 +73,11 @@ def contents(run: Path) -> bytes:
     return b"".join(unpack.get(Path(name).suffix, bytes)(data) for name, data in tree(run).items())
 
 
+def lines(run: Path) -> list[IndexLine]:
+    found = map(parse_index_line, (run / "warc/index.cdxj").read_bytes().splitlines(keepends=True))
+    return [line for line in found if line]
+
+
 def test_nothing_of_the_domain_is_left(finished: Path, purged: Path) -> None:
     assert DOMAIN.encode() in contents(finished)
     left = contents(purged).replace(b'"domain": "two.example"', b"")
@@ -97,6 +102,8 @@ def test_a_revisit_of_what_went_has_its_payload(finished: Path, purged: Path) ->
     before = {entry.id: entry for entry in read(finished / "warc/index.cdxj")}
     after = {entry.id: entry for entry in read(purged / "warc/index.cdxj")}
     assert after["doc-027"].mime == "warc/revisit"  # of another page that is left
+    signals = [parsed.fields.get(SIGNALS) for parsed in lines(purged) if parsed.id[-3:] in {"011", "023", "027", "031"}]
+    assert signals == ["head X-Robots-Tag noai"] * 4
     for number in (11, 23, 31):
         key = f"doc-{number:03d}"
         assert (before[key].mime, after[key].mime) == ("warc/revisit", "text/html")

@@ -41,7 +41,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def trained(sources: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model and its quantised brother."""
-    out = tmp_path_factory.mktemp("trained") / "new" / "model"
+    out = tmp_path_factory.mktemp("trained") / "not UTF-8: \udcff" / "model"
     run_training(sources[:1], sources[1:], out, quantize=True, held_out=0.2)
     return out
 

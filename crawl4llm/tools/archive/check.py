@@ -11,15 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
+from crawl4llm.base.input_files import from_json
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action, add_work_options
 from crawl4llm.tools.archive import copies
-from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, Facts, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.facts import (
+    DESCRIBED,
+    OF_NO_PAGE,
+    Facts,
+    differences,
+    index_fields,
+    parse_log_line,
+    read_lines,
+)
 from crawl4llm.tools.archive.folder import LOST, Dataset, complete, idle_dataset, is_unfinished, whole_file
 from crawl4llm.tools.archive.rewrite import COUNTS, MD5, read_list, write_list
-from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.archive.survey import CHANGED, surveyed
 from crawl4llm.tools.export.folder import exclusive
 from crawl4llm.tools.opened_run import run_folder
 from crawl4llm.warc import IndexLine, parse_index_line
@@ -98,8 +107,13 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
             facts.problem(name, number, f"has the order {order} after {last}")
         else:
             last = order
-        facts.add("log", [(number, parsed["id"])])
+        influence = parsed.get("influence")
+        facts.add("log", [(number, parsed["id"], None if influence is None else str(influence))])
     facts.load_lost(dataset)
+    facts.define("influence_of", lambda about: about and from_json(about.encode()).get("influence"))
+    facts.note(f"""SELECT '{name}', l.number, 'has another influence than the metadata of ' || l.doc FROM log l
+        JOIN documents d USING (doc) JOIN records m ON m.file = d.m_file AND m.offset = d.m_offset
+        WHERE influence_of(m.about) IS NOT l.influence""")
     facts.note(f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
         WHERE doc NOT IN (SELECT doc FROM documents) AND doc NOT IN (SELECT doc FROM lost)""")
     facts.note(
@@ -126,16 +140,14 @@ def check_index(facts: Facts, index: Path, view: str) -> None:
             facts.problem(index.name, None, "is missing")
         return
     facts.load_index(index)
-    query = f"""SELECT l.number, l.raw, a.kind, r.length, r.url, r.date, r.digest, r.status,
-            (SELECT d.doc FROM records c JOIN documents d ON d.file = c.file AND d.offset = c.offset
-                WHERE c.file = r.file AND c.offset = r.offset OR r.kind = '{TEXT}' AND c.rid = r.refers LIMIT 1)
+    query = f"""SELECT l.number, l.raw, a.kind, r.length, r.url, r.date, r.mime, r.status, r.digest, {DESCRIBED}
         FROM lines l LEFT JOIN records a ON a.file = l.file AND a.offset = l.offset
         LEFT JOIN {view} r ON r.file = a.file AND r.offset = a.offset WHERE l.list = ? ORDER BY l.number"""
-    for number, raw, *stated in facts.rows(query, index.name):
+    for number, raw, kind, length, *stated, about in facts.rows(query, index.name):
         line = parse_index_line(raw)
         assert line is not None
         name, offset, _ = line.place
-        for what in _differences(line, *stated):
+        for what in _differences(line, kind, length, *stated, index_fields(about, view)):
             facts.problem(index.name, number, f"{what} at {offset} of {name}")
     facts.note(f"""SELECT '{index.name}', max(number), 'leads to a record that is indexed already' FROM lines
         WHERE list = '{index.name}' GROUP BY file, offset HAVING count(*) > 1""")
@@ -264,11 +276,11 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
     for index, view in dataset.indexes.items():
-        if index.exists():
+        if index.exists() or facts.first("SELECT 1 FROM documents"):  # WARC files of others may have none
             check_index(facts, index, view)
     for name, place, what in facts.rows("SELECT file, offset, what FROM problems ORDER BY rowid"):
         path = dataset.root / name
-        if place is None:
+        if what == CHANGED:
             raise InputError(f"{path} {what}; try again later")
         raise InputError(f"{problem(str(path), place, what)}; repair the dataset, then finish it")
 

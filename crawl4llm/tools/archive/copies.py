@@ -21,6 +21,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -46,6 +47,8 @@ from crawl4llm.warc import REVISIT_MIME, IndexLine, RecordReader, html_of_record
 _PER_FOLDER: Final = 100
 """Most files of a directory, directories of a segment, and segments, with two digits."""
 VERSION: Final = "1.1.1"
+_NO_RESOURCE_NAME: Final = re.compile(r"[^a-z0-9._-]")
+"""Characters that no name of a resource may have (Data Package v1, "Data Resource"); its path has them all."""
 _LINES: Final = 1024
 _COPIED: Final = 1 << 20
 _LARGEST_PAGE: Final = 10 << 20
@@ -222,7 +225,7 @@ class _Package:
                 out.write(piece)
                 digest.update(piece)
                 size += len(piece)
-        short = name.rpartition("/")[2].lower()
+        short = _NO_RESOURCE_NAME.sub("-", name.rpartition("/")[2].lower())
         self._resources.append({"name": short, "path": name, "hash": f"sha256:{digest.hexdigest()}", "bytes": size})
 
     def make(self, name: str, content: Iterable[bytes], *, compress: bool = False) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError, as_input_error
-from crawl4llm.base.input_files import json_or_none, open_input
+from crawl4llm.base.input_files import from_json, json_or_none, open_input
 from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.warc import IndexLine, one_line, parse_index_line, timestamp, urlkey
+from crawl4llm.warc import ABOUT, IndexLine, one_line, parse_index_line, timestamp, urlkey
 
 TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
@@ -59,7 +59,7 @@ CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
 CREATE TABLE no_pages AS
-    SELECT DISTINCT m.file AS file, m.page AS page, m.offset AS m_offset
+    SELECT DISTINCT m.file AS file, m.page AS page, c.offset AS offset, m.offset AS m_offset
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN contents c ON c.rid = r.target
     WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page;
 CREATE INDEX no_pages_by_page ON no_pages(file, page);
@@ -72,7 +72,7 @@ CREATE TABLE numbered AS
 CREATE INDEX numbered_by_place ON numbered(file, offset);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, raw BLOB);
 CREATE INDEX lines_by_place ON lines(file, offset);
-CREATE TABLE log(number INTEGER PRIMARY KEY, doc TEXT);
+CREATE TABLE log(number INTEGER PRIMARY KEY, doc TEXT, influence TEXT);
 CREATE INDEX log_by_doc ON log(doc);
 CREATE TABLE lost(doc TEXT);
 CREATE INDEX lost_by_doc ON lost(doc);
@@ -84,7 +84,7 @@ CREATE TABLE refilled(
     file INTEGER, offset INTEGER, o_file INTEGER, o_offset INTEGER, o_length INTEGER, PRIMARY KEY (file, offset))
     WITHOUT ROWID;
 CREATE TABLE moves(
-    file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
+    file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, mime TEXT, status TEXT,
     PRIMARY KEY (file, offset)) WITHOUT ROWID;
 """
 """Made once all records are in.
@@ -94,8 +94,23 @@ CREATE TABLE moves(
 exchanges that are no page's. ``numbered``: the documents and texts of each file, numbered from 0; without a crawl's
 description each record with content is a document. ``lines``, ``log`` and ``lost``: lines of the indexes and of the
 logs. ``kept``, ``gone``: records that stay, and all others. ``refilled``: revisits that become full records, with the
-place of the original. ``moves``: new places of records, with a line of the index for those that were changed.
+place of the original. ``moves``: new places of records, with media type and status of those that were refilled.
 """
+DESCRIBED: Final = f"""coalesce(
+        (SELECT d.doc FROM documents d WHERE d.file = r.file AND d.offset = r.offset),
+        (SELECT d.doc FROM contents c JOIN documents d USING (file, offset)
+            WHERE r.kind = '{TEXT}' AND c.rid = r.refers),
+        (SELECT '' FROM documents d WHERE d.file = r.file AND d.page = r.page),
+        (SELECT '' FROM no_pages e WHERE e.file = r.file AND e.page = r.page)),
+    coalesce(
+        (SELECT m.about FROM documents d JOIN records m ON m.file = d.m_file AND m.offset = d.m_offset
+            WHERE d.file = r.file AND d.offset = r.offset),
+        (SELECT m.about FROM contents c JOIN documents d USING (file, offset)
+            JOIN records m ON m.file = d.m_file AND m.offset = d.m_offset WHERE r.kind = '{TEXT}' AND c.rid = r.refers),
+        (SELECT m.about FROM no_pages e JOIN records m ON m.file = e.file AND m.offset = e.m_offset
+            WHERE e.file = r.file AND e.page = r.page AND e.offset = r.offset))"""
+"""Two columns about a record ``r`` in an index: its document key, and the ``about`` of the metadata record that
+describes it. The key is empty for a record without one, and NULL if the page is not known."""
 _LONGEST_LINE: Final = 1 << 24
 
 
@@ -129,7 +144,7 @@ class Row(NamedTuple):
     rid: bytes
     """The hash of its name."""
     about: str | None = None
-    """For a metadata record of ours: its fields in the index (ABOUT), as JSON; None without any."""
+    """For a metadata record of ours: its fields that indexes and log repeat, as JSON; None without any."""
 
 
 class Facts:
@@ -196,7 +211,8 @@ class Facts:
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that a query finds."""
         with _full_disk():
-            yield from self._db.execute(query, values)
+            # not from the cursor, which would be closed last, and fails at that if an interruption has closed all else
+            yield from iter(self._db.execute(query, values).fetchone, None)
 
     def column(self, query: str, *values: object) -> list[Any]:
         """Return the only column that a query selects."""
@@ -293,12 +309,27 @@ def as_in_warc(key: str) -> str:
     return re.sub(r"\s+$", "", one_line(key).strip())
 
 
+def index_fields(about: str | None, view: str) -> dict[str, str]:
+    """Return the fields of a metadata record, given its ``about``, that the index of a view repeats."""
+    found: dict[str, str] = from_json((about or "{}").encode())
+    if view == "texts":
+        return {"language": found.get("language", "")}
+    return {name: found[name] for name in ABOUT if name in found}
+
+
 def differences(
-    line: IndexLine, url: str, date: str, digest: str, status: str | None, document: str | None
+    line: IndexLine,
+    url: str,
+    date: str,
+    mime: str,
+    status: str | None,
+    digest: str,
+    document: str | None,
+    repeated: Mapping[str, str],
 ) -> list[str]:
     """Return the names of the values in which a line and its record differ; ``document``: its key, None if not known.
 
-    Indexes of others may have keys of another form, no status and no id.
+    Indexes of others may have keys of another form, no status and no id; those of old repairs have no language.
     """
     stated: list[tuple[str, Any, str | None]] = [
         ("URL", line.fields.get("url"), url),
@@ -308,7 +339,9 @@ def differences(
     if line.fields.get("status") is not None:
         stated.append(("status", line.fields["status"], status))
     if document is not None:
-        stated.append(("key", line.key, urlkey(url)))
+        stated += [("key", line.key, urlkey(url)), ("media type", line.fields.get("mime"), mime)]
+        for name in (*ABOUT, *{"language"}.intersection(line.fields)):
+            stated.append((name, as_in_warc(str(line.fields.get(name, ""))), as_in_warc(repeated.get(name, ""))))
         if "id" in line.fields:
             stated.append(("id", as_in_warc(line.id), document))
     return [name for name, one, other in stated if one != other]

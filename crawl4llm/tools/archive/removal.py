@@ -74,11 +74,11 @@ def repair(dataset: Dataset, processes: int | None, *, discard: bool) -> Iterato
 
 def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
     foreign = """SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
-        WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)"""
+        WHERE f.bytes = 0 AND p.offset = 0"""
     for name, what in facts.rows(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
-            raise InputError(f"{path}: {what}; no record of it can be read: move it away, then repair the rest")
+            raise InputError(f"{path}: {what}; it cannot be read to its end: move it away, then repair the rest")
 
 
 def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         if parsed is None:
             rest = len(line)
         else:
-            facts.add("log", [(number, parsed["id"])])
+            facts.add("log", [(number, parsed["id"], None)])
     if rest:
         changes.write(dataset.log, islice(read_lines(dataset.log), number - 1))
         yield f"{dataset.log.name}: its last line was cut short, {rest:,} bytes are removed"
@@ -237,7 +237,7 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
             if parsed is None:
                 raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
             if path == dataset.log:
-                facts.execute("INSERT OR IGNORE INTO log VALUES (?, ?)", number, parsed["id"])
+                facts.execute("INSERT OR IGNORE INTO log VALUES (?, ?, NULL)", number, parsed["id"])
             if path == listing or domain.holds(str(parsed.get("url"))):
                 facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
 

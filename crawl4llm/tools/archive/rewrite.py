@@ -7,18 +7,17 @@ The record's id stays, so references to it still hold.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 from crawl4llm import warc
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.archive.facts import Facts, differences, read_lines
+from crawl4llm.tools.archive.facts import DESCRIBED, Facts, differences, index_fields, read_lines
 from crawl4llm.tools.archive.folder import Changes, Dataset, whole_file, writing
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 
@@ -38,37 +37,31 @@ _LEFT_OUT: Final = re.compile(
 def write_index(dataset: Dataset, facts: Facts, index: Path, new: Path) -> list[str]:
     """Write an index of the records that the table of moves holds, in file order.
 
-    Their lines are those of the old index (table ``lines``), at their new place, or are made if it has none, or one
-    that says otherwise than the record. Returns lines about those that were made, and about records that have none
-    because it is not known whose they are.
+    Their lines are those of the old index (table ``lines``), at their new place. A line is made for a record
+    that has none, or a wrong one, or that was refilled. Returns lines about those made for the first two
+    reasons, and about records that have none because it is not known whose they are.
     """
-    query = f"""SELECT m.new_name, m.new_offset, m.new_length, m.line, l.raw, r.url, r.date, r.mime, r.status, r.digest,
-            coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
-                WHERE s.rid = r.refers LIMIT 1),
-                (SELECT '' FROM documents p WHERE p.file = r.file AND p.page = r.page LIMIT 1),
-                (SELECT '' FROM no_pages e WHERE e.file = r.file AND e.page = r.page)),
-            coalesce((SELECT a.about FROM records a WHERE a.file = d.m_file AND a.offset = d.m_offset),
-                (SELECT a.about FROM no_pages e JOIN records a ON a.file = e.file AND a.offset = e.m_offset
-                    WHERE e.file = r.file AND e.page = r.page))
-        FROM {dataset.indexes[index]} r JOIN moves m ON m.file = r.file AND m.offset = r.offset
+    view = dataset.indexes[index]
+    query = f"""SELECT m.new_name, m.new_offset, m.new_length, m.mime, l.raw, r.url, r.date, coalesce(m.mime, r.mime),
+            coalesce(m.status, r.status), r.digest, {DESCRIBED}
+        FROM {view} r JOIN moves m ON m.file = r.file AND m.offset = r.offset
         LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
             ON l.file = r.file AND l.offset = r.offset
-        LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset
-        GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
+        ORDER BY r.file, r.offset"""
+    rows = facts.rows(query, index.name)
     made = unknown = 0
     with new.open("wb") as out:
-        for name, offset, length, line, raw, *stated in facts.rows(query, index.name):
-            url, date, mime, status, digest, doc, about = stated
-            old = warc.parse_index_line(line or raw or b"")
-            if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
+        for name, offset, length, refilled, raw, url, date, mime, status, digest, doc, about in rows:
+            record = url, date, mime, status, digest, doc
+            old, repeated = warc.parse_index_line(raw or b""), index_fields(about, view)
+            if old is not None and not refilled and (doc is None or not differences(old, *record, repeated)):
                 out.write(old.at(name, offset, length))
-            elif doc is None:
+            elif doc is None and not refilled:
                 unknown += 1
             else:
-                made += 1
-                of_metadata = json.loads(about) if about else None
+                made += not refilled
                 place = length, offset, name
-                entry = warc.Entry(url, warc.timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
+                entry = warc.Entry(url, warc.timestamp(date), mime, status, digest, *place, doc or "", about=repeated)
                 out.write(entry.line())
     told = [f"{index.name}: {made:,} entries are made from their records"] if made else []
     return told + [f"{index.name}: {unknown:,} records have no entry, because their pages are unknown"] * (unknown > 0)
@@ -94,7 +87,7 @@ def stage_rewrite(dataset: Dataset, facts: Facts, changes: Changes, files: Colle
             with new.open("wb") as out:
                 documents = writer.write(file, out, name, counted=stated)
             values[name] = md5_of(new), documents
-        facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
+        facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL, NULL
             FROM kept k JOIN records r USING (file, offset) JOIN files f USING (file)
             WHERE r.file NOT IN (SELECT file FROM moves)""")
         told = _stage_indexes(dataset, facts, changes)
@@ -103,6 +96,9 @@ def stage_rewrite(dataset: Dataset, facts: Facts, changes: Changes, files: Colle
             if writer.paths[file].stat().st_mtime_ns != changed:
                 raise InputError(f"{writer.paths[file]} changed while it was read; try again later")
     return told
+
+
+_Answered: TypeAlias = "tuple[str | None, str | None]"
 
 
 class _Kept(NamedTuple):
@@ -114,7 +110,6 @@ class _Kept(NamedTuple):
     size: int
     digest: str
     number: int | None
-    doc: str | None
     original_file: int | None
     original_offset: int
     original_length: int
@@ -148,37 +143,36 @@ class RecordWriter:
             UNION ALL SELECT offset FROM damage WHERE file = ?1)"""
         at = out.write(reader.raw(0, self._facts.count(before, file)))
         for row in rows:
-            record, line = self._changed(reader, row, id_prefix)
+            record, answered = self._changed(reader, row, id_prefix)
             if row.kind == "warcinfo" and (filename or counted):
                 record = reader.read(row.offset, row.length)
                 record = with_field(record, FILENAME, warc.one_line(filename).encode()) if filename else record
                 record = with_counts(record, documents, others) if counted else record
             data = reader.raw(row.offset, row.length) if record is None else pack(record)
             out.write(data)
-            self._facts.add("moves", [(file, row.offset, name, at, len(data), line)])
+            self._facts.add("moves", [(file, row.offset, name, at, len(data), *answered)])
             at += len(data)
         return documents
 
     def _rows(self, file: int) -> list[_Kept]:
-        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, n.number,
-                (SELECT d.doc FROM documents d WHERE d.file = r.file AND d.offset = r.offset),
-                o_file, o_offset, o_length
+        query = """SELECT r.offset, r.length, r.kind, r.size, r.digest, n.number, o_file, o_offset, o_length
             FROM kept k JOIN records r USING (file, offset) LEFT JOIN numbered n USING (file, offset)
             LEFT JOIN refilled USING (file, offset)
             WHERE k.file = ? ORDER BY k.offset"""
         return [_Kept(*row) for row in self._facts.rows(query, file)]
 
-    def _changed(self, reader: warc.WarcReader, row: _Kept, id_prefix: str) -> tuple[bytes | None, bytes | None]:
-        """Return the record that takes a revisit's place, with its line in the index, or a document with its new id;
-        None for what stays."""
-        record = line = None
+    def _changed(self, reader: warc.WarcReader, row: _Kept, id_prefix: str) -> tuple[bytes | None, _Answered]:
+        """Return the record that takes a revisit's place, with its media type and status, or a document with its new
+        id; None for what stays."""
+        record: bytes | None = None
+        answered: _Answered = (None, None)
         if row.original_file is not None:
             original = warc.WarcReader(self.paths[row.original_file]).read(row.original_offset, row.original_length)
-            record, line = filled(reader.read(row.offset, row.length), original, row.digest, row.doc or "")
+            record, answered = filled(reader.read(row.offset, row.length), original, row.digest)
         if id_prefix and row.number is not None:
             key = f"{id_prefix}{row.number:05d}".encode("ascii")
             record = with_field(record or reader.read(row.offset, row.length), TREC_ID, key)
-        return record, line
+        return record, answered
 
 
 def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
@@ -209,8 +203,8 @@ def find_refilled(facts: Facts) -> None:
         WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)""")
 
 
-def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple[bytes, bytes]:
-    """Make the record that takes a revisit's place, and its line in the index, without its place.
+def filled(revisit: bytes, original: bytes, digest: str) -> tuple[bytes, _Answered]:
+    """Make the record that takes a revisit's place; return it with its media type and status for the index.
 
     ``digest`` is that of the payload. Raises CorruptRecord.
     """
@@ -226,18 +220,7 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
     data = warc.record_bytes(source.kind, fields, content_type, payload, digest, http_head)
     answered = http or source_http
     media_type = answered.fields.text(warc.CONTENT_TYPE) if answered else content_type
-    line = warc.Entry(
-        url=record.url,
-        timestamp=warc.timestamp(record.fields.text(warc.DATE)),
-        mime=warc.index_mime(media_type),
-        status=str(answered.status) if answered else None,
-        digest=digest,
-        length=1,
-        offset=0,
-        filename="unset",
-        id=document,
-    ).line()
-    return data, line
+    return data, (warc.index_mime(media_type), str(answered.status) if answered else None)
 
 
 # -- MD5 files, count files and fields of records, as ClueWeb12 has them (lemurproject.org/clueweb12/specs.php) --------

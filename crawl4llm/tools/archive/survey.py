@@ -31,7 +31,9 @@ LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
 _OF_NO_PAGE = re.compile(rb"(?m)^(?:redirected-to|purpose):")
-_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(warc.ABOUT).encode())
+_REPEATED: Final = (*warc.ABOUT, "language", "influence")
+"""Fields of metadata records that the indexes or the crawl log repeat."""
+_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(_REPEATED).encode())
 _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 """A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
@@ -41,6 +43,7 @@ BLOCK_DIGEST, PAYLOAD_DIGEST = warc.field_name("WARC-Block-Digest"), warc.field_
 _WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
 """Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
 _END: Final = b"\r\n\r\n"
+CHANGED: Final = "changed while it was read"
 
 
 class FileJob(NamedTuple):
@@ -77,7 +80,7 @@ def survey_file(job: FileJob) -> None:
         facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, *stated)])
         after = job.path.stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            facts.problem(job.name, None, "changed while it was read")
+            facts.problem(job.name, None, CHANGED)
     sync_path(temporary)
     temporary.replace(job.part)
 
@@ -167,15 +170,15 @@ def _inspect(
 
 
 def _described(frame: warc.Frame, record: warc.Record) -> tuple[str | None, bool, str | None]:
-    """Return three facts of a metadata record of a crawl: the document key of its page, whether it belongs to an
-    exchange without a page, and the other fields that the index has."""
+    """Return the document key in a metadata record of a crawl, whether it belongs to an exchange without a page, and
+    the fields that indexes and log repeat."""
     opening, size = frame.opening, min(record.size or 0, _LARGEST_METADATA)
     while len(opening.data) < size and opening.grow():
         pass
     key = _DOCUMENT.search(opening.data, record.block_at, size)
     of_no_page = key is None and _OF_NO_PAGE.search(opening.data, record.block_at, size) is not None
     found = {name.decode(): value.decode("utf-8", "replace") for name, value in _ABOUT.findall(opening.data[:size])}
-    about = json.dumps({name: found[name] for name in warc.ABOUT if name in found}) if found else None
+    about = json.dumps({name: found[name] for name in _REPEATED if name in found}) if found else None
     return key[1].decode("utf-8", "replace") if key else None, of_no_page, about
 
 

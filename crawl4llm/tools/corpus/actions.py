@@ -179,8 +179,8 @@ SAMPLE = Action(
 
 
 def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    for name, value in index_corpus(settings, opts.jobs, opts.tasks):
-        yield Fact(name, value, width=12)
+    found = list(index_corpus(settings, opts.jobs, opts.tasks))
+    yield from (Fact(name, value, width=max(len(one) for one, _ in found) + 2) for name, value in found)
 
 
 def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
