@@ -90,8 +90,39 @@ def test_what_is_shown_after_the_end_is_final(demo_web: Web, tmp_path: Path) -> 
         queued = stats(tmp_path / "run")["frontier/queued"]
         assert first["frontier"]["queued"] != queued
         last = next(one for one in shown if not one["runs"] and one["frontier"]["queued"] == queued)
+    assert (first["pages"], last["pages"]) == (100, 300)
     assert (last["now"]["crawled"], last["reason"]) == (300, "max_pages")
     assert last["corpus"] == str(demo_web.corpus)
+
+
+def test_a_storage_is_followed(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One into which workers put their work bit by bit; nobody knows whether they run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    whole, storage = tmp_path / "whole", tmp_path / "storage"
+    whole.mkdir()
+    given = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20, "CRAWL_PARTITIONS": 2}
+    assert crawl(demo_web, tmp_path / "worker", **given, STORAGE=f"file://{whole}").returncode == 0
+    shutil.copytree(whole, storage, ignore=shutil.ignore_patterns("00000002", "end.json"))
+    with dashboard(url := f"file://{storage}") as address:
+        shown = events(address)
+        first = next(one for one in shown if one["read"] == 1)
+        shutil.copytree(whole, storage, dirs_exist_ok=True)
+        last = next(one for one in shown if one["read"] == 1 and one["reason"])
+    assert (first["name"], first["storage"], first["reason"], first["now"]["crawled"]) == (url, True, None, 20)
+    assert (last["name"], last["reason"], last["now"]["crawled"]) == (url, "max_pages", 60)
+
+
+def test_damage_while_it_is_shown_is_told(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished / "run", run, ignore=shutil.ignore_patterns("warc"))
+    with dashboard(run) as url:
+        shown = events(url)
+        assert "fault" not in next(shown)
+        (run / "stats.json").write_text('{"finish_reason": 5}')
+        told = next(shown)
+    assert "stats.json is damaged" in told["fault"]
+    assert (told["reason"], told["now"]["crawled"]) == ("max_pages", 300)
+    assert "stats.json is damaged" in error_of(scrapy("dashboard", str(run), "--no-browser"))
 
 
 def test_the_demo_web_is_called_so(finished: Path, tmp_path: Path) -> None:
