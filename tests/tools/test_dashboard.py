@@ -16,6 +16,7 @@ from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 from dashboard_helpers import dashboard, events, get, read
 
 from crawl4llm.base.crawl_log import FAILURES, read_log
+from crawl4llm.tools.dashboard import child
 
 SETTINGS: dict[str, Any] = {
     **{"CRAWL_MAX_PAGES": 300, "CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 20, "QUALITY_THRESHOLD": 0.5},
@@ -110,6 +111,21 @@ def test_a_storage_is_followed(demo_web: Web, tmp_path: Path, monkeypatch: pytes
         last = next(one for one in shown if one["read"] == 1 and one["reason"])
     assert (first["name"], first["storage"], first["reason"], first["now"]["crawled"]) == (url, True, None, 20)
     assert (last["name"], last["reason"], last["now"]["crawled"]) == (url, "max_pages", 60)
+
+
+@pytest.mark.parametrize("other", ["math.nextafter(0.1, 1)", "-1e308"])
+def test_scores_of_a_frontier_that_cannot_be_divided(other: str, demo_web: Web, tmp_path: Path) -> None:
+    """Close together, as means of the same scores are, or as far apart as numbers are."""
+    (tmp_path / "two_scores.py").write_text(
+        "import math\nfrom crawl4llm.policies import BasePolicy, Rating\n\nclass Policy(BasePolicy):\n"
+        "    name = 'two_scores'\n    async def score(self, candidates):\n"
+        f"        return [Rating(({other}, 0.1 if {other} > 0 else 1e308)[n % 2]) for n in range(len(candidates))]\n"
+    )
+    given: dict[str, Any] = {"CRAWL_MAX_PAGES": 5, "JOBDIR": tmp_path / "job", "URL_POLICY": "two_scores.Policy"}
+    done = crawl(demo_web, tmp_path / "run", env={"PYTHONPATH": str(tmp_path)}, **given)
+    assert done.returncode == 0, done.stderr
+    found = child.run("frontier", str(tmp_path / "job"))
+    assert [number for *_, number in found["scores"]] == [found["queued"]]
 
 
 def test_damage_while_it_is_shown_is_told(finished: Path, tmp_path: Path) -> None:

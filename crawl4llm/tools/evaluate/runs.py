@@ -97,9 +97,12 @@ class Run:
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs in some output directories, which are of one corpus and one model.
 
-    Raises InputError, naming the directory, if one holds no run that can be evaluated. Raises InputError with both
-    values if two cannot be compared.
+    Raises InputError, naming the directory, if one holds no run that can be evaluated, or is given twice. Raises
+    InputError with both values if two cannot be compared.
     """
+    places = [path.resolve() for path in paths]
+    if len(set(places)) < len(places):
+        raise InputError(f"{max(places, key=places.count)} is given twice; give each run once")
     facts = [_facts(path) for path in paths]
     for path, theirs in zip(paths[1:], facts[1:], strict=True):
         for what in _SAME:
