@@ -164,6 +164,11 @@ def test_without_a_series_the_log_is_read(finished: Path, tmp_path: Path) -> Non
     assert len(shown["charts"]["influence"]) > 5
     assert shown["charts"]["good"][-1] is not None
     assert shown["frontier"] is None
+    with (run / "crawl.jsonl").open("a") as log:
+        log.write('{"influence": 1e308}\n' * 2)
+    with dashboard(run) as url:
+        told = next(one for one in events(url) if one["read"] == 1)
+    assert told["fault"] == "crawl.jsonl is damaged: it has impossible numbers"
 
 
 def test_nobody_else_is_answered(finished: Path) -> None:

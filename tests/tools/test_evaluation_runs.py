@@ -140,7 +140,10 @@ def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:
     "damage",
     [
         *("{\n", "[]\n", '{"id": "key1"}\n', '{"url": "https://a/", "id": "key1"}\n', "null\n", '"text"\n', "\xff\n"),
-        *(f"{json.dumps(line(1, **wrong))}\n" for wrong in ({"id": 7}, {"parent": [0]}, {"visited": "1"})),
+        *(
+            f"{json.dumps(line(1, **wrong))}\n"
+            for wrong in ({"id": 7}, {"parent": [0]}, {"visited": "1"}, {"fetched": 0})
+        ),
     ],
 )
 def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:

@@ -136,7 +136,10 @@ class Watch:
             json.dumps(figures, allow_nan=False)
             facts |= figures
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            facts["fault"] = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
+            of_series = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
+            facts["fault"] = (
+                of_series if self._log is None else f"{crawl_log.NAME} is damaged: it has impossible numbers"
+            )
         except (InputError, OSError) as error:
             facts["fault"] = harmless(str(error))
         return facts

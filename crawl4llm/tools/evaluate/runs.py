@@ -168,7 +168,7 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
     while True:
         keys, is_new, numbers = list[str](), list[bool](), array("d")
         for place, line in islice(lines, AT_ONCE):
-            if not crawl_log.is_whole(line, crawl_log.CrawlLine):
+            if not crawl_log.is_whole(line, crawl_log.CrawlLine) or line["fetched"] < 1:  # this page at least
                 raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log")
             domains.add(domain_of_url(line["url"]))
             keys.append(line["id"])
