@@ -178,10 +178,9 @@ def _watch(given: str) -> None:
 
     from crawl4llm.tools.dashboard import child
     from crawl4llm.tools.dashboard.watch import open_crawl
-    from crawl4llm.tools.opened_run import run_folder
 
     settings = get_project_settings()
-    watch = open_crawl(run_folder(given, settings), settings)
+    watch = open_crawl(given, settings)
     sys.stdout.write(watch.now().decode())
     time.sleep(0.05)
     sys.stdout.write(watch.now().decode())

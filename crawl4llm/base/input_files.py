@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
@@ -24,6 +25,8 @@ from crawl4llm.base.files import open_regular
 
 LARGEST_JSON: Final = 1 << 24
 """Most bytes of a JSON file that is read at once; its objects can take thirty times that."""
+_DEEPEST: Final = 100
+"""Levels of objects and lists in a JSON file, at most."""
 LONGEST_LINE: Final = 1 << 20
 """Most characters of a line of a text file."""
 LONGEST_ROW: Final = 1 << 26
@@ -68,8 +71,15 @@ def digest_of(path: Path) -> str:
 
 
 def read_json(path: Path, most: int = LARGEST_JSON) -> Any:
-    """Read a JSON file in UTF-8. Raises OSError like :func:`read_input`, and ValueError if it is not JSON."""
-    return parse_json(read_input(path, most))
+    """Read a JSON file in UTF-8. Raises OSError like :func:`read_input`, and ValueError if it is not JSON, or nested so
+    deeply that what walks through it would fail."""
+    content = parse_json(read_input(path, most))
+    parts = [content]
+    for _ in range(_DEEPEST):
+        objects = (part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list))
+        if not (parts := list(chain.from_iterable(objects))):
+            return content
+    raise ValueError("it is nested too deeply")
 
 
 def parse_json(data: str | bytes) -> Any:

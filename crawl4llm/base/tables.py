@@ -93,9 +93,17 @@ def json_lines(parts: Iterable[Part]) -> Iterator[str]:
                 content[key] = [*(content[key] if key in lists else [content[key]]), part.value]
                 lists.add(key)
     except (InputError, PageError) as error:
-        yield json.dumps({**content, "error": str(error)}, default=str)
+        yield _json({**content, "error": str(error)})
         raise
-    yield json.dumps(content, default=str)
+    yield _json(content)
+
+
+def _json(content: dict[str, Any]) -> str:
+    """Return JSON, with null for numbers that it lacks: NaN and infinity, as a file from others may have them."""
+    try:
+        return json.dumps(content, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(json.loads(json.dumps(content, default=str), parse_constant=lambda _: None))
 
 
 def shown(value: Any, digits: int = 3) -> str:

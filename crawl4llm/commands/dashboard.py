@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.terminal import print_lines
 
 
@@ -24,7 +27,7 @@ class Command(ScrapyCommand):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "CRAWL|JOBDIR [--port N] [--no-browser]"
+        return "CRAWL|JOBDIR|STORAGE [--port N] [--no-browser]"
 
     def short_desc(self) -> str:
         return "Show a crawl as a page in the browser, while it runs and afterwards"
@@ -52,10 +55,12 @@ class Command(ScrapyCommand):
         # here, as Scrapy imports every command to run one
         from crawl4llm.tools.dashboard.server import Dashboard
         from crawl4llm.tools.dashboard.watch import open_crawl
-        from crawl4llm.tools.opened_run import run_folder
 
         assert self.settings is not None
-        with Dashboard(open_crawl(run_folder(path, self.settings), self.settings), opts.port) as server:
+        opened = partial(open_crawl, path, self.settings)
+        with Dashboard(opened(), opts.port) as server:
+            if is_storage(path):
+                threading.Thread(target=server.follow, args=(opened,), daemon=True).start()
             yield f"Dashboard of {path}: {server.url}  (Ctrl-C ends it)"
             sys.stdout.flush()
             if not opts.no_browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):

@@ -103,7 +103,7 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         # here, as Scrapy imports every command to run one
-        from crawl4llm.base.whole_files import check_free
+        from crawl4llm.base.whole_files import check_free, whole_folder, writing
         from crawl4llm.tools.evaluate.report import check_installed, write_report
         from crawl4llm.tools.opened_run import run_folder
 
@@ -117,7 +117,9 @@ class Command(ScrapyCommand):
             opts.sample, (opts.topic or "").split(), scorers, opts.tasks, opts.trained and given_path(opts.trained)
         )
         report = evaluate(self.settings, [run_folder(given, self.settings) for given in args], wanted)
-        written = write_report(report, Path(opts.out))
+        out = Path(opts.out).absolute()
+        with writing(out, "the report"), whole_folder(out) as folder:
+            written = write_report(report, folder)
         if opts.json:
             yield from facts(json.loads(report.json()))
             return

@@ -177,9 +177,8 @@ def _fate(
     yield from _run(run, facts, last["order"] + 1 if last else 0)
     if own is not None:
         iteration = "" if own["iteration"] is None else f", iteration {own['iteration']}"
-        priority = "none" if own["priority"] is None else f"{own['priority']:.6f}"
         place = {name: own[name] for name in ("order", "iteration", "priority")}
-        yield Fact("crawled", place, f"order {own['order']:,}{iteration}, priority {priority}")
+        yield Fact("crawled", place, f"order {own['order']:,}{iteration}, priority {_priority(own)}")
         yield from _lowered(own)
         yield _found(own["parent"], own["depth"])
         yield from _allowed(run / WARC, key)
@@ -203,7 +202,11 @@ def _fate(
         yield Fact("queued", place, f"found at page {first['order']:,}, {first['id']} ({first['url']})")
         score = _SCORES.get(str(facts["policy"]))
         waits = f"its score is {score(rater, key).score:.6f}; " if score else ""
-        yield Fact("not taken", f"{waits}the last page that was crawled had priority {last['priority']:.6f}")
+        yield Fact("not taken", f"{waits}the last page that was crawled had priority {_priority(last)}")
+
+
+def _priority(line: Mapping[str, Any]) -> str:
+    return "none" if line["priority"] is None else f"{line['priority']:.6f}"
 
 
 def _lowered(line: Mapping[str, Any]) -> Iterator[Part]:

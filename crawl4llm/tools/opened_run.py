@@ -219,6 +219,8 @@ def _whole(file: BinaryIO) -> int:
 
 def _table(path: Path, kind: type, form: Form) -> Any:
     """Return a log whose lines have the fields of ``kind``."""
+    if form not in get_args(Form):
+        raise InputError(f"{form!r} is no form of a table; known are: {', '.join(get_args(Form))}")
     if form == "dicts":
         return list(crawl_log.read_log(path)) if path.exists() else []
     arrow, arrow_json = _library("pyarrow"), import_module("pyarrow.json")

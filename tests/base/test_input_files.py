@@ -58,7 +58,7 @@ def test_a_line_may_be_as_long_as_it_may(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff", b'{"a":' * 100_000])
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff", b'{"a":' * 100_000, b"[" * 101 + b"]" * 101])
 def test_what_is_no_json(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -58,6 +59,11 @@ def test_json_is_one_object() -> None:
         "hosts_in_all": {"mean_delay": 1.0, "pages": 9},
         "notes": ["Next: go on"],
     }
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    (line,) = json_lines([Fact("score", math.nan), Rows("best", ("score", "id"), [(-math.inf, "NaN"), (0.5, "b")])])
+    assert line == '{"score": null, "best": [{"score": null, "id": "NaN"}, {"score": 0.5, "id": "b"}]}'
 
 
 def test_what_came_before_an_error_is_printed_with_it() -> None:

@@ -9,6 +9,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from crawl_helpers import Web, begin, crawl, crawl_args, crawl_log, error_of, scrapy, stats
@@ -37,10 +38,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("place")
 
 
-def evaluate(place: Path, *args: object) -> subprocess.CompletedProcess[str]:
+def evaluate(place: Path, *args: object, **more: Any) -> subprocess.CompletedProcess[str]:
     """Run the command with this project's settings, outside of its folder."""
     env = {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
-    return scrapy("evaluate", *map(str, args), cwd=place, env=env)
+    return scrapy("evaluate", *map(str, args), cwd=place, env=env, **more)
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +213,15 @@ def test_another_report_is_not_overwritten(report: Path, runs: dict[str, Path], 
     told = error_of(evaluate(place, runs["random"], "--out", report))
     assert told == f"--out {report}: exists already; give another folder, or remove it"
     assert {path: path.read_bytes() for path in report.rglob("*") if path.is_file()} == before
+
+
+def test_a_full_disk_leaves_no_part_of_a_report(report: Path, runs: dict[str, Path], place: Path) -> None:
+    """So that the same command can be given again."""
+    given = (runs["influence"], "--out", place / "full/report")
+    told = error_of(evaluate(place, *given, limits={"RLIMIT_FSIZE": 100_000}))
+    assert "report.html cannot be written: File too large" in told
+    assert not list((place / "full").iterdir())
+    assert evaluate(place, *given).returncode == 0
 
 
 def test_bad_usage(runs: dict[str, Path], place: Path) -> None:

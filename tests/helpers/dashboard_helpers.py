@@ -15,7 +15,7 @@ from crawl_helpers import begin
 
 
 @contextmanager
-def dashboard(path: Path, *args: str) -> Iterator[str]:
+def dashboard(path: Path | str, *args: str) -> Iterator[str]:
     """The address of the dashboard of a crawl."""
     process = begin(["dashboard", str(path), "--no-browser", *args], silent=["err"])
     assert process.stdout is not None

@@ -367,6 +367,8 @@ def test_what_cannot_be_used(place: Path, track: Path, held: Path, small: DemoPa
     content = results(held)
     content["webs"][0]["name"] = "../small"
     assert "is damaged" in error(file(content))
+    for more in (("--policies", "link"), ("--contest-web", small.corpus), ("--half", "tuning")):
+        assert "holds results, whose report is made again as they are" in error(held / "contest.json", *more)
     assert not (tmp_path / "out/contest.json").exists()
     (tmp_path / "out").mkdir(exist_ok=True)
     (tmp_path / "out/mine.txt").touch()

@@ -16,6 +16,7 @@ from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 from dashboard_helpers import dashboard, events, get, read
 
 from crawl4llm.base.crawl_log import FAILURES, read_log
+from crawl4llm.tools.dashboard import child
 
 SETTINGS: dict[str, Any] = {
     **{"CRAWL_MAX_PAGES": 300, "CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 20, "QUALITY_THRESHOLD": 0.5},
@@ -90,8 +91,54 @@ def test_what_is_shown_after_the_end_is_final(demo_web: Web, tmp_path: Path) -> 
         queued = stats(tmp_path / "run")["frontier/queued"]
         assert first["frontier"]["queued"] != queued
         last = next(one for one in shown if not one["runs"] and one["frontier"]["queued"] == queued)
+    assert (first["pages"], last["pages"]) == (100, 300)
     assert (last["now"]["crawled"], last["reason"]) == (300, "max_pages")
     assert last["corpus"] == str(demo_web.corpus)
+
+
+def test_a_storage_is_followed(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One into which workers put their work bit by bit; nobody knows whether they run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    whole, storage = tmp_path / "whole", tmp_path / "storage"
+    whole.mkdir()
+    given = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20, "CRAWL_PARTITIONS": 2}
+    assert crawl(demo_web, tmp_path / "worker", **given, STORAGE=f"file://{whole}").returncode == 0
+    shutil.copytree(whole, storage, ignore=shutil.ignore_patterns("00000002", "end.json"))
+    with dashboard(url := f"file://{storage}") as address:
+        shown = events(address)
+        first = next(one for one in shown if one["read"] == 1)
+        shutil.copytree(whole, storage, dirs_exist_ok=True)
+        last = next(one for one in shown if one["read"] == 1 and one["reason"])
+    assert (first["name"], first["storage"], first["reason"], first["now"]["crawled"]) == (url, True, None, 20)
+    assert (last["name"], last["reason"], last["now"]["crawled"]) == (url, "max_pages", 60)
+
+
+@pytest.mark.parametrize("other", ["math.nextafter(0.1, 1)", "-1e308"])
+def test_scores_of_a_frontier_that_cannot_be_divided(other: str, demo_web: Web, tmp_path: Path) -> None:
+    """Close together, as means of the same scores are, or as far apart as numbers are."""
+    (tmp_path / "two_scores.py").write_text(
+        "import math\nfrom crawl4llm.policies import BasePolicy, Rating\n\nclass Policy(BasePolicy):\n"
+        "    name = 'two_scores'\n    async def score(self, candidates):\n"
+        f"        return [Rating(({other}, 0.1 if {other} > 0 else 1e308)[n % 2]) for n in range(len(candidates))]\n"
+    )
+    given: dict[str, Any] = {"CRAWL_MAX_PAGES": 5, "JOBDIR": tmp_path / "job", "URL_POLICY": "two_scores.Policy"}
+    done = crawl(demo_web, tmp_path / "run", env={"PYTHONPATH": str(tmp_path)}, **given)
+    assert done.returncode == 0, done.stderr
+    found = child.run("frontier", str(tmp_path / "job"))
+    assert [number for *_, number in found["scores"]] == [found["queued"]]
+
+
+def test_damage_while_it_is_shown_is_told(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished / "run", run, ignore=shutil.ignore_patterns("warc"))
+    with dashboard(run) as url:
+        shown = events(url)
+        assert "fault" not in next(shown)
+        (run / "stats.json").write_text('{"finish_reason": 5}')
+        told = next(shown)
+    assert "stats.json is damaged" in told["fault"]
+    assert (told["reason"], told["now"]["crawled"]) == ("max_pages", 300)
+    assert "stats.json is damaged" in error_of(scrapy("dashboard", str(run), "--no-browser"))
 
 
 def test_the_demo_web_is_called_so(finished: Path, tmp_path: Path) -> None:
@@ -117,6 +164,11 @@ def test_without_a_series_the_log_is_read(finished: Path, tmp_path: Path) -> Non
     assert len(shown["charts"]["influence"]) > 5
     assert shown["charts"]["good"][-1] is not None
     assert shown["frontier"] is None
+    with (run / "crawl.jsonl").open("a") as log:
+        log.write('{"influence": 1e308}\n' * 2)
+    with dashboard(run) as url:
+        told = next(one for one in events(url) if one["read"] == 1)
+    assert told["fault"] == "crawl.jsonl is damaged: it has impossible numbers"
 
 
 def test_nobody_else_is_answered(finished: Path) -> None:

@@ -55,6 +55,13 @@ def test_runs_of_one_policy_have_different_names(tmp_path: Path) -> None:
     assert len({run.name for run in read_runs(paths)}) == 3
 
 
+def test_a_run_counts_once(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0)])
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(InputError, match=f"{path} is given twice; give each run once"):
+        read_runs([path, tmp_path / "link"])
+
+
 def test_runs_that_differ_in_a_part_are_no_series(tmp_path: Path) -> None:
     facts: list[dict[str, Any]] = [
         {"seeds_digest": "a"},
@@ -133,7 +140,10 @@ def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:
     "damage",
     [
         *("{\n", "[]\n", '{"id": "key1"}\n', '{"url": "https://a/", "id": "key1"}\n', "null\n", '"text"\n', "\xff\n"),
-        *(f"{json.dumps(line(1, **wrong))}\n" for wrong in ({"id": 7}, {"parent": [0]}, {"visited": "1"})),
+        *(
+            f"{json.dumps(line(1, **wrong))}\n"
+            for wrong in ({"id": 7}, {"parent": [0]}, {"visited": "1"}, {"fetched": 0})
+        ),
     ],
 )
 def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:

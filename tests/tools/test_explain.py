@@ -38,7 +38,7 @@ def test_seed(run: Path) -> None:
     assert "it is a seed" in explained(run, crawl_log(run)[0]["id"])
 
 
-def test_page_that_waits_in_the_frontier(run: Path, demo_web: Web) -> None:
+def test_page_that_waits_in_the_frontier(run: Path, demo_web: Web, tmp_path: Path) -> None:
     log = crawl_log(run)
     corpus = ClueWeb22Corpus(demo_web.corpus)
     crawled = {line["id"] for line in log}
@@ -52,6 +52,10 @@ def test_page_that_waits_in_the_frontier(run: Path, demo_web: Web) -> None:
     told = explained(run, waiting)
     assert f"queued     found at page {place}, {log[place]['id']}" in told
     assert f"the last page that was crawled had priority {log[-1]['priority']:.6f}" in told
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("warc"))
+    with (tmp_path / "run/crawl.jsonl").open("a") as file:
+        file.write(json.dumps({**log[-1], "order": len(log), "id": "of-a-start-request", "priority": None}) + "\n")
+    assert "the last page that was crawled had priority none" in explained(tmp_path / "run", waiting)
 
 
 def test_page_that_was_never_seen(run: Path, demo_web: Web) -> None:

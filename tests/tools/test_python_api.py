@@ -178,6 +178,11 @@ def test_missing_library_and_archive(run: OpenedRun, tmp_path: Path, monkeypatch
         next(open_run(tmp_path).pages())
 
 
+def test_a_form_that_there_is_not(run: OpenedRun) -> None:
+    with pytest.raises(InputError, match="'csv' is no form of a table; known are: arrow, pandas, dicts"):
+        run.failures("csv")  # type: ignore[arg-type]
+
+
 def test_policy_of_a_file(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose name is that of a module of Python's; in a folder of no project."""
     (tmp_path / "elsewhere").mkdir()

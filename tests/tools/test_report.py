@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -97,6 +98,11 @@ def test_json_has_all_that_was_given(written: Path) -> None:
     assert (harvest["type"], harvest["columns"]) == ("table", list(RUNS_TABLE.columns))
     assert harvest["rows"][1][:3] == ["run 9", 21599, 0.1 + 0.2]
     assert harvest["rows"][3] == ["run 1", 4400, None, "a"]
+
+
+def test_settings_that_json_has_no_number_for() -> None:
+    report = Report("title", [], [], [{"name": "run", "settings": {"LONGEST": math.inf, "SHARES": [math.nan, 0.5]}}])
+    assert json.loads(report.json())["runs"][0]["settings"] == {"LONGEST": None, "SHARES": [None, 0.5]}
 
 
 def test_same_bytes_each_time(written: Path, paths: list[Path]) -> None:

@@ -111,7 +111,10 @@ def frontier(jobdir: str) -> dict[str, Any]:
             scores.append(entry.score)
             owners[owner_of(entry.url or entry.key)] += 1
         aside = Counter(scope for scope, _ in islice(crawl.set_aside(), _READ))
-        numbers, edges = (found.tolist() for found in np.histogram(scores, _BINS))
+        try:
+            numbers, edges = (found.tolist() for found in np.histogram(scores, _BINS))
+        except ValueError:  # too close together, or too far apart, for as many bins
+            numbers, edges = [len(scores)], [min(scores), max(scores)]
         return {
             "read": len(scores),
             "queued": len(crawl.frontier),

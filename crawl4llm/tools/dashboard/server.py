@@ -12,7 +12,8 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +21,7 @@ from socketserver import TCPServer
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.dashboard.watch import Watch
+from crawl4llm.tools.dashboard.watch import REST, Watch
 
 _PAGE: Final = Path(__file__).parent / "page"
 _FILES: Final = {
@@ -37,6 +38,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _LOOK_SECONDS, _SIGN_OF_LIFE_SECONDS = 0.5, 10.0
+_FOLLOW_SECONDS = 2.0
+"""Between two looks at a storage, and for the reading of its log."""
 
 
 class Dashboard(ThreadingHTTPServer):
@@ -56,6 +59,18 @@ class Dashboard(ThreadingHTTPServer):
         self.path = f"/{secrets.token_urlsafe(24)}/"
         self.hosts = {f"{name}:{self.server_address[1]}" for name in ("127.0.0.1", "localhost")}
         self.url = f"http://127.0.0.1:{self.server_address[1]}{self.path}"
+
+    def follow(self, opened: Callable[[], Watch]) -> None:
+        """Serve the newest state of a storage from now on: a watch sees one state of it."""
+        while True:
+            began, newest = time.thread_time(), self.watch
+            with suppress(InputError, OSError):  # a storage out of reach: the last state stays
+                newest = opened()
+            if newest.output != self.watch.output:
+                newest.now()  # begins to read the log
+            time.sleep(max(_FOLLOW_SECONDS, REST * (time.thread_time() - began)))
+            if newest.output != self.watch.output:
+                self.watch = newest
 
     def server_bind(self) -> None:
         """Bind the socket; HTTPServer's own would ask the DNS for this machine's name."""

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base import crawl_log, reasons, series
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import PreadFile, is_written
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import JOB, JobDir, find_output
 from crawl4llm.tools.dashboard import child
+from crawl4llm.tools.opened_run import run_folder
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _LEAST_SECONDS: Final = 2.0
-_REST: Final = 400
+REST: Final = 400
 """Seconds of rest per second of CPU time: watching takes less than a hundredth of a core."""
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
@@ -52,9 +54,10 @@ _ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
 Point = Mapping[str, Any]
 
 
-def open_crawl(path: Path, settings: BaseSettings) -> Watch:
-    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError if it is neither, or of another
-    format."""
+def open_crawl(given: str, settings: BaseSettings) -> Watch:
+    """Watch the crawl of an output folder or of a JOBDIR, or the current state of a storage. Raises InputError if it is
+    none of them, or of another format."""
+    path = run_folder(given, settings)
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
         assert job is not None
@@ -63,20 +66,18 @@ def open_crawl(path: Path, settings: BaseSettings) -> Watch:
         raise InputError(
             f"{path} holds no crawl: neither {crawl_log.NAME} nor {JOB} is there; give a crawl's OUTPUT_DIR or JOBDIR"
         )
-    return Watch(path, None)
+    return Watch(path, storage=given if is_storage(given) else None)
 
 
 class Watch:
     """The current state of a crawl. Files are read only while a page is open, except a log without a series."""
 
-    def __init__(self, output: Path, jobdir: Path | None) -> None:
-        """Raise InputError if files lead out of the folder, or are of another format."""
-        self.output, self._jobdir = output, jobdir
+    def __init__(self, output: Path, jobdir: Path | None = None, storage: str | None = None) -> None:
+        """Raise InputError if files lead out of the folder, or are of another format. ``storage``: the URL of the
+        storage of which the folder is a view."""
+        self.output, self._jobdir, self._storage = output, jobdir, storage
         require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
-        self._facts = read_json(output / SETTINGS)
-        self._settings: dict[str, Any] = self._facts.get("settings", {})
-        threshold = self._settings.get("QUALITY_THRESHOLD")
-        self._threshold = None if threshold is None else float(threshold)
+        self._read_facts()
         self._log: _LogReader | None = None
         series.read_series(output)  # raises what is to be said at once
         self._lock, self._reading = threading.Lock(), threading.Lock()
@@ -90,6 +91,13 @@ class Watch:
         self._frontier_of: object = None
         """The files that the crawl had left when its frontier was read last."""
 
+    def _read_facts(self) -> None:
+        self._facts = read_json(self.output / SETTINGS)
+        self._settings: dict[str, Any] = self._facts.get("settings", {})
+        threshold = self._settings.get("QUALITY_THRESHOLD")
+        self._threshold = None if threshold is None else float(threshold)
+        self._reason = read_json(self.output / STATS).get("finish_reason")
+
     def now(self) -> bytes:
         """Return the current content of the page, as JSON."""
         with self._lock:
@@ -99,9 +107,14 @@ class Watch:
                 return self._seen
             began = time.thread_time()
             self._left = left
-            more = {"runs": runs, "frontier": self._waiting(left), "jobdir": self._jobdir is not None}
+            more = {
+                "runs": runs,
+                "storage": self._storage is not None,
+                "frontier": self._waiting(left),
+                "jobdir": self._jobdir is not None,
+            }
             self._seen = json.dumps({**self._look(), **more}).encode()
-            self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
+            self._next_look = time.monotonic() + max(_LEAST_SECONDS, REST * (time.thread_time() - began))
             return self._seen
 
     def _stamps(self) -> Iterator[tuple[int, int]]:
@@ -112,17 +125,21 @@ class Watch:
                 yield status.st_mtime_ns, status.st_size
 
     def _look(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"threshold": self._threshold, "read": None, **self._told()}
+        facts: dict[str, Any] = {"read": None, **self._told()}
         try:
             points = series.read_series(self.output)
             if points is None:
                 self._log = self._log or _LogReader(self.output, self._threshold)
+                self._log.go_on()
                 points, facts["read"] = self._log.points, self._log.share
             figures = self._figures(points) if points else {}
             json.dumps(figures, allow_nan=False)
             facts |= figures
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            facts["fault"] = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
+            of_series = f"{series.NAME} is damaged; if you remove it, the dashboard reads the crawl log instead"
+            facts["fault"] = (
+                of_series if self._log is None else f"{crawl_log.NAME} is damaged: it has impossible numbers"
+            )
         except (InputError, OSError) as error:
             facts["fault"] = harmless(str(error))
         return facts
@@ -139,14 +156,21 @@ class Watch:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return the facts of the crawl in settings and statistics."""
+        """Return the facts of the crawl in settings and statistics, which a resumed crawl writes anew."""
+        fault = {}
+        try:
+            self._read_facts()
+        except InputError as error:
+            fault["fault"] = harmless(str(error))
         corpus, given = self._facts.get("corpus", "unknown"), self._settings.get("CORPUS")
         return {
-            "name": harmless("/".join(self.output.parts[-2:])),
+            "name": harmless(self._storage or "/".join(self.output.parts[-2:])),
+            "threshold": self._threshold,
             "policy": harmless(str(self._facts.get("policy", "unknown"))),
             "corpus": harmless(str(given if corpus != LIVE and given else corpus)),  # such as ``demo``
             "pages": self._settings.get("CRAWL_MAX_PAGES"),
-            "reason": read_json(self.output / STATS).get("finish_reason"),
+            "reason": self._reason,
+            **fault,
         }
 
     def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
@@ -182,7 +206,7 @@ class Watch:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         self._frontier = child.run("frontier", str(jobdir))
         took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        self._next_frontier = time.monotonic() + _REST * took
+        self._next_frontier = time.monotonic() + REST * took
         self._next_look = 0.0
 
 
@@ -276,6 +300,8 @@ def _ended(counts: Mapping[str, float]) -> list[dict[str, Any]]:
 class _LogReader:
     """Makes the points of a crawl that has no series out of its logs, in a thread; there are no times in them."""
 
+    _thread: threading.Thread | None = None
+
     def __init__(self, output: Path, threshold: float | None) -> None:
         self.points: list[dict[str, Any]] = []
         self._scores = series.Scores(threshold)
@@ -284,7 +310,12 @@ class _LogReader:
         self._failures_read = self._crawled = 0
         self._visited: int | None = None
         self._counts: Counter[str] = Counter()
-        threading.Thread(target=self._run, daemon=True).start()
+
+    def go_on(self) -> None:
+        """Read what the logs have more, in a thread, unless one does."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
 
     @property
     def share(self) -> float:
@@ -294,7 +325,7 @@ class _LogReader:
         return min((self._scores.offset + self._failures_read) / whole, 1.0) if whole else 1.0
 
     def _run(self) -> None:
-        """Read the lines of the log and follow it, up to an invalid line."""
+        """Read the lines of the log that are there, up to an invalid line."""
         piece = min(max(self._pages.size // _PIECES, _SMALLEST_PIECE), 1 << 20)
         with suppress(InputError):
             while True:
@@ -308,7 +339,7 @@ class _LogReader:
                 elif failures:  # the last point once more, with these counts
                     self.points = [*self.points[:-1], self._point()] if self.points else []
                 else:
-                    time.sleep(1.0)
+                    return
 
     def _read_failures(self) -> bool:
         if self._failures is None:

@@ -102,7 +102,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
         notes=list(_notes(runs, survey)),
         sections=list(_in_parts(sections)),
         verdict=list(verdict(subject)),
-        runs=[{"name": run.name, "path": str(run.path), **run.facts} for run in runs],
+        runs=[{**run.facts, "name": run.name, "path": str(run.path)} for run in runs],
     )
 
 

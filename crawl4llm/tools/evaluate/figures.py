@@ -114,7 +114,7 @@ class Report:
         ids = [section.id for section in self.sections]
         if len({name.casefold() for name in ids if _ID.fullmatch(name)}) < len(ids):
             raise ValueError(f"the ids of figures and tables name files, each once: {', '.join(ids)}")
-        return replace(self, sections=_plain(self.sections))
+        return replace(self, sections=_plain(self.sections), runs=_plain(self.runs))
 
     def json(self) -> str:
         """Return it as JSON, without plots. Numbers are those of the CSV files; undefined values are null."""

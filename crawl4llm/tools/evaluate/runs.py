@@ -97,9 +97,12 @@ class Run:
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs in some output directories, which are of one corpus and one model.
 
-    Raises InputError, naming the directory, if one holds no run that can be evaluated. Raises InputError with both
-    values if two cannot be compared.
+    Raises InputError, naming the directory, if one holds no run that can be evaluated, or is given twice. Raises
+    InputError with both values if two cannot be compared.
     """
+    places = [path.resolve() for path in paths]
+    if len(set(places)) < len(places):
+        raise InputError(f"{max(places, key=places.count)} is given twice; give each run once")
     facts = [_facts(path) for path in paths]
     for path, theirs in zip(paths[1:], facts[1:], strict=True):
         for what in _SAME:
@@ -165,7 +168,7 @@ def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
     while True:
         keys, is_new, numbers = list[str](), list[bool](), array("d")
         for place, line in islice(lines, AT_ONCE):
-            if not crawl_log.is_whole(line, crawl_log.CrawlLine):
+            if not crawl_log.is_whole(line, crawl_log.CrawlLine) or line["fetched"] < 1:  # this page at least
                 raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a line of a crawl log")
             domains.add(domain_of_url(line["url"]))
             keys.append(line["id"])

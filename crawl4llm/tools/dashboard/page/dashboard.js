@@ -242,7 +242,8 @@ const say = (id, text) => { if (byId(id).textContent !== text) byId(id).textCont
 
 function stateOf(crawl) {
   if (crawl.runs) return "Running";
-  return crawl.reason ? `Ended: ${crawl.reason.replaceAll("_", " ")}` : "Not running: stopped or killed before its end";
+  if (crawl.reason) return `Ended: ${crawl.reason.replaceAll("_", " ")}`;
+  return crawl.storage ? "Not ended, as of the newest work in the storage" : "Not running: stopped or killed before its end";
 }
 
 function draw(crawl) {

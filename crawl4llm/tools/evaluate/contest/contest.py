@@ -50,6 +50,11 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
     results = read_results(given_path(wanted.track))
     if results is not None or not (wanted.out / CRAWLS).is_dir():
         check_free(wanted.out)
+    if results is not None and (wanted.webs or wanted.policies or wanted.half != REPORTING):
+        raise InputError(
+            f"--contest {wanted.track} holds results, whose report is made again as they are; leave out --contest-web, "
+            "--policies and --half, or give the track"
+        )
     if results is None:
         results = _crawled(settings, wanted)
     files = write_results(results, wanted.out)
