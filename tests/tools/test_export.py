@@ -12,7 +12,9 @@ from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, html_of, ids, manifest, pages, run_export, write_run
 from warc_helpers import http, page, record, response, url_of, write
 
+from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.errors import InputError
+from crawl4llm.parts.blocklists.work import publish
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +203,21 @@ def test_a_copy_in_the_layout_of_clueweb12(run: Path, tmp_path: Path) -> None:
         "T_00/0000wb/0000wb-00.warc.gz",
         "text/pages-text-00000.warc.gz",
     ]
+
+
+@pytest.mark.parametrize("options", [["--trec-ids", "T"], ["--sample", "1"]])
+def test_a_copy_knows_the_domains_that_were_blocked(tmp_path: Path, options: list[str]) -> None:
+    """By hand, and by lists."""
+    hosts = ["kept.example", "blocked.example", "listed.example"]
+    run = write_run(tmp_path / "run", [Page(host, f"words of {host}", host=host) for host in hosts])
+    (run / "blocked.json").write_text('{"blocked": ["blocked.example"]}')
+    (tmp_path / "list.txt").write_text("listed.example\n")
+    publish([DomainList(tmp_path / "list.txt", "BLOCKLISTS")], run)
+    copied = scrapy("archive", "finish", str(run), *options, "--out", str(tmp_path / "copy"))
+    assert copied.returncode == 0, copied.stderr
+    run_export(tmp_path / "out", tmp_path / "copy")
+    assert ids(tmp_path / "out") == ["kept.example"]
+    assert manifest(tmp_path / "out")["left_out"] == {"blocklist": 1, "opt_out": 1}
 
 
 def test_what_a_repair_cut_off_is_not_counted(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.version import __version__
 from crawl4llm.base.whole_files import check_free, check_new_file, whole_folder
+from crawl4llm.crawl import read_blocked, write_blocked
+from crawl4llm.parts import publish, published
 from crawl4llm.scoring import title_of
 from crawl4llm.tools.archive import rewrite
 from crawl4llm.tools.archive.facts import TEXT, Facts, read_lines
@@ -89,6 +91,10 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, name: str | None, ev
             if index.exists():
                 rewrite.write_index(dataset, facts, index, folder / index.name)
         _write_lists(folder, name, digests, counts)
+        if blocked := read_blocked(dataset.base):  # exports of the copy leave these domains out too
+            write_blocked(folder, blocked)
+        if lists := published(dataset.base).lists:
+            publish(lists, folder)
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
     yield Fact("copy", value, f"{out}: {total:,} documents and texts in {len(counts):,} files")

@@ -24,7 +24,7 @@ from crawl4llm.base.shapes import If, Maybe, fits
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
 from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
-from crawl4llm.parts import Blocklists, published
+from crawl4llm.parts import published
 from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
 from crawl4llm.tools.opened_run import Alongside, run_folder
@@ -86,8 +86,8 @@ class ArchiveSource(Source):
         self.left_out = Counter()
         self._log = None if run is None else run / crawl_log.NAME
         self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
-        self.blocked = frozenset(() if run is None else read_blocked(run))
-        self._lists = Blocklists(()) if run is None else published(run)
+        self.blocked = frozenset(read_blocked(run or folder))  # a copy of an archive has these files too
+        self._lists = published(run or folder)
         found = (path for path in folder.rglob("*.warc*") if path.is_file())  # ClueWeb12's layout has folders
         paths = sorted(path for path in found if path.name.removesuffix(OPEN_SUFFIX).endswith(_ENDINGS))
         names = [path.relative_to(folder).as_posix() for path in paths]
