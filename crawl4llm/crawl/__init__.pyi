@@ -11,6 +11,7 @@ from .control import (
     CONTROL as CONTROL,
     Control as Control,
     InjectFolder as InjectFolder,
+    blocked_around as blocked_around,
     checked_control as checked_control,
     publish_blocked as publish_blocked,
     read_blocked as read_blocked,

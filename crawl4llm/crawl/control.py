@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,6 +77,14 @@ def read_blocked(output: Path) -> tuple[str, ...]:
     require_within(output, path)
     content = _read(path)
     return checked_control(path, {"blocked": content.get("blocked", [])}).blocked
+
+
+def blocked_around(folders: Iterable[Path]) -> tuple[str, ...]:
+    """Return the domains that were blocked in the crawls whose archives, or copies of these, have files in folders.
+    Raises InputError."""
+    outputs = {one for folder in folders for one in (folder, *folder.parents[:2])}  # ClueWeb12's layout has two levels
+    blocked = (read_blocked(output) for output in sorted(outputs) if (output / BLOCKED).exists())
+    return tuple(sorted(set(chain.from_iterable(blocked))))
 
 
 def write_blocked(output: Path, blocked: Iterable[str]) -> None:

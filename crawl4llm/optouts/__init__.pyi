@@ -3,8 +3,10 @@ from .heard import (
     FILES as FILES,
     LARGEST_FILE as LARGEST_FILE,
     Heard as Heard,
+    OfDomain as OfDomain,
     OfPage as OfPage,
     OfSite as OfSite,
+    OptOut as OptOut,
     of_site as of_site,
 )
 from .html_meta import (

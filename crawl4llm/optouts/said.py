@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, ROBOTS, ROBOTS_TXT, TDMREP, Action, row_of
+from crawl4llm.optouts.table import HEADER, KNOWN_BEFORE, META, OPERATOR, ROBOTS, ROBOTS_TXT, TDMREP, Action, row_of
 
 PAGE: Final = "page"
 """Scope of a signal in a page's own head."""
@@ -17,7 +17,7 @@ ALL_AGENTS: Final = "*"
 UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
 """The note in a warcinfo record of a simulation whose corpus has no signals of its pages."""
 
-_PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}
+_PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP, OPERATOR}
 _NOINDEX: Final = {"noindex", "none"}
 _BETWEEN: Final = "; "
 _SAFE: Final = "!#$&'()*+,/:=?@[]-._~"
@@ -32,7 +32,7 @@ class Said(NamedTuple):
     """A signal of :data:`crawl4llm.optouts.table.TABLE`."""
     value: str
     place: str
-    """Its place: ``robots.txt``, ``header``, ``meta`` or ``tdmrep.json``."""
+    """Its place: ``robots.txt``, ``header``, ``meta``, ``tdmrep.json`` or ``operator``."""
     scope: str = PAGE
     """Its scope: ``page``, or a path with wildcards of the authority that gave it, ``/`` for the whole authority."""
     agent: str = ALL_AGENTS

@@ -21,7 +21,7 @@ class Action(Enum):
     EXPORT = "export for training"
 
 
-ROBOTS_TXT, HEADER, META, TDMREP = "robots.txt", "header", "meta", "tdmrep.json"
+ROBOTS_TXT, HEADER, META, TDMREP, OPERATOR = "robots.txt", "header", "meta", "tdmrep.json", "operator"
 """Places of signals."""
 KNOWN_BEFORE: Final = frozenset({ROBOTS_TXT, TDMREP})
 """Places that can be read before a page is fetched."""
@@ -30,6 +30,8 @@ CONTENT_SIGNAL, CONTENT_USAGE, AI_CRAWLER = "Content-Signal", "Content-Usage", "
 ROBOTS, TDM_RESERVATION, TDM_POLICY, RSL = "robots", "tdm-reservation", "tdm-policy", "RSL"
 """Signals. ``robots`` is X-Robots-Tag and the robots meta; ``AI-crawler`` is a group of robots.txt for a crawler that
 collects training data."""
+BLOCKED: Final = "blocked"
+"""Signal of an operator, who was asked by other ways than the web."""
 DISALLOW: Final = "disallow"
 """Value of AI-crawler."""
 ANY: Final = "..."
@@ -79,6 +81,7 @@ TDM_REP: Final = Specification(
     "final report (2024-02-02)",
     "https://www.w3.org/community/reports/tdmrep/CG-FINAL-tdmrep-20240202/",
 )
+STEERING: Final = Specification("Steering a crawl", "`blocked` in control.json", "operating.md#steering")
 RSL_1: Final = Specification("Really Simple Licensing", "1.0 (2025-11-06)", "https://rslstandard.org/rsl")
 
 
@@ -145,11 +148,15 @@ TABLE: Final = (
     Row(*(ROBOTS, "noimageai", _PAGE, _NOTHING, _NOTHING, NO_AI), "about images, which are not fetched"),
     Row(*(TDM_RESERVATION, "1", (*_PAGE, TDMREP), _ALL, _EXPORT, TDM_REP), "rights to text and data mining reserved"),
     Row(*(TDM_POLICY, ANY, (*_PAGE, TDMREP), _NOTHING, _NOTHING, TDM_REP), "the place of a licence; recorded"),
+    Row(
+        *(BLOCKED, "domain", (OPERATOR,), _EXPORT, _EXPORT, STEERING),
+        "the operator of the crawl blocked the domain; earlier pages stay in the archive until a purge",
+    ),
     Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "the place of terms; recorded, not read"),
 )
 """All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are left out, because they
 permit nothing."""
-TABLE_DATE: Final = "2026-11-23"
+TABLE_DATE: Final = "2026-12-01"
 """Date of its last change."""
 _ROWS: Final = {(row.signal, row.value): row for row in TABLE}
 

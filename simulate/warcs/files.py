@@ -20,6 +20,7 @@ from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.shapes import fits
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl import blocked_around
 from crawl4llm.warc import begins_like_archive
 from simulate.warcs.index import FAILED, PartColumns
 
@@ -54,6 +55,8 @@ class Collection(NamedTuple):
     """As the user named it."""
     root: Path
     files: list[WarcFile]
+    blocked: tuple[str, ...]
+    """The domains that were blocked in the crawls that the files are of."""
     replay: bool = False
     """True if all of them are of live crawls; the logs of failures of those are among the files."""
 
@@ -80,11 +83,12 @@ def list_files(given: str | Path) -> Collection:
             f"CORPUS {given}: holds neither a ClueWeb22 tree (txt/, html/, outlink/, inlink/) "
             "nor WARC or ARC files (*.warc, *.warc.gz, *.warc.zst, *.arc, *.arc.gz)"
         )
-    logs = {failures_of(folder) for folder in {(root / file.name).parent for file in files}}
+    places = {(root / file.name).parent for file in files}
+    logs = set(map(failures_of, places))
     live = {log for log in logs if log is not None} if None not in logs else set()
     # Names of logs are the same wherever the run lies.
     files += [_described(log, Path(os.path.relpath(log, root)).as_posix(), None, None, root) for log in live]
-    return Collection(str(given), root, sorted(files), replay=bool(live))
+    return Collection(str(given), root, sorted(files), blocked_around(places), replay=bool(live))
 
 
 def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
-from crawl4llm.optouts import LARGEST_FILE, Heard, OfPage, OfSite
+from crawl4llm.optouts import LARGEST_FILE, Heard, OfDomain, OptOut
 from crawl4llm.warc import RecordReader, UnreadableFile
 from simulate.indexes import (
     IndexSummary,
@@ -64,7 +64,8 @@ def build_warc_index(
     def write(faults: Mapping[Path, str]) -> dict[str, Any]:
         made = [job for job in jobs if job.path not in faults]
         unreadable = [faults[job.path] for job in jobs if job.path in faults]
-        manifest = _write_index(folder, made, digest) | {"replay": collection.replay, "unreadable": unreadable}
+        facts = {"replay": collection.replay, "unreadable": unreadable}
+        manifest = _write_index(folder, made, collection.blocked, digest) | facts
         if not manifest["documents"]:
             raise InputError(_no_documents(collection, manifest))
         return manifest
@@ -95,16 +96,17 @@ def is_current(collection: Collection, folder: Path, canonical_links: bool = Fal
     return _current_manifest(folder, collection, state_digest(collection, canonical_links)) is not None
 
 
-def opt_outs_in(collection: Collection, folder: Path, canonical_links: bool = False) -> Iterator[OfPage | OfSite]:
-    """Yield the opt-out signals in the files of a collection, whose index in ``folder`` is current. Raises
-    InputError."""
+def opt_outs_in(collection: Collection, folder: Path, canonical_links: bool = False) -> Iterator[OptOut]:
+    """Yield the opt-outs that are known of a collection, whose index in ``folder`` is current. Raises InputError."""
     read = {name for name, *_ in read_manifest(folder)["files"]}
-    return _heard(folder, [job for job in _jobs(collection, folder, canonical_links) if job.name in read])
+    jobs = [job for job in _jobs(collection, folder, canonical_links) if job.name in read]
+    return _heard(folder, jobs, collection.blocked)
 
 
 def state_digest(collection: Collection, canonical_links: bool) -> str:
     """Return the digest by which an index knows the state of the collection that it was made from."""
-    state = [collection.files, ("first", canonical_links)]  # of several pages with one URL, the first is held
+    of_one = ("first", canonical_links)  # of several pages with one URL, the first is held
+    state = [collection.files, collection.blocked, of_one]
     return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -182,7 +184,7 @@ def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict
     return manifest if manifest and ours.issuperset(map(json.dumps, manifest["files"])) else None
 
 
-def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, Any]:
+def _write_index(folder: Path, jobs: Sequence[Job], blocked: Iterable[str], digest: str) -> dict[str, Any]:
     """Write the columns over the parts, and return the manifest."""
     from simulate.warcs.union import Union  # here: NumPy takes time to load, and few crawls make an index
 
@@ -191,7 +193,7 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
     counts: Counter[str] = sum((Counter(one["counts"]) for one in facts), Counter())
     with new_columns(folder, digest, json.dumps(files)) as (writer, scratch):
         union = Union(scratch, jobs, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
-        union.write(writer, Heard(_heard(folder, jobs)))
+        union.write(writer, Heard(_heard(folder, jobs, blocked)))
     pages = (job.of.file for job, one in zip(jobs, facts, strict=True) if one["counts"].get(PAGE))
     without_text = (file.name for file in pages if file.wet is None)
     return {
@@ -206,8 +208,9 @@ def _write_index(folder: Path, jobs: Sequence[Job], digest: str) -> dict[str, An
     }
 
 
-def _heard(folder: Path, jobs: Sequence[Job]) -> Iterator[OfPage | OfSite]:
-    """Yield the opt-out signals of all files."""
+def _heard(folder: Path, jobs: Sequence[Job], blocked: Iterable[str]) -> Iterator[OptOut]:
+    """Yield blocked domains, and the opt-out signals of all files."""
+    yield from map(OfDomain, blocked)
     roots = {job.name: job.of.root for job in jobs}
     with closing(
         RecordReader[str](lambda name: (roots[name] / name, points_path(folder, name)), LARGEST_FILE)

@@ -12,7 +12,15 @@ from crawl_helpers import begin_python
 from driven_crawl import Driven, JobCrawl, scored
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.crawl.control import Control, InjectFolder, publish_blocked, read_blocked, read_control, set_blocked
+from crawl4llm.crawl.control import (
+    Control,
+    InjectFolder,
+    blocked_around,
+    publish_blocked,
+    read_blocked,
+    read_control,
+    set_blocked,
+)
 from crawl4llm.crawl.fetched_web import LiveCorpus
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.reorder_buffer import Injected
@@ -96,6 +104,18 @@ def test_a_link_in_an_output_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "run/blocked.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="leads out of"):
         read_blocked(tmp_path / "run")
+
+
+def test_blocked_domains_are_found_from_the_files_of_an_archive(tmp_path: Path) -> None:
+    """Beside the archive of a run; in a copy of one, maybe above folders of files."""
+    folders = [tmp_path / name for name in ("run/warc", "trec/T_00/0000wb", "sample", "none/warc")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    for name in ("run", "trec", "sample"):
+        (tmp_path / name / "blocked.json").write_text(f'{{"blocked": ["{name}.example"]}}')
+    assert blocked_around(folders) == ("run.example", "sample.example", "trec.example")
+    assert blocked_around([folders[1]]) == ("trec.example",)
+    assert blocked_around([folders[3]]) == ()
 
 
 def test_they_may_be_there_before_the_crawl_and_stay(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from crawl4llm.optouts.heard import Heard, OfDomain
 from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.robots_rules import parse
 from crawl4llm.optouts.said import Said, as_text, decide, from_text
-from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, Action
+from crawl4llm.optouts.table import HEADER, META, OPERATOR, ROBOTS_TXT, TDMREP, Action
 from crawl4llm.optouts.tdmrep import TdmRules
 from crawl4llm.optouts.values import said_in_head
 
@@ -61,6 +62,7 @@ MATRIX = [
     ("RSL", "https://example.com/license.xml", ROBOTS_TXT, "all", "", ""),
     ("RSL", "https://example.com/license.xml", HEADER, "all", "", ""),
     ("RSL", "https://example.com/license.xml", META, "all", "", ""),
+    ("blocked", "domain", OPERATOR, "all", "export", "export"),
 ]
 # What is not in the table: permissions, and what they do not lift; values that are malformed.
 SILENT = [
@@ -94,6 +96,7 @@ def said(signal: str, value: str, place: str, agent: str) -> list[Said]:
         HEADER: lambda: head(signal, value),
         META: lambda: meta(f'<meta name="{signal}" content="{value}">'),
         TDMREP: lambda: tdm(signal, value),
+        OPERATOR: lambda: Heard([OfDomain("example.com")]).said(URL, URL, ""),
     }
     return forms.get((place, signal), in_place[place])()
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, crawl, crawl_args, crawl_log, error_of, scrapy
 from export_helpers import Page, documents, entries, files, html_of, ids, manifest, pages, run_export, write_run
 from warc_helpers import http, page, record, response, url_of, write
 
@@ -190,7 +190,7 @@ def test_the_archive_of_a_crawl_is_known_by_any_path(tmp_path: Path, monkeypatch
     for number, source in enumerate((run / "warc", tmp_path / "link", ".")):
         run_export(tmp_path / f"out {number}", source)
         assert ids(tmp_path / f"out {number}") == ["kept"]
-        assert manifest(tmp_path / f"out {number}")["left_out"] == {"opt_out": 1}
+        assert manifest(tmp_path / f"out {number}")["left_out"] == {"opt_out/blocked": 1}
 
 
 def test_a_copy_in_the_layout_of_clueweb12(run: Path, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_copy_knows_the_domains_that_were_blocked(tmp_path: Path, options: lis
     assert copied.returncode == 0, copied.stderr
     run_export(tmp_path / "out", tmp_path / "copy")
     assert ids(tmp_path / "out") == ["kept.example"]
-    assert manifest(tmp_path / "out")["left_out"] == {"blocklist": 1, "opt_out": 1}
+    assert manifest(tmp_path / "out")["left_out"] == {"blocklist": 1, "opt_out/blocked": 1}
 
 
 def test_what_a_repair_cut_off_is_not_counted(tmp_path: Path) -> None:
@@ -237,7 +237,21 @@ def test_a_domain_that_is_blocked_in_one_crawl_is_left_out_of_all_sources(tmp_pa
     )
     run_export(tmp_path / "out", older, newer, others)
     assert ids(tmp_path / "out") == ["kept", "new"]
-    assert manifest(tmp_path / "out")["left_out"] == {"opt_out": 2}
+    assert manifest(tmp_path / "out")["left_out"] == {"opt_out/blocked": 2}
+
+
+def test_a_simulation_of_a_crawl_opts_out_what_was_blocked_in_it(tmp_path: Path) -> None:
+    """Blocked before the archive has an index, and since."""
+    hosts = ["kept.example", "first.example", "later.example"]
+    run = write_run(tmp_path / "run", [Page(host, f"words of {host}", html=html_of(host), host=host) for host in hosts])
+    for blocked in (["first.example"], ["first.example", "later.example"]):
+        (run / "blocked.json").write_text(json.dumps({"blocked": blocked}))
+        replay = tmp_path / f"replay {len(blocked)}"
+        settings = {"SIMULATION_TEXT": "extracted", "SCORER": "length", "CRAWL_SEEDS": 3}
+        done = scrapy(*crawl_args(None, replay, CORPUS=run, **settings))
+        assert done.returncode == 0, done.stderr
+        run_export(tmp_path / f"out {len(blocked)}", replay)
+        assert manifest(tmp_path / f"out {len(blocked)}")["left_out"] == {"opt_out/blocked": len(blocked)}
 
 
 def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path) -> None:

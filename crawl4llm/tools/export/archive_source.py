@@ -23,7 +23,7 @@ from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.shapes import If, Maybe, fits
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
-from crawl4llm.optouts import FILES, LARGEST_FILE, OfPage, OfSite, product_token
+from crawl4llm.optouts import FILES, LARGEST_FILE, OfDomain, OfPage, OptOut, product_token
 from crawl4llm.parts import published
 from crawl4llm.tools.export.documents import Row, SourceFile, load_all, locate
 from crawl4llm.tools.export.sources import Source, WarcSource, first_warcinfo, run_settings, source_file
@@ -86,7 +86,7 @@ class ArchiveSource(Source):
         self.left_out = Counter()
         self._log = None if run is None else run / crawl_log.NAME
         self._index, self._texts = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
-        self.blocked = frozenset(read_blocked(run or folder))  # a copy of an archive has these files too
+        self._blocked = read_blocked(run or folder)  # a copy of an archive has these files too
         self._lists = published(run or folder)
         found = (path for path in folder.rglob("*.warc*") if path.is_file())  # ClueWeb12's layout has folders
         paths = sorted(path for path in found if path.name.removesuffix(OPEN_SUFFIX).endswith(_ENDINGS))
@@ -102,7 +102,7 @@ class ArchiveSource(Source):
             "model_digest": self.settings.get("model_digest"),
             "digests": {path.name: f"sha256:{digest_of(path)}" for path in read},
             "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
-            **({"blocked": sorted(self.blocked)} if self.blocked else {}),
+            **({"blocked": self._blocked} if self._blocked else {}),
             **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
         self.warcinfo = first_warcinfo(self.files[0]) if self.files else {}
@@ -151,8 +151,10 @@ class ArchiveSource(Source):
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
 
-    def heard(self) -> Iterator[OfPage | OfSite]:
-        """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""
+    def heard(self) -> Iterator[OptOut]:
+        """Yield blocked domains, the records of robots.txt and tdmrep.json, and the signals of pages. Raises
+        InputError."""
+        yield from map(OfDomain, self._blocked)
         records = RecordReader(partial(locate, self.files), LARGEST_FILE)
         for entry in self._entries(self._index, _PAGE, _MARKS):
             url, purpose, site, signals = (entry.fields.get(name) or "" for name in ("url", *cdxj.ABOUT))

@@ -179,8 +179,7 @@ class _Export:
         heard = Heard(one for source in self.sources for one in source.heard())
         sources = zip(self.sources, first_files, strict=False)
         found = chain.from_iterable(source.rows(first_file) for source, first_file in sources)
-        blocked = frozenset[str]().union(*(source.blocked for source in self.sources))
-        rows = map(self._refused, judged_all(found, heard, blocked))
+        rows = map(self._refused, judged_all(found, heard))
         left_out: Counter[str] = Counter()
         flags, languages = set[str](), set[str]()
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm import scoring
 from crawl4llm.base.compression import compress
-from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.reasons import NO_TEXT, OPT_OUT
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.whole_files import write_whole
 from crawl4llm.options import Options
 from crawl4llm.optouts import Heard, Said, as_text as as_field, from_text, reason_against_training, said_in_html
@@ -99,13 +98,10 @@ def judged(row: Row, more: Iterable[Said] = ()) -> Row:
     return row._replace(signals=as_field(said), reason=reason_against_training(said)) if said else row
 
 
-def judged_all(rows: Iterable[Row], heard: Heard, blocked: frozenset[str]) -> Iterator[Row]:
-    """Yield rows; those that opt out get the reason. Their domain was ``blocked``, or there are signals that their
-    archive noted with them, or that the sources have heard later."""
+def judged_all(rows: Iterable[Row], heard: Heard) -> Iterator[Row]:
+    """Yield rows; those that opt out get the reason, by the signals that their archive noted with them, and by those
+    that the sources have heard later."""
     for row in rows:
-        if is_below(row.url, blocked):
-            yield row._replace(reason=OPT_OUT)
-            continue
         found = row if row.reason is not None else judged(row)
         if heard and found.reason is None:
             found = found._replace(reason=reason_against_training(heard.said(row.id, row.url, row.date or "")))

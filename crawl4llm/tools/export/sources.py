@@ -14,7 +14,7 @@ from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.input_files import given_path
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.optouts import OfPage, OfSite, is_known
+from crawl4llm.optouts import OptOut, is_known
 from crawl4llm.tools.export.documents import Row, SourceFile
 from crawl4llm.tools.export.filters import DUPLICATE_ID
 from crawl4llm.tools.export.folder import OPT_OUT_FIELDS
@@ -39,8 +39,6 @@ class Source(Protocol):
     """``settings.json`` of the run it is from; empty without one."""
     warcinfo: Mapping[str, str]
     """Fields of the first warcinfo record of an archive of ours; empty for those of others."""
-    blocked: frozenset[str]
-    """The domains that were blocked in the crawl; their pages are left out, of whatever source."""
     left_out: Counter[str]
     """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
@@ -48,7 +46,7 @@ class Source(Protocol):
         """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
         ...
 
-    def heard(self) -> Iterator[OfPage | OfSite]:
+    def heard(self) -> Iterator[OptOut]:
         """Yield its opt-outs that may be later than a page."""
         ...
 
@@ -113,7 +111,6 @@ class WarcSource(Source):
         self.given = given
         self.run = None
         self.settings = self.warcinfo = {}
-        self.blocked = frozenset()
         folder = simulate.index_folder(given_path(given))
         try:
             self._collection = collection = simulate.list_files(given)
@@ -134,7 +131,7 @@ class WarcSource(Source):
         sizes = {name: file.size for name, file in zip(names, self.files, strict=True)}
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
-    def heard(self) -> Iterator[OfPage | OfSite]:
+    def heard(self) -> Iterator[OptOut]:
         """Yield the signals in its files, which may be about pages of other sources."""
         return simulate.opt_outs_in(self._collection, self._folder)
 
