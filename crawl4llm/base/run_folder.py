@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.base import input_files
+from crawl4llm.base import crawl_log, input_files
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.received import RUN_FORMAT, require_fit
 from crawl4llm.base.whole_files import replacing
@@ -18,6 +18,13 @@ ERRORS = "errors.log"
 """Unanticipated errors in full; missing without errors."""
 LIVE = "live"
 """The name of the corpus in the settings.json of a crawl of the live web."""
+
+
+def run_of_archive(folder: Path) -> Path | None:
+    """Return the output directory of the crawl whose archive a folder is, also by ``.`` or by a link of another name;
+    None if it is of none."""
+    places = (folder.absolute(), folder.resolve())
+    return next((one.parent for one in places if one.name == WARC and (one.parent / crawl_log.NAME).exists()), None)
 
 
 def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:

@@ -105,8 +105,7 @@ def opt_outs_in(collection: Collection, folder: Path, canonical_links: bool = Fa
 
 def state_digest(collection: Collection, canonical_links: bool) -> str:
     """Return the digest by which an index knows the state of the collection that it was made from."""
-    of_one = ("first", canonical_links)  # of several pages with one URL, the first is held
-    state = [collection.files, collection.blocked, of_one]
+    state = [collection.files, collection.blocked, "first", canonical_links]  # the first page of a URL is held
     return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -130,16 +129,11 @@ Job: TypeAlias = PartJob[_Files]
 
 
 def _jobs(collection: Collection, folder: Path, canonical_links: bool) -> list[Job]:
-    return [
-        PartJob(
-            _Files(collection.root, file, canonical_links),
-            folder,
-            file.name,
-            f"{file.signature} {canonical_links}",
-            file.size,
-        )
-        for file in collection.files
-    ]
+    def job(file: WarcFile) -> Job:
+        state = f"{file.signature} {canonical_links}"
+        return PartJob(_Files(collection.root, file, canonical_links), folder, file.name, state, file.size)
+
+    return list(map(job, collection.files))
 
 
 def _is_damaged(job: Job) -> bool:

@@ -21,7 +21,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.files import is_written, sync_path
 from crawl4llm.base.input_files import read_json as read_whole_json
-from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, write_text
+from crawl4llm.base.run_folder import SETTINGS, WARC, read_json, run_of_archive, write_text
 from crawl4llm.base.whole_files import replacing
 from crawl4llm.base.within import fresh, require_within, within
 from crawl4llm.crawl import JobDir, StoredCrawl, move_output
@@ -56,9 +56,8 @@ class Dataset:
         self.base, self.root = given, given / WARC
         """The folder with all that belongs to the dataset, and the folder of WARC files and indexes."""
         if not self.root.is_dir():
-            places = (given.absolute(), given.resolve())  # a link has another name
-            of_run = [one for one in places if one.name == WARC and (one.parent / crawl_log.NAME).exists()]
-            self.base, self.root = (of_run[0].parent, of_run[0]) if of_run else (given, given)
+            run = run_of_archive(given)
+            self.base, self.root = (given, given) if run is None else (run, run / WARC)
         self.log = self.base / crawl_log.NAME
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME

@@ -21,7 +21,7 @@ import orjson
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, PageError, as_input_error
 from crawl4llm.base.pages import Corpus, Link, PageRecord
-from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.base.run_folder import SETTINGS, read_json, run_of_archive
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.engine import take_over
 from crawl4llm.optouts import Action, Said, decide, from_text, said_in_head, said_in_metas
@@ -275,7 +275,7 @@ def open_clueweb22(path: Path, settings: BaseSettings) -> tuple[Corpus, BaseSett
 def take_scores(path: Path, spread: LinkSpread) -> None:
     """Take the influence scores in the crawl log of a run folder, or of that whose archive a folder is. Raises
     InputError."""
-    folder = next((one for one in (path, path.resolve().parent) if (one / crawl_log.NAME).is_file()), None)
+    folder = path if (path / crawl_log.NAME).is_file() else run_of_archive(path)
     if not path.is_dir() or folder is None or is_clueweb22(path):
         return
     scores = ((key, score) for key, score in _logged(folder) if score is not None)

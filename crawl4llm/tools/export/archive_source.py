@@ -19,7 +19,7 @@ from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.object_store import open_archive_file
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT
 from crawl4llm.base.received import Given
-from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.run_folder import WARC, run_of_archive
 from crawl4llm.base.shapes import If, Maybe, fits
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl import read_blocked
@@ -293,9 +293,7 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
             raise InputError(f"{given}: {_without_index(path)}")
         return ArchiveSource(given, path / WARC, path)
     if _is_ours(path / cdxj.INDEX_NAME):
-        real = path.resolve()  # "." and a link to it have another name
-        is_of_run = real.name == WARC and (real.parent / crawl_log.NAME).is_file()
-        return ArchiveSource(given, path, real.parent if is_of_run else None)
+        return ArchiveSource(given, path, run_of_archive(path))
     if is_clueweb22(path):
         raise InputError(f"{given}: is a ClueWeb22 tree; give the OUTPUT_DIR of a crawl of it, which has its opt-outs")
     return WarcSource(given, processes, executor)
