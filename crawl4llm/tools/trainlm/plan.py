@@ -327,9 +327,10 @@ def _take(arm: Arm, documents: _Documents, known: KnownTexts, wanted: int) -> Ta
         if taken.tokens >= wanted:
             return taken
     why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(taken.left_out.items()))
+    less = f"--tokens {taken.tokens} or less, or " if taken.tokens else ""
     raise InputError(
         f"{arm.facts.get('path', arm.name)}: has {taken.tokens:,} tokens of {wanted:,} on {taken.crawled:,} pages"
-        f"{f' (left out: {why})' if why else ''}; give --tokens {max(taken.tokens, 1)} or less, or a longer run"
+        f"{f' (left out: {why})' if why else ''}; give {less}a longer run"
     )
 
 
