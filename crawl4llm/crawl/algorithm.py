@@ -24,7 +24,7 @@ from typing import Protocol
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogWriter, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import QUEUED, TOO_LARGE
+from crawl4llm.base.reasons import QUEUED, is_reason
 from crawl4llm.crawl.counting import Counters
 from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -194,7 +194,7 @@ class Algorithm:
             self.counters.note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
-                outcome = Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED
+                outcome = Outcome.DROPPED if is_reason(Outcome.DROPPED.value, reason) else Outcome.FAILED
                 self.counters.counts[f"{outcome.value}/{reason}"] += 1
                 failures.append(failure_line(outcome.value, reason, candidate))
             else:

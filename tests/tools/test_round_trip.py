@@ -151,8 +151,8 @@ def test_another_policy_on_the_texts_that_were_archived(crawled: Crawled, tmp_pa
     assert all(line["priority"] == line["influence"] == live[line["id"]] for line in log)
     best = sorted(live.values(), reverse=True)[:10]
     assert sum(value in best for value in (line["influence"] for line in log)) > 5
-    reasons = [json.loads(line)["reason"] for line in failures(tmp_path / "run")]
-    assert {"http_404", "robots", "too_large"} <= set(reasons)
+    ended = {(line["outcome"], line["reason"]) for line in map(json.loads, failures(tmp_path / "run"))}
+    assert {("failed", "http_404"), ("dropped", "robots"), ("dropped", "too_large")} <= ended
 
 
 # -- the archive as a corpus ------------------------------------------------------------------------------------------
