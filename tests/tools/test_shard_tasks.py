@@ -114,7 +114,8 @@ def test_indexes_and_checks(command: str, project: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_check_goes_on(number: signal.Signals, project: Path, tmp_path: Path) -> None:
-    """What was found in a file before a stop is not searched for again: here somebody has added to it."""
+    """What was found in a file before a stop is not searched for again, also if another file has changed since: here
+    somebody has added to it. Nothing is left in the end."""
     here = copied(project, tmp_path / "here")
     process = begin(("archive", "check", "run", "--jobs", "1"), cwd=here, silent=["out", "err"])
     while not (parts := sorted((here / ".scrapy").glob("archive/*/*.db"))):
@@ -124,6 +125,7 @@ def test_a_check_goes_on(number: signal.Signals, project: Path, tmp_path: Path) 
     process.wait()
     with closing(sqlite3.connect(parts[0])) as part, part:
         part.execute("INSERT INTO problems VALUES ('one.warc.gz', NULL, 'was read before')")
+    os.utime(max((here / "run").rglob("*.warc.gz")))
     done = scrapy("archive", "check", "run", "--jobs", "1", cwd=here)
     assert done.stdout == "one.warc.gz: was read before\n", done.stderr
     assert scrapy("archive", "check", "run", "--jobs", "1", cwd=here).stdout.startswith("sound: ")

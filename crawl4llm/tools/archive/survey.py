@@ -188,22 +188,21 @@ def surveyed(
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    The findings in each file stay in Scrapy's data dir until all files are read. Raises InputError if a file cannot be
-    read at all, or another process reads the same.
+    The findings in each file stay in Scrapy's data dir until all files are read, also if other files change meanwhile.
+    Raises InputError if a file cannot be read at all, or another process reads the same.
     """
     files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
-    states = [(name, stat.st_size, stat.st_mtime_ns) for name, _, stat in files]
-    state = json.dumps([__version__, [str(dataset.root.resolve()), digests, md5, *states]])
-    folder = data_dir() / "archive" / hashlib.sha256(state.encode()).hexdigest()[:24]
+    states = [_short(name, stat.st_size, stat.st_mtime_ns) for name, _, stat in files]
+    folder = data_dir() / "archive" / _short(__version__, str(dataset.root.resolve()), digests, md5)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with Facts() as facts:
         with exclusive(folder):
             jobs = [
-                FileJob(number, name, path, stat.st_size, folder / f"{number}.db", digests, md5)
+                FileJob(number, name, path, stat.st_size, folder / f"{number}.{states[number]}.db", digests, md5)
                 for number, (name, path, stat) in enumerate(files)
             ]
-            work = Jobs(partial(map, survey_file), jobs, folder / "tasks")
+            work = Jobs(partial(map, survey_file), jobs, folder / f"tasks.{_short(*states)}")
             for _ in run_missing(work, executor, processes, Told("B", KILLED, "reading")):
                 pass
             for job in jobs:
@@ -211,6 +210,10 @@ def surveyed(
             shutil.rmtree(folder, ignore_errors=True)
         facts.index()
         yield facts
+
+
+def _short(*state: object) -> str:
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()[:24]
 
 
 def faults(frame: warc.Frame, record: warc.Record, pieces: Iterable[bytes]) -> list[str]:
