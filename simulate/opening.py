@@ -77,7 +77,7 @@ def index_folder(place: Path) -> Path:
     of unchanged files.
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
-    return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
+    return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(os.fsencode(absolute)).hexdigest()[:12]}"
 
 
 def _own_corpus(options: Options) -> Corpus:

@@ -95,7 +95,7 @@ class Store:
         self._allocate_lock_file()
         open_file = partial(
             lmdb.open,
-            str(self.path),
+            os.fsencode(self.path),
             subdir=False,
             max_dbs=len(TABLES),
             sync=self.fsync,

@@ -161,7 +161,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
 }
 
 _EDGES = ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-00:01", "0000-01-01", "10000-01-01"]
-_NO_WHOLE_NUMBER = ["", "many", "1.5", "nan", "1e3", "0x10", True, 2.5, [1]]
+_NO_WHOLE_NUMBER = ["", "many", "1.5", "nan", "1e3", "0x10", True, 2.5, [1], 1 << 63]
 _NOT_POSITIVE = ["0", 0, "-1", *_NO_WHOLE_NUMBER]
 _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
 
@@ -215,7 +215,7 @@ BAD: dict[str, list[object]] = {
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
     "lower_left_overs": ["", "maybe", 2],
-    "quality_threshold": ["nan", "inf", "high", [0.5]],
+    "quality_threshold": ["nan", "inf", "1e308", "high", [0.5]],
     "cluster": [
         "h:6379",
         "http://h",
