@@ -169,7 +169,7 @@ BAD: dict[str, list[object]] = {
     "corpus": [["/corpus"], "\ud800"],
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],
-    "simulation_owner_delay": ["", "-1", "nan", "inf", "long", [1]],
+    "simulation_owner_delay": ["", "-1", "nan", "inf", "1e9", "long", [1]],
     "simulation_capacity": ["", "-1", "nan", "inf", "much"],
     "text_extractor": ["", "readability", "Trafilatura", ["trafilatura"]],
     "scorer_model": [["model.bin"], {"model": 1}],
