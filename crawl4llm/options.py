@@ -88,7 +88,7 @@ class CorpusOptions:
     of the tree."""
     simulation_text: str = fixed("corpus", check.one_of("corpus", "extracted"))
     """The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML."""
-    simulation_owner_delay: float = fixed(0.0, check.real_number(0))
+    simulation_owner_delay: float = fixed(0.0, check.real_number(0, below=1e9))
     """Virtual seconds that [owners wait](simulation-and-live.md#owners-that-wait) after a fetch."""
     simulation_capacity: float = fixed(10.0, check.real_number(0))
     """With `SIMULATION_OWNER_DELAY`: most fetches in a virtual second. 0: any number."""

@@ -96,7 +96,7 @@ CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
 """The crawl's own values there, if commands that only read a JOBDIR use them."""
 JOB: Final = {
     "crawl_id": {str},
-    "output": Where(LINE, lambda path: Path(path).is_absolute()),
+    "output": Where({str}, lambda path: Path(path).is_absolute() and "\0" not in path),
     "digests": {...: Maybe({str, dict})},
     "settings": named(LINE, ...),
 }

@@ -17,7 +17,7 @@ from typing import Any
 
 from crawl4llm.base.errors import as_input_error
 from crawl4llm.base.input_files import given_path, json_or_none
-from crawl4llm.base.shapes import LONGEST_PART, is_name_part
+from crawl4llm.base.shapes import LARGEST_WHOLE, LONGEST_PART, NUMBER, is_name_part, is_of
 
 Check = Callable[[Any], Any]
 
@@ -120,7 +120,7 @@ def flag(value: Any) -> bool:
     return spelt
 
 
-def whole(minimum: int, most: int | None = None) -> Check:
+def whole(minimum: int, most: int = LARGEST_WHOLE) -> Check:
     """Return the check of a whole number of at least ``minimum``, and of ``most`` at most."""
 
     def check(value: Any) -> int:
@@ -131,7 +131,7 @@ def whole(minimum: int, most: int | None = None) -> Check:
         if number < minimum:
             wanted = {0: "0 or a positive integer", 1: "a positive integer"}.get(minimum, f"an integer >= {minimum}")
             raise ValueError(f"must be {wanted}")
-        if most is not None and number > most:
+        if number > most:
             raise ValueError(f"must be {most:,} at most")
         return number
 
@@ -164,7 +164,7 @@ def waits(value: Any) -> tuple[float, ...]:
 @optional
 def optional_number(value: Any) -> float:
     """Check a finite number."""
-    return _number(value, "a number", math.isfinite)
+    return _number(value, "a number", is_of(NUMBER))
 
 
 def share(value: Any) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, default_settings
+from scrapy.spidermiddlewares.referer import RefererMiddleware
 
 from crawl4llm.base.errors import InputError, as_input_error
 from crawl4llm.base.received import refuse_code
@@ -133,9 +134,11 @@ def check_values(settings: BaseSettings) -> None:
                 check(value)
             elif _names_a_class(name, default):
                 _check_module(value)
+            elif name == "REFERRER_POLICY" and "." not in str(value):
+                RefererMiddleware(settings)
             elif isinstance(default, list) and default and isinstance(default[0], int):
                 [int(one) for one in settings.getlist(name)]
-        except (ImportError, LookupError, TypeError, ValueError) as error:
+        except (ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:
             words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
             raise InputError(f"{name} = {value!r} {words}") from None
     path = settings.get("LOG_FILE")

@@ -122,7 +122,7 @@ class Outage:
 
     def _is_asked_by(self, until: float) -> bool:
         """Return whether an owner that may answer will get a request before a time."""
-        ready = self._owners.next_ready() if self._good else None
+        ready = self._owners.next_ready() if self._good and self._crawl.may_lease else None
         return ready is not None and ready < until
 
     def _know_one(self) -> None:

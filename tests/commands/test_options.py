@@ -161,7 +161,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
 }
 
 _EDGES = ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-00:01", "0000-01-01", "10000-01-01"]
-_NO_WHOLE_NUMBER = ["", "many", "1.5", "nan", "1e3", "0x10", True, 2.5, [1]]
+_NO_WHOLE_NUMBER = ["", "many", "1.5", "nan", "1e3", "0x10", True, 2.5, [1], 1 << 63]
 _NOT_POSITIVE = ["0", 0, "-1", *_NO_WHOLE_NUMBER]
 _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
 
@@ -169,7 +169,7 @@ BAD: dict[str, list[object]] = {
     "corpus": [["/corpus"], "\ud800"],
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],
-    "simulation_owner_delay": ["", "-1", "nan", "inf", "long", [1]],
+    "simulation_owner_delay": ["", "-1", "nan", "inf", "1e9", "long", [1]],
     "simulation_capacity": ["", "-1", "nan", "inf", "much"],
     "text_extractor": ["", "readability", "Trafilatura", ["trafilatura"]],
     "scorer_model": [["model.bin"], {"model": 1}],
@@ -215,7 +215,7 @@ BAD: dict[str, list[object]] = {
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
     "lower_left_overs": ["", "maybe", 2],
-    "quality_threshold": ["nan", "inf", "high", [0.5]],
+    "quality_threshold": ["nan", "inf", "1e308", "high", [0.5]],
     "cluster": [
         "h:6379",
         "http://h",

@@ -184,6 +184,7 @@ def test_what_is_refused(live: bool) -> None:
         ("LOG_FORMAT", "%(x", "Invalid format"),
         ("LOG_FILE", "/no/such/folder/log", "cannot be written: No such file"),
         ("LOG_ENCODING", "nope", "unknown encoding"),
+        ("REFERRER_POLICY", "nope", "Could not load referrer policy"),
         ("STATS_CLASS", "no.such.Stats", "cannot be loaded"),
         ("STATS_CLASS", "stats", "cannot be loaded (there is no such module)"),
     ],

@@ -237,6 +237,16 @@ def test_the_output_is_found_and_may_be_moved(paused: dict[str, Any], demo_web: 
     assert len(crawl_log(tmp_path / "run")) == 180
 
 
+@pytest.mark.parametrize("name", [b"two\nlines", b"tab\t", b"no UTF-8 \xff"])
+def test_folders_may_have_any_name(demo_web: Web, tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    for pages in (20, 40):
+        finish(demo_web, folder / "run", folder / "job", CRAWL_SEEDS=30, CRAWL_BATCH_SIZE=10, CRAWL_MAX_PAGES=pages)
+        assert len(crawl_log(folder / "run")) == pages
+    result = scrapy("frontier", str(folder / "job"), "--verify")
+    assert "sound: " in result.stdout, result.stderr
+
+
 def test_a_jobdir_is_for_one_process(demo_web: Web, tmp_path: Path) -> None:
     process = start(demo_web, tmp_path / "run", tmp_path / "job", **SMALL)
     wait_for(lambda: True, tmp_path / "run/crawl.jsonl")

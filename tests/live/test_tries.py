@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise, product
@@ -12,6 +13,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import pytest
 from addon_site import Answer
 from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import check_archive, crawl_live, start_live, text_page, wait_for
@@ -114,6 +116,22 @@ def test_what_is_known_of_sites_outlives_a_kill(tmp_path: Path) -> None:
     assert [line["url"] for line in failed(tmp_path / "job")] == ["http://127.0.0.11:1/robots.txt"]
     verified = scrapy("frontier", str(tmp_path / "job"), "--verify")
     assert verified.stdout.startswith("sound: "), verified.stderr
+
+
+@pytest.mark.parametrize(("leases", "pages"), [(1, 32), (256, 3)])
+def test_a_try_that_nobody_else_may_be_asked_beside_holds_up_nothing(tmp_path: Path, leases: int, pages: int) -> None:
+    """While it is the last document that may be handed out, no answer of others is waited for."""
+    dead = [f"http://nowhere-{number}.invalid/" for number in range(3)]
+    with serve_owners(2) as (one, other):
+        one.pages = {"/0": text_page(0, ["/1"]), "/1": text_page(1, [])}
+        other.pages = {"/0": text_page(0, [*dead, *(f"/{page}" for page in range(1, 30))])}
+        other.pages |= {f"/{page}": text_page(page, []) for page in range(1, 30)}
+        settings = {**CONTINUOUS, "CRAWL_CONCURRENT_LEASES": leases, "CRAWL_MAX_PAGES": pages}
+        began = time.monotonic()
+        result = crawl_live([f"{one.url}/0", f"{other.url}/0"], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert stats(tmp_path / "run")["unsent/dns"] > 0
+    assert time.monotonic() - began < 25
 
 
 def test_a_crawl_that_waits_for_the_unanswered_ends(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from warc_helpers import build, clueweb09, html_of, http, keys, page, record, re
 
 from crawl4llm.base import spread
 from crawl4llm.base.errors import InputError
+from simulate import index_folder
 from simulate.indexes import MANIFEST
 from simulate.warcs.files import list_files
 from simulate.warcs.index import HTML, TEXT, Document, WarcIndex
@@ -174,6 +175,14 @@ def test_a_place_where_no_folder_can_be(collection: Path, tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match=r"file/index: the index cannot be written \(Not a directory\)"):
         build(collection, tmp_path / "file" / "index")
+
+
+def test_a_collection_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / os.fsdecode(b"no UTF-8 \xff")
+    write(folder / "a.warc", page(1))
+    build(folder, index_folder(folder))
+    assert keys(index_folder(folder)) == [url_of(1)]
 
 
 def test_two_builds_at_once_wait_for_each_other(large: Path, index: Path) -> None:
