@@ -55,6 +55,7 @@ IMPORTED = {
     "crawl4llm/commands/reference.py": {"site_rules.reference"},  # writes docs/site-rules.md
     "crawl4llm/crawl/stored_crawl.py": {"budgets.scopes"},  # tells for which budget a document waits
     "crawl4llm/live/steering.py": {"blocklists.work"},  # reads lists again when they change
+    "crawl4llm/tools/archive/copies.py": {"blocklists.work"},  # copies have the lists of the crawl
     "crawl4llm/tools/export/archive_source.py": {"blocklists.work"},  # exports go by the lists of the crawl
     "crawl4llm/tools/export/export.py": {"known_texts.work"},  # exports leave out known texts
     "crawl4llm/tools/export/filters.py": {"known_texts.work"},  # likewise
