@@ -313,8 +313,7 @@ class Entry:
     id: str
     """The document key; empty for a redirect on the way to a document."""
     language: str | None = None
-    """In the index of text files the page's language, empty if its source gives none; None elsewhere, and in lines that
-    older versions of `scrapy archive repair` made."""
+    """In the index of text files the page's language, empty if its source gives none; None elsewhere."""
     about: Mapping[str, str] | None = None
     """Fields of the metadata record that the index repeats: those of ABOUT."""
 

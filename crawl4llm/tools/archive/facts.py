@@ -329,7 +329,7 @@ def differences(
 ) -> list[str]:
     """Return the names of the values in which a line and its record differ; ``document``: its key, None if not known.
 
-    Indexes of others may have keys of another form, no status and no id; those of old repairs have no language.
+    Indexes of others may have keys of another form, no status, no id and no language.
     """
     stated: list[tuple[str, Any, str | None]] = [
         ("URL", line.fields.get("url"), url),

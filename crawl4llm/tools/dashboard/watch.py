@@ -56,7 +56,7 @@ Point = Mapping[str, Any]
 
 def open_crawl(given: str, settings: BaseSettings) -> Watch:
     """Watch the crawl of an output folder or of a JOBDIR, or the current state of a storage. Raises InputError if it is
-    none of them, or of another format."""
+    no crawl, or of another format."""
     path = run_folder(given, settings)
     if (path / JOB).is_file():
         job = JobDir(path, lock=False).job
@@ -156,7 +156,7 @@ class Watch:
         }
 
     def _told(self) -> dict[str, Any]:
-        """Return the facts of the crawl in settings and statistics, which a resumed crawl writes anew."""
+        """Return the facts of the crawl in settings and statistics, which a resumed crawl writes again."""
         fault = {}
         try:
             self._read_facts()
