@@ -165,19 +165,23 @@ def _groups(history: History, names: Iterable[str]) -> Iterator[tuple[list[tuple
 
 
 def _segments_of_batches(history: History) -> Iterator[str]:
-    """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended."""
-    last = history.pages.last()
+    """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended. Raises
+    InputError if one is missing."""
+    ended, last = history.ended_iterations(), history.pages.last()
     iteration = int(last.split("/")[1]) if last else 0
     while exchanges := history.iteration(iteration).exchanges():
         yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > last)
         iteration += 1
+    if iteration < ended:
+        raise history.storage.damaged(objects.folder(iteration), "objects are missing there")
 
 
 def _segments_of_commits(history: History, partition: int) -> Iterator[str]:
-    """Yield the segments of a partition in continuous order that are not compacted, in the order of its commits."""
+    """Yield the segments of a partition in continuous order that are not compacted, in the order of its commits. Raises
+    InputError if one is missing."""
     last = history.pages.last(f"{partition:04}-")
     after = int(last.split("-")[1]) if last else 0
-    for commit in journal.commits(history.storage, partition, after):
+    for commit in history.commits_of(partition, after):
         if commit.head.pages is not None:
             yield commit.head.pages
 

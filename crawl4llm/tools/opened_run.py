@@ -300,9 +300,9 @@ def _make(history: History, folder: Path, view: Path, settings: Given) -> None:
 
     merge(history, folder, view, settings, index_only=True, flat=True)
     (folder / URL_NAME).write_text(history.storage.url)
-    (folder / WARC).mkdir(exist_ok=True)
-    for part in ("i", "p", "warc"):
-        for name, size in history.storage.sizes(part).items():
-            if ".warc." in name:
-                with (folder / WARC / flat_name(name)).open("wb") as file:
-                    file.truncate(size)
+    if (index := folder / WARC / cdxj.INDEX_NAME).exists():
+        sizes = {flat_name(name): size for name, size in history.storage.sizes("").items()}
+        # not those that were put for a step that has not ended
+        for name in sizes.keys() & {entry.filename for entry in cdxj.read(index, redirects=True)}:
+            with (folder / WARC / name).open("wb") as file:
+                file.truncate(sizes[name])
