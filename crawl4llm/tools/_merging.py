@@ -131,7 +131,7 @@ class _Batches:
             for batch, indexes in cluster.BatchesSoundness(self._history).batches():
                 with (
                     self._history.storage.reading(objects.folder(batch.number)),
-                    TemporaryDirectory(prefix="crawl4llm-") as segments,
+                    TemporaryDirectory(dir=self._to.folder) as segments,
                 ):
                     self._merge(batch, _Contents(self._history, batch, indexes, Path(segments)))
         return self._stats()

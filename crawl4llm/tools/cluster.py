@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part, Rows, facts
-from crawl4llm.base.whole_files import check_free, whole_folder
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.cluster import DRAIN, STOP, BatchesSoundness, CommitsSoundness, History, journal, objects
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
@@ -195,7 +195,7 @@ def _merge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
-    with whole_folder(out) as folder:
+    with writing(out, "the merged crawl"), whole_folder(out) as folder:
         pages = merge(history, folder, out, settings, index_only=opts.index_only)
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")

@@ -43,6 +43,7 @@ _LONGEST_LINE: Final = 1 << 22
 _DEFAULT_EXTRACTOR: Final = "trafilatura"
 _AHEAD: Final = 10_000
 """Entries that a file may be ahead of the other one."""
+_VIEW: Final = "the view of a storage"
 _OLD: Final = 86400
 """Seconds after which a view of an earlier state of a crawl is removed."""
 
@@ -278,9 +279,9 @@ def run_folder(given: str, settings: Given) -> Path:
     view = views() / crawl / name
     if not url.startswith("file://"):
         BUCKET_VIEWED.set()
-    with locked(view.parent):
+    with locked(view.parent, _VIEW):
         if not view.is_dir():
-            with writing(view, "the view of a storage"), whole_folder(view) as folder:
+            with writing(view, _VIEW), whole_folder(view) as folder:
                 _make(history, folder, view, settings)
         for path in view.parent.iterdir():
             if path != view and path.is_dir() and path.stat().st_mtime < time.time() - _OLD:
