@@ -131,18 +131,13 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part
     """
     history = History(opts.arguments[0])
     facts = {"segments": 0, "files": 0, "left": 0}
-    if history.is_continuous:
-        series = [_segments_of_commits(history, partition) for partition in range(history.partitions)]
-    else:
-        series = [_segments_of_batches(history)]
-    for names in series:
+    of_commits = (_segments_of_commits(history, partition) for partition in range(history.partitions))
+    for names in of_commits if history.is_continuous else [_segments_of_batches(history)]:
         for group, is_whole in _groups(history, names):
             if is_whole:
                 history.pages.compact(group)
-                facts["segments"] += len(group)
-                facts["files"] += 1
-            else:
-                facts["left"] += len(group)
+            facts["segments" if is_whole else "left"] += len(group)
+            facts["files"] += is_whole
     yield from (Fact(name, count, "") for name, count in facts.items())
     left = f"; {facts['left']:,} wait for more" if facts["left"] else ""
     yield Line(f"{facts['segments']:,} segments compacted to {facts['files']:,} WARC files{left}")
@@ -177,13 +172,11 @@ def _segments_of_batches(history: History) -> Iterator[str]:
 
 
 def _segments_of_commits(history: History, partition: int) -> Iterator[str]:
-    """Yield the segments of a partition in continuous order that are not compacted, in the order of its commits. Raises
-    InputError if one is missing."""
+    """Return the segments of a partition in continuous order that are not compacted, in the order of its commits.
+    Raises InputError if one is missing."""
     last = history.pages.last(f"{partition:04}-")
     after = int(last.split("-")[1]) if last else 0
-    for commit in history.commits_of(partition, after):
-        if commit.head.pages is not None:
-            yield commit.head.pages
+    return (one.head.pages for one in history.commits_of(partition, after) if one.head.pages is not None)
 
 
 # -- merge: one run folder ---------------------------------------------------------------------------------------------
@@ -205,9 +198,7 @@ def _merge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _add_merge_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="DIR", help="the run folder to write")
-    group.add_argument(
-        "--index-only", action="store_true", help="leave the pages in the storage, and write only an index"
-    )
+    group.add_argument("--index-only", action="store_true", help="leave the pages in the storage, write only an index")
 
 
 STATUS = Action("show the progress of the crawl, and its workers", _status, "STORAGE")
