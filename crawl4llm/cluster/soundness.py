@@ -68,9 +68,10 @@ class Soundness:
         """Check the end that was noted, by the number of pages, and all objects that nobody has read yet."""
         if pages > self._history.max_pages:
             raise self.wrong(f"{pages:,} pages are more than {self._history.max_pages:,}")
-        end = self._history.end
-        if end is not None and pages != end["crawled"]:
+        if (end := self._history.end) is not None and pages != end["crawled"]:
             raise self.wrong(f"{objects.END} says that {end['crawled']:,} pages were crawled, and {pages:,} are there")
+        if self._storage.size(objects.SEEDS) is None:
+            raise self.wrong(f"{objects.SEEDS} is missing")
         checked, self._storage.checked = self._storage.checked or set(), None
         for name in self._storage.names(""):
             if name not in checked and _WITH_CHECKSUM.fullmatch(name):

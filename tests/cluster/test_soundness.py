@@ -210,6 +210,12 @@ def test_the_end_is_compared_with_what_is_there(copy: Path, tmp_path: Path) -> N
     assert all("end.json says that 200 pages were crawled, and 60 are there" in line for line in said)
 
 
+@pytest.mark.parametrize("ended", ORDERS, indirect=True)
+def test_seeds_that_are_gone_are_missed(copy: Path, tmp_path: Path) -> None:
+    (copy / "seeds.txt").unlink()
+    assert all("is not sound: seeds.txt is missing" in line for line in refused(copy, tmp_path / "out"))
+
+
 @pytest.mark.parametrize("ended", ["batches"], indirect=True)
 def test_iterations_that_are_gone_are_missed(ended: Path, tmp_path: Path) -> None:
     last = History(f"file://{ended}").last_iteration()
