@@ -109,16 +109,17 @@ def refuse_to_overwrite(path: Path, named_by: str = "--out") -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder for this process alone, waiting for others. Raises InputError if it cannot be written."""
-    with writing(folder):
+def locked(folder: Path, what: str = "the index") -> Iterator[None]:
+    """Lock the folder for this process alone, waiting for others that make ``what`` there. Raises InputError if it
+    cannot be written."""
+    with writing(folder, what):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("wb")
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.warning("Waiting for another process that makes the index in %s", folder)
+            logger.warning("Waiting for another process that makes %s in %s", what, folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield

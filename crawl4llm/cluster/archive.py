@@ -157,8 +157,7 @@ class Pages:
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the object that holds a segment, and where it begins there."""
-        called, start, _ = self._where(name)
-        return called, start
+        return self._where(name)[:2]
 
     def get(self, name: str) -> bytes:
         """Return a segment, which has the digest in its name."""

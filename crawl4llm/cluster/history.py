@@ -6,6 +6,7 @@ import heapq
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine
@@ -16,7 +17,7 @@ from crawl4llm.cluster.archive import Pages
 from crawl4llm.cluster.objects import Exchange, Iteration, Plan
 from crawl4llm.cluster.storage import Storage, unpacked
 from crawl4llm.cluster.stores import Change, records
-from crawl4llm.crawl import CRAWL
+from crawl4llm.crawl import CRAWL, MAX_PAGES
 from crawl4llm.frontier import FRONTIER_STATE
 
 
@@ -119,16 +120,18 @@ class History:
 
     def commits(self) -> Iterator[tuple[int, journal.Commit]]:
         """Yield partition and commit of all journals, by turn and partition. Raises InputError if one is missing."""
-        journals = (self._journal(partition) for partition in range(self.partitions))
+        journals = (zip(repeat(partition), self.commits_of(partition)) for partition in range(self.partitions))
         return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
 
-    def _journal(self, partition: int) -> Iterator[tuple[int, journal.Commit]]:
-        number = 0
-        for commit in journal.commits(self.storage, partition):
-            number = commit.number
-            yield partition, commit
-        if number < journal.newest(self.storage, partition):
-            raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
+    def commits_of(self, partition: int, after: int = 0) -> Iterator[journal.Commit]:
+        """Yield the commits of a partition, in order, those behind a number only. Raises InputError if one is
+        missing."""
+        newest = journal.newest(self.storage, partition)  # first: while the crawl goes on, more may come
+        for commit in journal.commits(self.storage, partition, after):
+            after = commit.number
+            yield commit
+        if after < newest:
+            raise self.storage.damaged(journal.name(partition, journal.LOG, after + 1), "it is missing")
 
     def queued(self) -> list[int]:
         """Return how many documents each partition had queued at its newest commit."""
@@ -151,6 +154,13 @@ class History:
         numbers = [name.strip("/").rpartition("/")[2] for name in self.storage.folders("i")]
         return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
+    def ended_iterations(self) -> int:
+        """Return how many iterations all partitions have ended, by the end that was noted, or by the newest that was
+        begun."""
+        if self.end is not None:
+            return int(self.end["iteration"] + (self.end["reason"] == MAX_PAGES))
+        return self.last_iteration() or 0
+
     def iteration(self, number: int) -> Iteration:
         """Return the objects of an iteration."""
         iteration = Iteration(self.storage, self.partitions, number)
@@ -163,8 +173,9 @@ class History:
         while (exchanges := (of := self.iteration(number)).exchanges()) and (plan := of.plan()) is not None:
             is_last = self.end is not None and self.end["iteration"] == number
             after = self.iteration(number + 1).offers()
-            if after or is_last:
-                yield Batch(number, plan, exchanges, after)
+            if not after and not is_last:  # a next look may see more
+                return
+            yield Batch(number, plan, exchanges, after)
             number += 1
 
 

@@ -17,7 +17,7 @@ from crawl4llm.cluster import journal, objects, shapes
 from crawl4llm.cluster.history import Batch, Figures, History, news_of
 from crawl4llm.cluster.objects import Exchange, is_counted, links_in, redirects_in
 from crawl4llm.cluster.stores import Patch, each_fingerprint
-from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, REDIRECTS
+from crawl4llm.crawl import FRONTIER_EMPTY, REDIRECTS
 from crawl4llm.warc import cdxj
 
 _NO_RULE: Final = {
@@ -68,9 +68,10 @@ class Soundness:
         """Check the end that was noted, by the number of pages, and all objects that nobody has read yet."""
         if pages > self._history.max_pages:
             raise self.wrong(f"{pages:,} pages are more than {self._history.max_pages:,}")
-        end = self._history.end
-        if end is not None and pages != end["crawled"]:
+        if (end := self._history.end) is not None and pages != end["crawled"]:
             raise self.wrong(f"{objects.END} says that {end['crawled']:,} pages were crawled, and {pages:,} are there")
+        if self._storage.size(objects.SEEDS) is None:
+            raise self.wrong(f"{objects.SEEDS} is missing")
         checked, self._storage.checked = self._storage.checked or set(), None
         for name in self._storage.names(""):
             if name not in checked and _WITH_CHECKSUM.fullmatch(name):
@@ -123,8 +124,10 @@ class CommitsSoundness(Soundness):
     def _check_partitions(self) -> None:
         hops = 0
         for sender, number in self._read.items():
-            if number > self._newest[sender]:
-                raise self.wrong(f"{journal.name(sender, journal.LOG, number)} is missing, which others have read")
+            called = journal.name(sender, journal.LOG, number)
+            # while the crawl goes on, it may have been put since the sender's others were read
+            if number > self._newest[sender] and self._storage.size(called) is None:
+                raise self.wrong(f"{called} is missing, which others have read")
         for partition in list(self._waiting):
             counts = self.figures.counts(partition)
             hops += counts.get(REDIRECTS, 0)
@@ -241,12 +244,11 @@ class BatchesSoundness(Soundness):
 
     def _check_last(self, batches: int) -> None:
         """Check that no iteration is missing, by the end that was noted, or by later iterations."""
-        if (end := self._history.end) is not None:
-            iterations = end["iteration"] + (end["reason"] == MAX_PAGES)
-            if batches != iterations:
-                raise self.wrong(f"{objects.END} says that it ended after {iterations:,} iterations, not {batches:,}")
-        elif (last := self._history.last_iteration() or 0) > batches + self._is_exchanged(batches):
-            raise self.wrong(f"{objects.folder(last)} is there, and {objects.folder(batches)} is not whole")
+        ended = self._history.ended_iterations()
+        if self._history.end is not None and batches != ended:
+            raise self.wrong(f"{objects.END} says that it ended after {ended:,} iterations, not {batches:,}")
+        if ended > batches + self._is_exchanged(batches):
+            raise self.wrong(f"{objects.folder(ended)} is there, and {objects.folder(batches)} is not whole")
 
     def _is_exchanged(self, iteration: int) -> bool:
         """Return whether all partitions may have gone on to the next iteration."""

@@ -158,8 +158,7 @@ class Storage:
         """Return the names of the folders right below a folder, in ascending order."""
         self.gets += 1
         with self._failing(f"list {prefix}"):
-            found = self._store.list_with_delimiter(prefix)["common_prefixes"]
-        return sorted(found)
+            return sorted(self._store.list_with_delimiter(prefix)["common_prefixes"])
 
     def put_packed(self, name: str, content: Any) -> bool:
         """Make an object of JSON, compressed, as :meth:`put` does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,14 +41,17 @@ def merge(
     facts: dict[str, Any] = history.crawl["facts"]
     facts["settings"]["OUTPUT_DIR"] = str(out)
     policy = load_policy(_trusted(history, settings))
-    index_only = index_only or not facts["settings"]["WARC_ENABLED"]
+    has_archive = facts["settings"]["WARC_ENABLED"]
+    if has_archive and (index_only or history.is_continuous):  # else the archive's writer makes it
+        (folder / WARC).mkdir()
+        (folder / WARC / cdxj.INDEX_NAME).touch()
     write_settings(folder, facts)
     (folder / SEEDS).write_bytes(history.storage.get(objects.SEEDS) or b"")
     cluster.write_log(history.storage, folder)
     (controls := cluster.Controls(history.storage)).look()
     if controls.number:
         write_blocked(folder, controls.control.blocked)
-    to = _Target(history, folder, index_only=index_only, flat=flat)
+    to = _Target(history, folder, index_only=index_only or not has_archive, flat=flat)
     merging: _Commits | _Batches = _Commits(to) if history.is_continuous else _Batches(to, policy)
     figures = merging.write()
     reason = {"finish_reason": history.end["reason"]} if history.end else {}
@@ -68,6 +71,11 @@ class _Target(NamedTuple):
         """Return the line of a page that stays in the storage, in the segment of that name."""
         filename, start = self.history.pages.place(name)
         return _moved(line, flat_name(filename) if self.flat else filename, start)
+
+    def list(self, lines: Iterable[bytes]) -> None:
+        """Put lines into the index."""
+        with (self.folder / WARC / cdxj.INDEX_NAME).open("ab") as index:
+            index.writelines(lines)
 
 
 def _moved(line: cdxj.IndexLine, filename: str, start: int) -> bytes:
@@ -123,7 +131,7 @@ class _Batches:
             for batch, indexes in cluster.BatchesSoundness(self._history).batches():
                 with (
                     self._history.storage.reading(objects.folder(batch.number)),
-                    TemporaryDirectory(prefix="crawl4llm-") as segments,
+                    TemporaryDirectory(dir=self._to.folder) as segments,
                 ):
                     self._merge(batch, _Contents(self._history, batch, indexes, Path(segments)))
         return self._stats()
@@ -190,9 +198,7 @@ class _Batches:
             self._counters.page(line["influence"], is_counted=not line.get("noindex"))
         self._log.write(lines, failures)
         if listed:
-            (self._to.folder / WARC).mkdir(exist_ok=True)
-            with (self._to.folder / WARC / cdxj.INDEX_NAME).open("ab") as index:
-                index.writelines(listed)
+            self._to.list(listed)
 
     def _take(self, found: tuple[int, int]) -> None:
         """Count documents that were found."""
@@ -306,10 +312,8 @@ class _Commits:
 
     def write(self) -> dict[str, Any]:
         """Write logs and archive; return the figures."""
-        folder, sound = self._to.folder, cluster.CommitsSoundness(self._history)
-        (folder / WARC).mkdir()
-        index_file = folder / WARC / cdxj.INDEX_NAME
-        with closing(CrawlLog(folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
+        sound = cluster.CommitsSoundness(self._history)
+        with closing(CrawlLog(self._to.folder)) as log, ExitStack() as self._files:
             for one in sound.commits():
                 name = one.commit.head.pages
                 with self._history.storage.reading(journal.name(one.partition, journal.LOG, one.commit.number)):
@@ -317,7 +321,7 @@ class _Commits:
                 if name is None:
                     continue
                 with self._history.storage.reading(cluster.index_name(name)):
-                    self._put(index, name, one.listed)
+                    self._put(name, one.listed)
         figures = sound.figures.all(self._visited)
         for key, count in self._history.crawl["seeds"].items():
             figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
@@ -342,10 +346,10 @@ class _Commits:
         self._visited += new
         return lines
 
-    def _put(self, index: IO[bytes], name: str, lines: list[cdxj.IndexLine]) -> None:
+    def _put(self, name: str, lines: list[cdxj.IndexLine]) -> None:
         """Put a segment into the present file or the next one, and its lines into the index."""
         if self._to.index_only:
-            index.writelines(self._to.listed(line, name) for line in lines)
+            self._to.list(self._to.listed(line, name) for line in lines)
             return
         data = self._history.pages.get(name)
         if self._file is None or self._file.tell() + len(data) > self._largest:
@@ -353,7 +357,7 @@ class _Commits:
             self._serial += 1
             filename = f"{self._names.new(self._serial)}{''.join(Path(name).suffixes[-2:])}"
             self._file = self._files.enter_context((self._to.folder / WARC / filename).open("wb"))
-        index.writelines(_moved(line, Path(self._file.name).name, self._file.tell()) for line in lines)
+        self._to.list(_moved(line, Path(self._file.name).name, self._file.tell()) for line in lines)
         self._file.write(data)
 
 

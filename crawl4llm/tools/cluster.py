@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part, Rows, facts
-from crawl4llm.base.whole_files import check_free, whole_folder
+from crawl4llm.base.whole_files import check_free, whole_folder, writing
 from crawl4llm.cluster import DRAIN, STOP, BatchesSoundness, CommitsSoundness, History, journal, objects
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
@@ -131,18 +131,13 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part
     """
     history = History(opts.arguments[0])
     facts = {"segments": 0, "files": 0, "left": 0}
-    if history.is_continuous:
-        series = [_segments_of_commits(history, partition) for partition in range(history.partitions)]
-    else:
-        series = [_segments_of_batches(history)]
-    for names in series:
+    of_commits = (_segments_of_commits(history, partition) for partition in range(history.partitions))
+    for names in of_commits if history.is_continuous else [_segments_of_batches(history)]:
         for group, is_whole in _groups(history, names):
             if is_whole:
                 history.pages.compact(group)
-                facts["segments"] += len(group)
-                facts["files"] += 1
-            else:
-                facts["left"] += len(group)
+            facts["segments" if is_whole else "left"] += len(group)
+            facts["files"] += is_whole
     yield from (Fact(name, count, "") for name, count in facts.items())
     left = f"; {facts['left']:,} wait for more" if facts["left"] else ""
     yield Line(f"{facts['segments']:,} segments compacted to {facts['files']:,} WARC files{left}")
@@ -165,21 +160,23 @@ def _groups(history: History, names: Iterable[str]) -> Iterator[tuple[list[tuple
 
 
 def _segments_of_batches(history: History) -> Iterator[str]:
-    """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended."""
-    last = history.pages.last()
+    """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended. Raises
+    InputError if one is missing."""
+    ended, last = history.ended_iterations(), history.pages.last()
     iteration = int(last.split("/")[1]) if last else 0
     while exchanges := history.iteration(iteration).exchanges():
         yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > last)
         iteration += 1
+    if iteration < ended:
+        raise history.storage.damaged(objects.folder(iteration), "objects are missing there")
 
 
 def _segments_of_commits(history: History, partition: int) -> Iterator[str]:
-    """Yield the segments of a partition in continuous order that are not compacted, in the order of its commits."""
+    """Return the segments of a partition in continuous order that are not compacted, in the order of its commits.
+    Raises InputError if one is missing."""
     last = history.pages.last(f"{partition:04}-")
     after = int(last.split("-")[1]) if last else 0
-    for commit in journal.commits(history.storage, partition, after):
-        if commit.head.pages is not None:
-            yield commit.head.pages
+    return (one.head.pages for one in history.commits_of(partition, after) if one.head.pages is not None)
 
 
 # -- merge: one run folder ---------------------------------------------------------------------------------------------
@@ -191,7 +188,7 @@ def _merge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
-    with whole_folder(out) as folder:
+    with writing(out, "the merged crawl"), whole_folder(out) as folder:
         pages = merge(history, folder, out, settings, index_only=opts.index_only)
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")
@@ -201,9 +198,7 @@ def _merge(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 def _add_merge_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="DIR", help="the run folder to write")
-    group.add_argument(
-        "--index-only", action="store_true", help="leave the pages in the storage, and write only an index"
-    )
+    group.add_argument("--index-only", action="store_true", help="leave the pages in the storage, write only an index")
 
 
 STATUS = Action("show the progress of the crawl, and its workers", _status, "STORAGE")

@@ -43,6 +43,7 @@ _LONGEST_LINE: Final = 1 << 22
 _DEFAULT_EXTRACTOR: Final = "trafilatura"
 _AHEAD: Final = 10_000
 """Entries that a file may be ahead of the other one."""
+_VIEW: Final = "the view of a storage"
 _OLD: Final = 86400
 """Seconds after which a view of an earlier state of a crawl is removed."""
 
@@ -278,9 +279,9 @@ def run_folder(given: str, settings: Given) -> Path:
     view = views() / crawl / name
     if not url.startswith("file://"):
         BUCKET_VIEWED.set()
-    with locked(view.parent):
+    with locked(view.parent, _VIEW):
         if not view.is_dir():
-            with writing(view, "the view of a storage"), whole_folder(view) as folder:
+            with writing(view, _VIEW), whole_folder(view) as folder:
                 _make(history, folder, view, settings)
         for path in view.parent.iterdir():
             if path != view and path.is_dir() and path.stat().st_mtime < time.time() - _OLD:
@@ -300,9 +301,9 @@ def _make(history: History, folder: Path, view: Path, settings: Given) -> None:
 
     merge(history, folder, view, settings, index_only=True, flat=True)
     (folder / URL_NAME).write_text(history.storage.url)
-    (folder / WARC).mkdir(exist_ok=True)
-    for part in ("i", "p", "warc"):
-        for name, size in history.storage.sizes(part).items():
-            if ".warc." in name:
-                with (folder / WARC / flat_name(name)).open("wb") as file:
-                    file.truncate(size)
+    if (index := folder / WARC / cdxj.INDEX_NAME).exists():
+        sizes = {flat_name(name): size for name, size in history.storage.sizes("").items()}
+        # not those that were put for a step that has not ended
+        for name in sizes.keys() & {entry.filename for entry in cdxj.read(index, redirects=True)}:
+            with (folder / WARC / name).open("wb") as file:
+                file.truncate(sizes[name])

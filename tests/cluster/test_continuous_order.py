@@ -164,6 +164,9 @@ def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: p
     log = merged(storage, tmp_path / "merged")
     queue = json.loads(scrapy("frontier", url, "--json").stdout)
     assert queue["queued"] == stats(tmp_path / "merged")["frontier/queued"] > 0
+    full = scrapy("cluster", "merge", url, "--out", str(tmp_path / "full"), limits={"RLIMIT_FSIZE": 20_000})
+    assert re.fullmatch(r"\S+/full: the merged crawl cannot be written \(.+\)", error_of(full))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "merged", "storage", "worker"]
     checked = scrapy("archive", "check", url, "--json")
     assert json.loads(checked.stdout)["documents"] == len(log) == 60, checked.stderr
     compacted = json.loads(scrapy("cluster", "compact", url, "--json").stdout)

@@ -32,6 +32,32 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     BUCKET_VIEWED.clear()
 
 
+@pytest.mark.parametrize("url", ["file"], indirect=True)
+@pytest.mark.parametrize("batch", [15, 0])
+def test_pages_of_a_step_that_has_not_ended_are_not_there(url: str, batch: int, demo_web: Web, tmp_path: Path) -> None:
+    """Of a crawl that goes on. In one that has ended, a killed worker may have left some."""
+    settings = SETTINGS | {"CRAWL_BATCH_SIZE": batch, "COMMIT_INTERVAL_PAGES": 15}
+    assert crawl(demo_web, tmp_path / "worker", **settings, STORAGE=url, CRAWL_PARTITIONS=1).returncode == 0
+    storage = tmp_path / "storage"
+    (storage / "end.json").unlink()
+    last = max(storage.rglob("pages-*.warc.gz"))
+    commits = [path for path in storage.glob("p/0000/*/*") if path.name >= last.name.split("-")[1]]
+    for path in commits or [last.with_name("exchange-0000")]:
+        path.unlink()
+    checked = scrapy("archive", "check", url, "--json")
+    assert checked.returncode == 0, checked.stdout
+    assert 0 < json.loads(checked.stdout)["documents"] < N
+
+
+@pytest.mark.parametrize("url", ["file"], indirect=True)
+@pytest.mark.parametrize("batch", [15, 0])
+def test_a_crawl_without_archive_says_so(url: str, batch: int, demo_web: Web, tmp_path: Path) -> None:
+    settings = SETTINGS | {"CRAWL_BATCH_SIZE": batch, "WARC_ENABLED": False}
+    assert crawl(demo_web, tmp_path / "worker", **settings, STORAGE=url, CRAWL_PARTITIONS=1).returncode == 0
+    said = error_of(scrapy("export", url, "--out", str(tmp_path / "export")))
+    assert f"{url}: this crawl has no archive (warc/index.cdxj); WARC_ENABLED was off" in said
+
+
 @pytest.mark.slow
 def test_commands_take_a_storage_as_they_take_a_folder(url: str, demo_web: Web, tmp_path: Path) -> None:
     def output(*arguments: str) -> str:

@@ -296,7 +296,7 @@ def _run(settings: BaseSettings, opts: Namespace) -> Iterator[Part]:
     work = to.with_name(f".{to.name}.work")
     with writing(to, _WHAT):
         work.mkdir(parents=True, exist_ok=True)
-        with locked(work):
+        with locked(work, _WHAT):
             check_free(to, "OUT")  # the process that had the lock may have made it
             known = _Known(found, work, settings, opts)
             known.read()
