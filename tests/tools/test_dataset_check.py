@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
+from archive_helpers import INFO
+from dataset_helpers import PAGES, archive, capture, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.base.compression import compress
 from crawl4llm.tools.archive import check, survey
 from crawl4llm.tools.archive.facts import TEXT, Facts, Row
 from crawl4llm.tools.archive.survey import FileJob
+from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.reader import WarcReader
 
 INDEX, LOG = "warc/index.cdxj", "crawl.jsonl"
@@ -306,6 +308,15 @@ def test_rows_of_which_an_interruption_leaves_some() -> None:
         rows = facts.rows("SELECT 1 UNION SELECT 2")
         assert next(rows) == (1,)
     rows.close()
+
+
+def test_a_crawl_that_got_no_page_has_no_documents(tmp_path: Path) -> None:
+    """A robots.txt is none."""
+    writer = ArchiveWriter(tmp_path / "run/warc", INFO, 1 << 20)
+    robots = capture("https://one.example/robots.txt", b"User-agent: *")
+    writer.write_exchange(robots, "robots.txt", {"site": "https://one.example"})
+    writer.close()
+    assert ", 0 documents, 0 texts" in done("check", tmp_path / "run")
 
 
 def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

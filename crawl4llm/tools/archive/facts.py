@@ -68,7 +68,7 @@ CREATE TABLE numbered AS
         row_number() OVER (PARTITION BY r.file, r.kind = '{TEXT}' ORDER BY r.offset) - 1 AS number
     FROM records r LEFT JOIN contents c ON c.file = r.file AND c.offset = r.offset WHERE r.kind = '{TEXT}'
         OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-        OR c.file IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents);
+        OR c.file IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents UNION ALL SELECT 1 FROM no_pages);
 CREATE INDEX numbered_by_place ON numbered(file, offset);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, raw BLOB);
 CREATE INDEX lines_by_place ON lines(file, offset);
