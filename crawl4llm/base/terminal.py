@@ -78,7 +78,10 @@ class _NobodyReads(Exception):
 
 
 def _print(text: str, **options: Any) -> None:
-    """Print a line. Raises InputError if standard output cannot take it (disk full)."""
+    """Print a line.
+
+    Raises InputError if standard output cannot take it, as on a full disk, and _NobodyReads if its reader has gone.
+    """
     try:
         print(text, **options)  # noqa: T201 - this is what prints
     except OSError as error:

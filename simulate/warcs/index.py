@@ -118,7 +118,7 @@ class WarcIndex:
 
     def __init__(self, folder: Path, make: str = MAKE) -> None:
         """``make``: the command that makes it, for errors."""
-        self.manifest = read_manifest(folder, make)
+        self.folder, self.manifest = folder, read_manifest(folder, make)
         self._file = open_columns(folder, self.manifest, make)
         self._documents, self._aliases = Records(self._file, "documents"), Records(self._file, "aliases")
         self._names = HashTable(self._file, "names")

@@ -20,17 +20,9 @@ from crawl4llm.base.jobs import UNDIVIDED, Executor, Told, run_missing
 from crawl4llm.base.whole_files import writing
 from crawl4llm.optouts import LARGEST_FILE, Heard, OfDomain, OptOut
 from crawl4llm.warc import RecordReader, UnreadableFile
-from simulate.indexes import (
-    IndexSummary,
-    PartJob,
-    build_index,
-    columns_name,
-    current_manifest,
-    file_name,
-    new_columns,
-    read_manifest,
-)
+from simulate.indexes import IndexSummary, PartJob, build_index, columns_name, current_manifest, file_name, new_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
+from simulate.warcs.index import WarcIndex
 from simulate.warcs.scan import DAMAGED, PAGE, REVISIT, REVISIT_BY_DIGEST, Source, heard_of, scan_part
 
 
@@ -96,11 +88,12 @@ def is_current(collection: Collection, folder: Path, canonical_links: bool = Fal
     return _current_manifest(folder, collection, state_digest(collection, canonical_links)) is not None
 
 
-def opt_outs_in(collection: Collection, folder: Path, canonical_links: bool = False) -> Iterator[OptOut]:
-    """Yield the opt-outs that are known of a collection, whose index in ``folder`` is current. Raises InputError."""
-    read = {name for name, *_ in read_manifest(folder)["files"]}
-    jobs = [job for job in _jobs(collection, folder, canonical_links) if job.name in read]
-    return _heard(folder, jobs, collection.blocked)
+def opt_outs_in(collection: Collection, index: WarcIndex) -> Iterator[OptOut]:
+    """Yield the opt-outs that are known of a collection, by its current index without canonical links. Raises
+    InputError."""
+    read = {name for name, *_ in index.manifest["files"]}
+    jobs = [job for job in _jobs(collection, index.folder, canonical_links=False) if job.name in read]
+    return _heard(index.folder, jobs, collection.blocked)
 
 
 def state_digest(collection: Collection, canonical_links: bool) -> str:

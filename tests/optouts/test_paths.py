@@ -15,7 +15,7 @@ from live_helpers import crawl_live
 from opting_out import kept, opted_out, serve_pages, warc_of, web
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
-from crawl4llm.tools.export.folder import CARD
+from crawl4llm.tools.export.card import CARD
 
 SITE = "http://site.example"
 KEPT, OUT = {page.path for page in kept()}, {page.path for page in opted_out()}

@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.tools.archive.removal import purge_export
 from crawl4llm.tools.export import export as export_module, formats, shards
-from crawl4llm.tools.export.folder import _size, card
+from crawl4llm.tools.export.card import _size, card
 from crawl4llm.tools.export.formats import FORMATS
 
 HOSTILE = 'no|<script>\n---\n- "x": [y]\\ `code` https://evil.example \x1b[2J'

@@ -40,11 +40,7 @@ def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path
 def test_an_unfinished_export_that_was_changed_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, how: str
 ) -> None:
-    source = write(tmp_path / "a.warc.gz", page(0), page(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(ExportFolder, "finish", _stopped)
-        with pytest.raises(KeyboardInterrupt):
-            run_export(tmp_path / "out", source)
+    source = unfinished(tmp_path, monkeypatch)
     (tmp_path / "out/work" / name).write_bytes(content)
     with pytest.raises(InputError, match=how) as raised:
         run_export(tmp_path / "out", source)
@@ -55,11 +51,7 @@ def test_an_unfinished_export_that_was_changed_is_told_in_one_line(
 def test_damaged_texts_of_an_unfinished_export_are_not_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes]
 ) -> None:
-    source = write(tmp_path / "a.warc.gz", page(0), page(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(ExportFolder, "finish", _stopped)
-        with pytest.raises(KeyboardInterrupt):
-            run_export(tmp_path / "out", source)
+    source = unfinished(tmp_path, monkeypatch)
     (file,) = (tmp_path / "out/documents").iterdir()
     file.unlink()
     texts = tmp_path / "out/work/texts.0"
@@ -68,8 +60,18 @@ def test_damaged_texts_of_an_unfinished_export_are_not_left_out(
         run_export(tmp_path / "out", source)
 
 
-def _stopped(*_: object) -> None:
-    raise KeyboardInterrupt
+def unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source of an export to ``folder``/out that was stopped just before its end."""
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    source = write(folder / "a.warc.gz", page(0), page(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "finish", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run_export(folder / "out", source)
+    return source
 
 
 @pytest.mark.parametrize(

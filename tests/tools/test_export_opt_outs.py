@@ -18,7 +18,7 @@ from warcio.warcwriter import WARCWriter
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.optouts.said import from_text, reason_against_training
-from crawl4llm.tools.export.folder import CARD
+from crawl4llm.tools.export.card import CARD
 from crawl4llm.warc import ArchiveWriter
 from simulate.warcs.corpus import WarcCorpus
 

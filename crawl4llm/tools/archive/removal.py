@@ -42,7 +42,8 @@ from crawl4llm.tools.archive.facts import TEXT, Facts, parse_log_line, read_line
 from crawl4llm.tools.archive.folder import LOST, PURGED, Changes, Dataset, changing, idle_dataset, now, resumable
 from crawl4llm.tools.archive.rewrite import find_refilled, keep_texts, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.tools.export.folder import CARD, DOCUMENTS, MANIFEST, card, counted, damaged, listed_shards
+from crawl4llm.tools.export.card import CARD, card, damaged
+from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, counted, listed_shards
 from crawl4llm.tools.export.formats import PARQUET, Document, ShardFacts, ShardWriter, date_of
 from crawl4llm.warc import WarcReader, parse_index_line
 

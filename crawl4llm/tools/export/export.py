@@ -28,9 +28,10 @@ from crawl4llm.optouts import Heard
 from crawl4llm.scoring import SCHEME, BundledLanguages, FastTextLanguages, load_extractor, load_scorer, require_library
 from crawl4llm.tools._text_sources import require_package
 from crawl4llm.tools.export.archive_source import ArchiveSource, open_source
+from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
 from crawl4llm.tools.export.documents import LISTED, Reader, Row, blocks_of, write_listed
 from crawl4llm.tools.export.filters import INFLUENCE, Preparer, Preparing, Wanted, judged_all, scores_pages
-from crawl4llm.tools.export.folder import OPT_OUTS_KNOWN, ExportFolder, counted, report
+from crawl4llm.tools.export.folder import ExportFolder, counted, report
 from crawl4llm.tools.export.formats import PARQUET, ShardFacts
 from crawl4llm.tools.export.selecting import Table, oracle_threshold, unknown_language
 from crawl4llm.tools.export.shards import ShardJob, Tokenizer, plan_digest, write_plan, write_shard

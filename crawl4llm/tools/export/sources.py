@@ -15,9 +15,9 @@ from crawl4llm.base.input_files import given_path
 from crawl4llm.base.jobs import UNDIVIDED, Executor
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.optouts import OptOut, is_known
+from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.documents import Row, SourceFile
 from crawl4llm.tools.export.filters import DUPLICATE_ID
-from crawl4llm.tools.export.folder import OPT_OUT_FIELDS
 from crawl4llm.warc import UnreadableFile, WarcReader
 
 _LARGEST_WARCINFO = 1 << 16
@@ -118,7 +118,7 @@ class WarcSource(Source):
                 simulate.build_warc_index(collection, folder, processes=processes, executor=executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
-        self._folder, self._index = folder, simulate.WarcIndex(folder)
+        self._index = simulate.WarcIndex(folder)
         manifest = self._index.manifest
         counts = {what: count for what, count in manifest["counts"].items() if what in _LEFT_OUT or what[:5] == "http_"}
         self.left_out = Counter(counts)
@@ -133,7 +133,7 @@ class WarcSource(Source):
 
     def heard(self) -> Iterator[OptOut]:
         """Yield the signals in its files, which may be about pages of other sources."""
-        return simulate.opt_outs_in(self._collection, self._folder)
+        return simulate.opt_outs_in(self._collection, self._index)
 
     @property
     def knows_opt_outs(self) -> bool:
